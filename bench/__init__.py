@@ -1,1 +1,2 @@
-"""Our figures, each next to a yardstick measured in the same run: `make bench`, or `python -m bench NAME…`."""
+"""Our figures, each next to a yardstick measured in the same run: `make bench`, or `python -m bench
+NAME…`."""

@@ -12,7 +12,8 @@ from bench.places import cleanup
 BENCHMARKS = {
     work.__name__: work
     for work in (
-        language.compiling, language.running, language.suspending, language.snapshots, payloads.payloads, startup.starting,
+        language.compiling, language.running, language.suspending, language.snapshots,
+        payloads.payloads, startup.starting,
         engine.registering, engine.reacting, jobs.queue, jobs.sequences, jobs.single, jobs.family,
         people.people,
     )
@@ -22,9 +23,15 @@ BENCHMARKS = {
 def main(names: list[str]) -> int:
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
-        print(f"there is no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        print(
+            f"there is no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}",
+            file=sys.stderr,
+        )
         return 2
-    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {_load()}; ratio to the yardstick beside it\n")
+    print(
+        f"Python {platform.python_version()}, {os.cpu_count()} cores, {_load()}; ratio to "
+        f"the yardstick beside it\n"
+    )
     with cleanup:
         for name in names or BENCHMARKS:
             print(name)

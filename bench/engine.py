@@ -1,4 +1,5 @@
-"""What people wait for beside the work itself: registering, and what comes from outside while workflows run."""
+"""What people wait for beside the work itself: registering, and what comes from outside while
+workflows run."""
 
 from __future__ import annotations
 
@@ -31,7 +32,10 @@ workflow works() {
 
 def registering() -> None:
     """A hundred workflows: new, and once more unchanged."""
-    text = "".join(f'workflow w{n}() {{\n  return await task("note", {{ x: {n} }})\n}}\n' for n in range(REGISTERED))
+    text = "".join(
+        f'workflow w{n}() {{\n  return await task("note", {{ x: {n} }})\n}}\n'
+        for n in range(REGISTERED)
+    )
     definitions = compile_flows(read_flows([text]), ())
     for place in each():
         limit = place.raw(raw.queue, REGISTERED)[0]
@@ -62,7 +66,8 @@ class Seen:
 
 
 def reacting() -> None:
-    """What comes from another application: a signal to the task it starts, a pause to standstill, and back. Asked every millisecond."""
+    """What comes from another application: a signal to the task it starts, a pause to standstill,
+    and back. Asked every millisecond."""
     for place in each():
         seen = Seen()
         with Rhythm(place.url, tasks=[seen.task]) as app, app.worker():
@@ -81,7 +86,11 @@ def _reactions(client: Rhythm, seen: Seen) -> tuple[list[float], list[float], li
         pauses.append(timed(lambda: _pause(client, works.id)))
         resumes.append(seen.after(lambda: client.resume(works.id)))
     _pause(client, works.id)
-    return [seen.after(lambda: client.signal(waits.id, "go", 1)) for _ in range(REACTIONS)], pauses, resumes
+    return (
+        [seen.after(lambda: client.signal(waits.id, "go", 1)) for _ in range(REACTIONS)],
+        pauses,
+        resumes,
+    )
 
 
 def _pause(client: Rhythm, id: str) -> None:

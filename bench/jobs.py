@@ -1,9 +1,9 @@
 """Four jobs for worker processes, beside what the database alone reaches in the same run.
 
-J1: 10,000 tasks enqueued in one call, then drained. J2: 1,000 workflows of 10 tasks, one after the other. J3: from start to result of a
-workflow with one task, the client in another process than the worker. J4: a workflow that awaits 1,000 children.
-Client, workers and server share the machine. What is timed begins with the client's call, or its return, and ends with the last
-execution.
+J1: 10,000 tasks enqueued in one call, then drained. J2: 1,000 workflows of 10 tasks, one after the
+other. J3: from start to result of a workflow with one task, the client in another process than the
+worker. J4: a workflow that awaits 1,000 children. Client, workers and server share the machine.
+What is timed begins with the client's call, or its return, and ends with the last execution.
 """
 
 from __future__ import annotations
@@ -20,8 +20,13 @@ from rhythm.record import Record
 
 TASKS, WORKFLOWS, STEPS, SINGLES, CHILDREN = 10_000, 1000, 10, 200, 1000
 ROUNDS = 3
-EVERYWHERE = (("SQLite", sqlite, 1), ("PostgreSQL", postgres, 1), ("PostgreSQL, 2 processes", postgres, 2))
-PEERS = {"Restate": 2591, "Absurd": 2058, "DBOS": 477}  # steps/s of J2, measured elsewhere on such a box: two cores, its server beside it
+EVERYWHERE = (
+    ("SQLite", sqlite, 1),
+    ("PostgreSQL", postgres, 1),
+    ("PostgreSQL, 2 processes", postgres, 2),
+)
+# steps/s of J2, measured elsewhere on such a box: two cores, its server beside it
+PEERS = {"Restate": 2591, "Absurd": 2058, "DBOS": 477}
 
 FLOW = f"""
 workflow one(inputs) {{
@@ -68,7 +73,9 @@ def summary() -> None:
     lines = dict[str, list[str]]()
     for figure in figures:
         cells = lines.setdefault(figure.job, [""] * len(heads))
-        cells[heads.index(figure.where)] = f"{figure.ours} (alone {figure.alone}, {figure.ratio:.1f} ×)"
+        cells[heads.index(figure.where)] = (
+            f"{figure.ours} (alone {figure.alone}, {figure.ratio:.1f} ×)"
+        )
     if figures:
         table(["", *heads], [[job, *cells] for job, cells in lines.items()])
         peers = ", ".join(f"{name} {speed:,}" for name, speed in PEERS.items())
@@ -84,8 +91,11 @@ def _speed(job: str, where: str, count: int, took: float, limit: float) -> None:
     tell(job, where, f"{count / took:,.0f}/s", f"{count / limit:,.0f}/s", took / limit)
 
 
-def _best(make: Callable[[], Place], processes: int, measure: Callable[[Place], tuple[float, ...]]) -> list[float]:
-    """The shortest time of each kind in a few rounds, each on a new database: what else goes on is not ours to measure."""
+def _best(
+    make: Callable[[], Place], processes: int, measure: Callable[[Place], tuple[float, ...]]
+) -> list[float]:
+    """The shortest time of each kind in a few rounds, each on a new database: what else goes on is
+    not ours to measure."""
     rounds = []
     for _ in range(ROUNDS):
         with closing(make()) as place:
@@ -131,8 +141,17 @@ def single() -> None:
             place.app.register(FLOW)
             limit = raw.answered(place.where, SINGLES)
             with place.workers(processes, "one"):
-                times = [timed(lambda app=place.app: app.start_workflow("one", 1).result("60s")) for _ in range(SINGLES)]
-        tell("J3 start to result", where, spread(times), spread(limit), sorted(times)[SINGLES // 2] / sorted(limit)[SINGLES // 2])
+                times = [
+                    timed(lambda app=place.app: app.start_workflow("one", 1).result("60s"))
+                    for _ in range(SINGLES)
+                ]
+        tell(
+            "J3 start to result",
+            where,
+            spread(times),
+            spread(limit),
+            sorted(times)[SINGLES // 2] / sorted(limit)[SINGLES // 2],
+        )
 
 
 def family() -> None:

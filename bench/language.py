@@ -23,17 +23,26 @@ def compiled(text: str) -> Program:
 
 def compiling() -> None:
     """Text to program, next to CPython's own compiler on the same statements."""
-    flow, python = ["workflow big(inputs) {", "let total = 0"], ["def big(inputs, task):", " total = 0"]
+    flow, python = (
+        ["workflow big(inputs) {", "let total = 0"],
+        ["def big(inputs, task):", " total = 0"],
+    )
     for i in range(24):
         flow += [
             f"let item{i} = inputs.items[{i}]",
             f'let price{i} = await task("price", {{ item: item{i}.name, count: item{i}.count }})',
-            f"if (price{i} > 100 && item{i}.count > 1) {{ total += price{i} * 0.9 }} else {{ total += price{i} }}",
+            (
+                f"if (price{i} > 100 && item{i}.count > 1) {{ total += price{i} * 0.9 }} else "
+                f"{{ total += price{i} }}"
+            ),
         ]
         python += [
             f" item{i} = inputs['items'][{i}]",
             f" price{i} = task('price', {{'item': item{i}['name'], 'count': item{i}['count']}})",
-            f" if price{i} > 100 and item{i}['count'] > 1:\n  total += price{i} * 0.9\n else:\n  total += price{i}",
+            (
+                f" if price{i} > 100 and item{i}['count'] > 1:\n  total += price{i} * 0.9\n "
+                f"else:\n  total += price{i}"
+            ),
         ]
     flow += ["return total", "}"]
     python += [" return total"]
@@ -41,8 +50,17 @@ def compiling() -> None:
     statements = 2 + 24 * 4 + 2
     checking, ours = best_s(lambda: check_flow(text)), best_s(lambda: compile_flow(text))
     theirs = best_s(lambda: compile(ast.parse(code), "bench.py", "exec"))
-    row(f"check {statements} statements", show_s(checking), f"{statements / checking:,.0f} statements/s")
-    row(f"parse and compile {statements} statements", show_s(ours), f"CPython's compile: {show_s(theirs)}", f"{ours / theirs:.1f} ×")
+    row(
+        f"check {statements} statements",
+        show_s(checking),
+        f"{statements / checking:,.0f} statements/s",
+    )
+    row(
+        f"parse and compile {statements} statements",
+        show_s(ours),
+        f"CPython's compile: {show_s(theirs)}",
+        f"{ours / theirs:.1f} ×",
+    )
 
 
 def running() -> None:
@@ -63,13 +81,24 @@ def running() -> None:
     assert turn.snapshot.locals["total"] == namespace["loop"]()
     ours, theirs = best_s(lambda: advance(program, Snapshot(), NOW)), best_s(namespace["loop"])
     speed = turn.snapshot.instructions / ours
-    row("instructions", f"{speed / 1e6:.1f} million/s", f"the same loop in CPython: {show_s(theirs)}", f"{ours / theirs:.1f} ×")
+    row(
+        "instructions",
+        f"{speed / 1e6:.1f} million/s",
+        f"the same loop in CPython: {show_s(theirs)}",
+        f"{ours / theirs:.1f} ×",
+    )
 
 
 def suspending() -> None:
-    """One turn of a workflow with ten locals: take the result of a task, compute, wait for the next task."""
-    declared = "\n".join(f"let local{i} = {{ name: `local ${{{i}}}`, value: {i} }}" for i in range(9))
-    program = compiled(f'workflow w() {{\n{declared}\nlet x = 0\nwhile (true) {{\nx = await task("step", {{ x }})\nx += 1\n}}\n}}')
+    """One turn of a workflow with ten locals: take the result of a task, compute, wait for the next
+    task."""
+    declared = "\n".join(
+        f"let local{i} = {{ name: `local ${{{i}}}`, value: {i} }}" for i in range(9)
+    )
+    program = compiled(
+        f'workflow w() {{\n{declared}\nlet x = 0\nwhile (true) {{\nx = await task("step", '
+        f"{{ x }})\nx += 1\n}}\n}}"
+    )
     first = advance(program, Snapshot(), NOW)
     assert isinstance(first, Suspended), first
     stored = encode_snapshot(first.snapshot)
@@ -86,23 +115,44 @@ def suspending() -> None:
     theirs = best_s(lambda: json.dumps(json.loads(stored)) and plain)
     row("a turn with ten locals, in memory", show_s(alone), f"{1 / alone:,.0f} turns/s")
     row(
-        "… with decoding and encoding its snapshot", show_s(whole), f"json loads + dumps of it: {show_s(theirs)}", f"{whole / theirs:.1f} ×"
+        "… with decoding and encoding its snapshot",
+        show_s(whole),
+        f"json loads + dumps of it: {show_s(theirs)}",
+        f"{whole / theirs:.1f} ×",
     )
 
 
 def snapshots() -> None:
     """Encoding and decoding, next to the standard library's json on the same data."""
     for size, count in (("300 bytes", 2), ("10 KB", 131)):
-        locals = {f"local{i}": {"name": f"something {i}", "price": i * 1.25, "tags": ["a", "b", None, True]} for i in range(count)}
+        locals = {
+            f"local{i}": {
+                "name": f"something {i}",
+                "price": i * 1.25,
+                "tags": ["a", "b", None, True],
+            }
+            for i in range(count)
+        }
         snapshot = Snapshot(7, locals, {"op": "task", "n": 4, "name": "charge"}, 5)
         stored = encode_snapshot(snapshot)
         plain = json.loads(stored)
-        encoding, decoding = best_s(lambda s=snapshot: encode_snapshot(s)), best_s(lambda b=stored: decode_snapshot(b))
-        dumping, loading = best_s(lambda p=plain: json.dumps(p)), best_s(lambda b=stored: json.loads(b))
+        encoding, decoding = (
+            best_s(lambda s=snapshot: encode_snapshot(s)),
+            best_s(lambda b=stored: decode_snapshot(b)),
+        )
+        dumping, loading = (
+            best_s(lambda p=plain: json.dumps(p)),
+            best_s(lambda b=stored: json.loads(b)),
+        )
         row(
             f"encode a snapshot of {size} ({len(stored):,})",
             show_s(encoding),
             f"json.dumps: {show_s(dumping)}",
             f"{encoding / dumping:.2f} ×",
         )
-        row(f"decode a snapshot of {size}", show_s(decoding), f"json.loads: {show_s(loading)}", f"{decoding / loading:.2f} ×")
+        row(
+            f"decode a snapshot of {size}",
+            show_s(decoding),
+            f"json.loads: {show_s(loading)}",
+            f"{decoding / loading:.2f} ×",
+        )

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 
 def best_s(work: Callable[[], object], rounds: int = 7, at_least_s: float = 0.05) -> float:
-    """Seconds for one call: the best of several rounds, each long enough for the clock to be trusted."""
+    """Seconds for one call: the best of several rounds, each long enough for the clock to be
+    trusted."""
     calls, took = 1, _many(work, 1)
     while took < at_least_s:
         calls = max(calls + 1, int(calls * min(at_least_s / max(took, 1e-9) * 1.2, 100)))
@@ -45,13 +46,17 @@ def timed(work: Callable[[], object]) -> float:
 def spread(times: Sequence[float]) -> str:
     """The median and the 99th percentile."""
     ordered = sorted(times)
-    return f"{show_s(ordered[len(ordered) // 2])}, p99 {show_s(ordered[int(len(ordered) * 0.99) - 1])}"
+    return (
+        f"{show_s(ordered[len(ordered) // 2])}, p99 {show_s(ordered[int(len(ordered) * 0.99) - 1])}"
+    )
 
 
 def percentiles(times: Sequence[float]) -> str:
     """Three of them, each a time that was measured."""
     ordered = sorted(times)
-    return ", ".join(f"p{of} {show_s(ordered[-(-len(ordered) * of // 100) - 1])}" for of in (50, 95, 99))
+    return ", ".join(
+        f"p{of} {show_s(ordered[-(-len(ordered) * of // 100) - 1])}" for of in (50, 95, 99)
+    )
 
 
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> None:

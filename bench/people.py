@@ -1,8 +1,9 @@
 """J5: many executions that wait for people, who decide over HTTP, a hundred at once.
 
-The server is `rhythm server`, the worker `rhythm worker`, each a process with its defaults; whoever decides has a token of their own. All
-of them, the client and the database share the machine, so its clock is everyone's: what begins with a request ends with a time that the
-database has noted. In the end everything must be completed, the doctor content, and the audit whole.
+The server is `rhythm server`, the worker `rhythm worker`, each a process with its defaults; whoever
+decides has a token of their own. All of them, the client and the database share the machine, so its
+clock is everyone's: what begins with a request ends with a time that the database has noted. In the
+end everything must be completed, the doctor content, and the audit whole.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ workflow held() {
 
 
 class Size(Record):
-    """How much of it: executions that are paused, how many requests come at once and how many alone, and how long idleness is watched."""
+    """How much of it: executions that are paused, how many requests come at once and how many
+    alone, and how long idleness is watched."""
 
     paused: int
     at_once: int = 100
@@ -57,7 +59,8 @@ SIZES = (Size(1000), Size(10_000, idle_s=11.0))
 
 
 class Idle(Record):
-    """What the processes cost in a second in which nothing happens: asked of the database, and seconds of a core."""
+    """What the processes cost in a second in which nothing happens: asked of the database, and
+    seconds of a core."""
 
     asked: float
     worker: float
@@ -68,14 +71,16 @@ class Idle(Record):
 
 
 class ByHand(Record):
-    """Pauses by hand, from the request to the pause; resumes, from the request to the end of the execution."""
+    """Pauses by hand, from the request to the pause; resumes, from the request to the end of the
+    execution."""
 
     pauses: list[float]
     resumes: list[float]
 
 
 class Report(Record):
-    """What was measured with one number of executions, in seconds; and whether all is as it should be."""
+    """What was measured with one number of executions, in seconds; and whether all is as it should
+    be."""
 
     size: Size
     paused_s: float  # from the start of all to the last that is paused
@@ -84,13 +89,15 @@ class Report(Record):
     single_decisions: list[float]  # from the request to its execution's end
     answers: list[float]  # all at once: from the request to its answer
     decisions: list[float]  # from the request to its execution's end
-    resumptions: list[float]  # from the decision to its execution's end, by the database's times alone
+    # from the decision to its execution's end, by the database's times alone
+    resumptions: list[float]
     waves: list[float]  # from the first request to the last end, of as many as come at once
     empty: list[float]  # as many requests that ask for nothing
     cpu: tuple[float, float]  # of the worker and of the server, for each decision
     by_hand: ByHand  # all at once
     single_by_hand: ByHand
-    whole: tuple[float, float]  # one request that pauses all of them, one that resumes them: to its answer
+    # one request that pauses all of them, one that resumes them: to its answer
+    whole: tuple[float, float]
     idle: Idle | None
     executions: int
     completed: int
@@ -110,7 +117,10 @@ class World:
     def __init__(self, place: Place) -> None:
         self.place = place
         place.app.register(FLOW)
-        made = [place.app.create_token(f"person {n}", roles=["approver"], business_roles=["manager"]) for n in range(PEOPLE)]
+        made = [
+            place.app.create_token(f"person {n}", roles=["approver"], business_roles=["manager"])
+            for n in range(PEOPLE)
+        ]
         self.people = [token.secret for token in made]
         self.operator = place.app.create_token("operator", roles=["operator"]).secret
         self.db = place.connect()
@@ -140,11 +150,21 @@ class World:
         return _cpu_s(self.worker), _cpu_s(self.server)
 
     def open(self) -> list[str]:
-        return [id for (id,) in self.rows("SELECT id FROM approvals WHERE ended_at IS NULL ORDER BY created_at, id")]
+        return [
+            id
+            for (id,) in self.rows(
+                "SELECT id FROM approvals WHERE ended_at IS NULL ORDER BY created_at, id"
+            )
+        ]
 
     def ends(self) -> dict[str, float]:
         """When each execution ended."""
-        return {id: us / 1e6 for id, us in self.rows("SELECT id, finished_at FROM executions WHERE finished_at IS NOT NULL")}
+        return {
+            id: us / 1e6
+            for id, us in self.rows(
+                "SELECT id, finished_at FROM executions WHERE finished_at IS NOT NULL"
+            )
+        }
 
 
 def until(done: Callable[[], bool]) -> None:
@@ -157,7 +177,11 @@ def until(done: Callable[[], bool]) -> None:
 @contextmanager
 def world(place: Place) -> Iterator[World]:
     made = World(place)
-    with closing(made.db), place.workers(1, "warm") as made.worker, _server(place.url) as (made.server, made.port):
+    with (
+        closing(made.db),
+        place.workers(1, "warm") as made.worker,
+        _server(place.url) as (made.server, made.port),
+    ):
         yield made
 
 
@@ -165,7 +189,9 @@ def world(place: Place) -> Iterator[World]:
 def _server(url: str) -> Iterator[tuple[int, int]]:
     """The process of a server, and its port. It finds tokens, so it lets nobody in without one."""
     command = [sys.executable, "-m", "rhythm", "server", "--port", "0", "--database", url]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stderr
             said = process.stderr.readline()
@@ -190,12 +216,31 @@ def measured(at: World, size: Size) -> Report:
     answers, decisions, resumptions, waves = _decide_all(at, size)
     worker, server = at.cpu()
     cpu = (worker - before[0]) / size.paused, (server - before[1]) / size.paused
-    [(executions, completed)] = at.rows("SELECT count(*), sum(CASE status WHEN 5 THEN 1 ELSE 0 END) FROM executions")
+    [(executions, completed)] = at.rows(
+        "SELECT count(*), sum(CASE status WHEN 5 THEN 1 ELSE 0 END) FROM executions"
+    )
     findings, audit = examine(at.place.app.store, GRACE_S), at.place.app.verify_audit()
     return Report(
-        size, paused_s, pauses, single_pauses, single_decisions, answers, decisions, resumptions, waves, empty, cpu, by_hand,
-        single_by_hand, whole, idle, executions, completed, findings, audit,
-    )  # fmt: skip
+        size,
+        paused_s,
+        pauses,
+        single_pauses,
+        single_decisions,
+        answers,
+        decisions,
+        resumptions,
+        waves,
+        empty,
+        cpu,
+        by_hand,
+        single_by_hand,
+        whole,
+        idle,
+        executions,
+        completed,
+        findings,
+        audit,
+    )
 
 
 def _pause_all(at: World, size: Size) -> tuple[float, list[float]]:
@@ -203,18 +248,25 @@ def _pause_all(at: World, size: Size) -> tuple[float, list[float]]:
     at.place.app.start_many("order", range(size.paused), by="bench")
     at.rest()
     times = at.rows(
-        "SELECT e.created_at, a.created_at FROM approvals a JOIN executions e ON e.id = a.execution_id WHERE a.ended_at IS NULL"
+        "SELECT e.created_at, a.created_at FROM approvals a JOIN executions e ON e.id = "
+        "a.execution_id WHERE a.ended_at IS NULL"
     )
     assert len(times) == size.paused
-    return max(paused for _, paused in times) / 1e6 - began, [(paused - started) / 1e6 for started, paused in times]
+    return max(paused for _, paused in times) / 1e6 - began, [
+        (paused - started) / 1e6 for started, paused in times
+    ]
 
 
 def _singles(at: World, size: Size) -> tuple[list[float], list[float]]:
     """One after the other, beside all that are paused: starts, and what is decided about them."""
     pauses, decisions = list[float](), list[float]()
     for n in range(size.singles):
-        [started] = at.settled([Asked(f"{V1}/executions", at.operator, body={"workflow": "order", "inputs": n})])
-        [(id, us)] = at.rows(f"SELECT id, created_at FROM approvals WHERE execution_id = '{started.body['id']}'")
+        [started] = at.settled(
+            [Asked(f"{V1}/executions", at.operator, body={"workflow": "order", "inputs": n})]
+        )
+        [(id, us)] = at.rows(
+            f"SELECT id, created_at FROM approvals WHERE execution_id = '{started.body['id']}'"
+        )
         pauses.append(us / 1e6 - started.sent)
         [decided] = at.settled([_approve(at, id, n)])
         [(us,)] = at.rows(f"SELECT finished_at FROM executions WHERE id = '{started.body['id']}'")
@@ -232,7 +284,9 @@ def _decide_all(at: World, size: Size) -> tuple[list[float], list[float], list[f
     answers = {
         id: answer
         for wave in waves
-        for id, answer in zip(wave, at.settled([_approve(at, id, n) for n, id in enumerate(wave)]), strict=True)
+        for id, answer in zip(
+            wave, at.settled([_approve(at, id, n) for n, id in enumerate(wave)]), strict=True
+        )
     }
     sent = {id: answer.sent for id, answer in answers.items()}
     executions = at.ends()
@@ -247,15 +301,24 @@ def _decide_all(at: World, size: Size) -> tuple[list[float], list[float], list[f
 
 
 def _by_hand(at: World, at_once: int, times: int) -> ByHand:
-    """Pauses of workflows that wait for a signal, which then comes and is kept; with the resume they end."""
+    """Pauses of workflows that wait for a signal, which then comes and is kept; with the resume
+    they end."""
     ids = [handle.id for handle in at.place.app.start_many("held", [None] * (at_once * times))]
     at.rest()
-    paused = [answer for some in _parts(ids, at_once) for answer in at.settled([_act(at, id, "pause") for id in some])]
+    paused = [
+        answer
+        for some in _parts(ids, at_once)
+        for answer in at.settled([_act(at, id, "pause") for id in some])
+    ]
     pauses = dict(at.rows("SELECT id, paused_at FROM executions WHERE paused_at IS NOT NULL"))
     for id in ids:
         at.place.app.signal(id, "go")
     at.rest()
-    resumed = [answer for some in _parts(ids, at_once) for answer in at.settled([_act(at, id, "resume") for id in some])]
+    resumed = [
+        answer
+        for some in _parts(ids, at_once)
+        for answer in at.settled([_act(at, id, "resume") for id in some])
+    ]
     ends = at.ends()
     return ByHand(
         [pauses[id] / 1e6 - answer.sent for id, answer in zip(ids, paused, strict=True)],
@@ -264,9 +327,16 @@ def _by_hand(at: World, at_once: int, times: int) -> ByHand:
 
 
 def _all_by_hand(at: World, size: Size, what: str) -> float:
-    """With one request all that wait for people: then they wait for an operator, too, or no longer."""
+    """With one request all that wait for people: then they wait for an operator, too, or no
+    longer."""
     [answer] = at.settled(
-        [Asked(f"{V1}/executions/{what}", at.operator, body={"workflow": "order", "status": "paused", "reason": "lunch"})]
+        [
+            Asked(
+                f"{V1}/executions/{what}",
+                at.operator,
+                body={"workflow": "order", "status": "paused", "reason": "lunch"},
+            )
+        ]
     )
     assert answer.body["changed"] == size.paused, answer
     return answer.took
@@ -284,7 +354,8 @@ def _parts(ids: list[str], size: int) -> list[list[str]]:
 
 
 def _idle(at: World, watch_s: float) -> Idle:
-    """What a while costs in which nothing happens. As long before is left to what came before: PostgreSQL counts that late."""
+    """What a while costs in which nothing happens. As long before is left to what came before:
+    PostgreSQL counts that late."""
     time.sleep(watch_s)
     before, asked, after = at.cpu(), at.place.asked_in(at.db, watch_s), at.cpu()
     return Idle(asked / watch_s, (after[0] - before[0]) / watch_s, (after[1] - before[1]) / watch_s)
@@ -303,7 +374,8 @@ def _cpu_s(pid: int) -> float:
 
 
 def people() -> None:
-    """J5: 1,000 and 10,000 executions paused at once, and all of them decided over HTTP, 100 at once."""
+    """J5: 1,000 and 10,000 executions paused at once, and all of them decided over HTTP, 100 at
+    once."""
     for where, make in (("SQLite", sqlite), ("PostgreSQL", postgres)):
         with closing(make()) as place, world(place) as at:
             before = _idle(at, max(size.idle_s for size in SIZES))
@@ -320,20 +392,45 @@ def show(where: str, report: Report, before: Idle, pause_limit: float, decide_li
     speed, limit = f"{size.paused / report.paused_s:,.0f}/s", f"{size.paused / pause_limit:,.0f}/s"
     tell(f"J5 {paused} paused", where, speed, limit, report.paused_s / pause_limit)
     row("  start to paused, all started in one call", percentiles(report.pauses))
-    row("  start to paused, alone", percentiles(report.single_pauses), "wanted, of one: under 100 ms")
+    row(
+        "  start to paused, alone",
+        percentiles(report.single_pauses),
+        "wanted, of one: under 100 ms",
+    )
     ratio = min(report.waves) / decide_limit
-    tell(f"J5 approve to completed, {many} of {paused}", where, percentiles(report.decisions), show_s(decide_limit), ratio)
-    row("  … until the last, best and worst of all waves", f"{show_s(min(report.waves))}, {show_s(max(report.waves))}", "wanted: under 1 s")
-    row("  … the request to its answer", percentiles(report.answers), f"{many}, asking for nothing: {show_s(max(report.empty))}")
+    tell(
+        f"J5 approve to completed, {many} of {paused}",
+        where,
+        percentiles(report.decisions),
+        show_s(decide_limit),
+        ratio,
+    )
+    row(
+        "  … until the last, best and worst of all waves",
+        f"{show_s(min(report.waves))}, {show_s(max(report.waves))}",
+        "wanted: under 1 s",
+    )
+    row(
+        "  … the request to its answer",
+        percentiles(report.answers),
+        f"{many}, asking for nothing: {show_s(max(report.empty))}",
+    )
     row("  … the decision to the end, by the database", percentiles(report.resumptions))
     row("  … CPU for each", f"worker {show_s(report.cpu[0])}, server {show_s(report.cpu[1])}")
     row("  approve to completed, alone", percentiles(report.single_decisions), "wanted: under 1 s")
     for how, by_hand in ((many, report.by_hand), ("alone", report.single_by_hand)):
         row(f"  pause by hand, {how}", percentiles(by_hand.pauses), "wanted, of one: under 100 ms")
-        row(f"  resume by hand to completed, {how}", percentiles(by_hand.resumes), "wanted: under 500 ms")
+        row(
+            f"  resume by hand to completed, {how}",
+            percentiles(by_hand.resumes),
+            "wanted: under 500 ms",
+        )
     row(f"  one request that pauses {paused}, resumes them", ", ".join(map(show_s, report.whole)))
     if report.idle:
         row(f"  idle, {paused} paused", str(report.idle), f"nothing paused: {before}")
     ended = f"{report.completed / report.executions:.0%} of {report.executions:,} executions"
-    found = f"{len(report.findings)} findings of the doctor, {len(report.audit.problems)} of the audit ({report.audit.rows:,} rows)"
+    found = (
+        f"{len(report.findings)} findings of the doctor, {len(report.audit.problems)} of the "
+        f"audit ({report.audit.rows:,} rows)"
+    )
     row("  completed", ended, found)

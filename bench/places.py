@@ -1,4 +1,5 @@
-"""Empty databases for the benchmarks, every commit synced to disk: a file of SQLite, and a PostgreSQL server of our own."""
+"""Empty databases for the benchmarks, every commit synced to disk: a file of SQLite, and a
+PostgreSQL server of our own."""
 
 from __future__ import annotations
 
@@ -41,7 +42,14 @@ class Place:
         make_raw: Callable[[], raw.Raw],
         asked_in: Callable[[Any, float], int],
     ) -> None:
-        self.name, self.url, self.where, self.connect, self.make_raw, self.asked_in = name, url, where, connect, make_raw, asked_in
+        self.name, self.url, self.where, self.connect, self.make_raw, self.asked_in = (
+            name,
+            url,
+            where,
+            connect,
+            make_raw,
+            asked_in,
+        )
         self.app = Rhythm(url, tasks={})
 
     def close(self) -> None:
@@ -53,16 +61,31 @@ class Place:
             return job(alone, *args)
 
     def until_done(self, began: float) -> float:
-        """Seconds from then, a time of this machine's clock, to the end of the last execution, when nothing is left to do."""
+        """Seconds from then, a time of this machine's clock, to the end of the last execution, when
+        nothing is left to do."""
         with closing(self.connect()) as db:
             while db.execute("SELECT 1 FROM ready LIMIT 1").fetchall():
                 time.sleep(0.02)
-            return float(db.execute("SELECT max(finished_at) FROM executions").fetchall()[0][0]) / 1e6 - began
+            return (
+                float(db.execute("SELECT max(finished_at) FROM executions").fetchall()[0][0]) / 1e6
+                - began
+            )
 
     @contextmanager
     def workers(self, processes: int, warm_up: str) -> Iterator[int]:
         """Worker processes that have run this workflow some times: the process that was started."""
-        command = [sys.executable, "-m", "rhythm", "worker", "--app", APP, "--processes", str(processes), "--database", self.url]
+        command = [
+            sys.executable,
+            "-m",
+            "rhythm",
+            "worker",
+            "--app",
+            APP,
+            "--processes",
+            str(processes),
+            "--database",
+            self.url,
+        ]
         started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             for handle in self.app.start_many(warm_up, range(100 * processes)):
@@ -109,7 +132,10 @@ def postgres_at(url: str) -> Place:
 
 def _transactions(db: psycopg.Connection[Any], watch_s: float) -> int:
     """Transactions of a while, by the server's own account."""
-    count = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"
+    count = (
+        "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = "
+        "current_database()"
+    )
     before = db.execute(count).fetchall()[0][0]
     time.sleep(watch_s)
     return int(db.execute(count).fetchall()[0][0] - before)

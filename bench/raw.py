@@ -1,7 +1,9 @@
-"""What the database alone reaches: the writes of the jobs, in commits of the same size, with nothing around them.
+"""What the database alone reaches: the writes of the jobs, in commits of the same size, with
+nothing around them.
 
-No engine, no handlers, no values but constants: tables with the columns that a durable engine cannot do without, one connection, and the
-statements that were found to be the fastest (arrays on PostgreSQL, `executemany` on SQLite). Who runs workflows cannot be faster.
+No engine, no handlers, no values but constants: tables with the columns that a durable engine
+cannot do without, one connection, and the statements that were found to be the fastest (arrays on
+PostgreSQL, `executemany` on SQLite). Who runs workflows cannot be faster.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from bench.measure import timed
 BATCH = 100
 INPUTS, RESULT, HASH = '{"x": 1}', "1", "0" * 64
 SNAPSHOT = (
-    b'{"v": 1, "statement_index": 3, "locals": {"i": 7, "total": 139}, "awaiting": {"op": "task", "n": 7, "name": "note"}, "next_child": 8}'
+    b'{"v": 1, "statement_index": 3, "locals": {"i": 7, "total": 139}, "awaiting": {"op": '
+    b'"task", "n": 7, "name": "note"}, "next_child": 8}'
 )
 
 TABLES = """
@@ -56,7 +59,10 @@ class Raw(Protocol):
 class OnPostgres:
     """The writes on PostgreSQL: an array for each column."""
 
-    PINNED = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan -c jit=off"
+    PINNED = (
+        "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c "
+        "plan_cache_mode=force_generic_plan -c jit=off"
+    )
     START = """
         WITH x AS (SELECT * FROM unnest(%b::text[], %b::bigint[]) AS x(id, place)),
         e AS (INSERT INTO executions (id, name, queue, status, inputs, created_at) SELECT id, 'note', 'default', 0, %b, 1 FROM x),
@@ -92,7 +98,9 @@ class OnPostgres:
 
     def __init__(self, url: str) -> None:
         self.db = psycopg.connect(url, autocommit=True, options=self.PINNED)
-        self.db.execute("CREATE SCHEMA raw; SET search_path = raw; CREATE SEQUENCE fences; " + TABLES)
+        self.db.execute(
+            "CREATE SCHEMA raw; SET search_path = raw; CREATE SEQUENCE fences; " + TABLES
+        )
         self.db.prepare_threshold = 0
 
     def start(self, ids: Sequence[str], workflows: bool) -> None:
@@ -138,49 +146,109 @@ class OnSqlite:
 
     def start(self, ids: Sequence[str], workflows: bool) -> None:
         with self._commit():
-            row = "INSERT INTO executions (id, name, queue, status, inputs, created_at) VALUES (?, 'note', 'default', 0, ?, 1)"
+            row = (
+                "INSERT INTO executions (id, name, queue, status, inputs, created_at) VALUES "
+                "(?, 'note', 'default', 0, ?, 1)"
+            )
             self.db.executemany(row, [(id, INPUTS) for id in ids])
             if workflows:
-                self.db.executemany("INSERT INTO contexts VALUES (?, 0, 0, NULL)", [(id,) for id in ids])
-            self.db.executemany("INSERT INTO ready (id, state, place) VALUES (?, 0, ?)", zip(ids, range(len(ids)), strict=True))
+                self.db.executemany(
+                    "INSERT INTO contexts VALUES (?, 0, 0, NULL)", [(id,) for id in ids]
+                )
+            self.db.executemany(
+                "INSERT INTO ready (id, state, place) VALUES (?, 0, ?)",
+                zip(ids, range(len(ids)), strict=True),
+            )
 
     def claim(self, count: int) -> list[str]:
         with self._commit():
-            ids = self.db.execute("SELECT id FROM ready WHERE state = 0 ORDER BY place LIMIT ?", (count,)).fetchall()
-            self.db.executemany("UPDATE ready SET state = 1, claimed_by = 'w', expires_at = 1, fence = 1 WHERE id = ?", ids)
+            ids = self.db.execute(
+                "SELECT id FROM ready WHERE state = 0 ORDER BY place LIMIT ?", (count,)
+            ).fetchall()
+            self.db.executemany(
+                (
+                    "UPDATE ready SET state = 1, claimed_by = 'w', expires_at = 1, fence = 1 "
+                    "WHERE id = ?"
+                ),
+                ids,
+            )
         return [id for (id,) in ids]
 
     def step(self, ids: Sequence[str], n: int) -> None:
         with self._commit():
-            advance = "UPDATE contexts SET seq = seq + 1, fence = 1, snapshot = ? WHERE id = ? AND seq = ?"
+            advance = (
+                "UPDATE contexts SET seq = seq + 1, fence = 1, snapshot = ? WHERE id = ? AND "
+                "seq = ?"
+            )
             self.db.executemany(advance, [(SNAPSHOT, id, n) for id in ids])
-            done = "INSERT INTO executions VALUES (?, ?, 'note', 'default', 5, 1, 'w', 1, ?, ?, 1, 1, 1)"
+            done = (
+                "INSERT INTO executions VALUES (?, ?, 'note', 'default', 5, 1, 'w', 1, ?, ?, "
+                "1, 1, 1)"
+            )
             self.db.executemany(done, [(f"{id}.{n}", id, INPUTS, RESULT) for id in ids])
-            self.db.executemany("INSERT INTO history VALUES (?, ?, 1, 'w', 'turn', 1)", [(id, n + 1) for id in ids])
+            self.db.executemany(
+                "INSERT INTO history VALUES (?, ?, 1, 'w', 'turn', 1)", [(id, n + 1) for id in ids]
+            )
 
     def finish(self, ids: Sequence[str], workflows: bool) -> None:
         with self._commit():
-            self.db.executemany("DELETE FROM ready WHERE id = ? AND state = 1", [(id,) for id in ids])
+            self.db.executemany(
+                "DELETE FROM ready WHERE id = ? AND state = 1", [(id,) for id in ids]
+            )
             if workflows:
-                self.db.executemany("INSERT INTO history VALUES (?, 100, 1, 'w', 'completed', 1)", [(id,) for id in ids])
-            ended = "UPDATE executions SET status = 5, result = ?, started_at = 1, finished_at = 1 WHERE id = ? AND status < 5"
+                self.db.executemany(
+                    "INSERT INTO history VALUES (?, 100, 1, 'w', 'completed', 1)",
+                    [(id,) for id in ids],
+                )
+            ended = (
+                "UPDATE executions SET status = 5, result = ?, started_at = 1, finished_at = "
+                "1 WHERE id = ? AND status < 5"
+            )
             self.db.executemany(ended, [(RESULT, id) for id in ids])
 
     def results(self, ids: Sequence[str]) -> int:
-        return sum(len(self.db.execute("SELECT status, result FROM executions WHERE id = ?", (id,)).fetchall()) for id in ids)
+        return sum(
+            len(
+                self.db.execute(
+                    "SELECT status, result FROM executions WHERE id = ?", (id,)
+                ).fetchall()
+            )
+            for id in ids
+        )
 
     def pause(self, ids: Sequence[str]) -> None:
         with self._commit():
-            self.db.executemany("DELETE FROM ready WHERE id = ? AND state = 1", [(id,) for id in ids])
-            self.db.executemany("UPDATE contexts SET seq = 1, fence = 1, snapshot = ? WHERE id = ?", [(SNAPSHOT, id) for id in ids])
-            self.db.executemany("INSERT INTO approvals VALUES (?, 'manager', ?, NULL, NULL, 1, NULL)", [(id, INPUTS) for id in ids])
-            self.db.executemany("INSERT INTO history VALUES (?, 1, 1, 'w', 'turn', 1)", [(id,) for id in ids])
+            self.db.executemany(
+                "DELETE FROM ready WHERE id = ? AND state = 1", [(id,) for id in ids]
+            )
+            self.db.executemany(
+                "UPDATE contexts SET seq = 1, fence = 1, snapshot = ? WHERE id = ?",
+                [(SNAPSHOT, id) for id in ids],
+            )
+            self.db.executemany(
+                "INSERT INTO approvals VALUES (?, 'manager', ?, NULL, NULL, 1, NULL)",
+                [(id, INPUTS) for id in ids],
+            )
+            self.db.executemany(
+                "INSERT INTO history VALUES (?, 1, 1, 'w', 'turn', 1)", [(id,) for id in ids]
+            )
 
     def decide(self, id: str) -> None:
         with self._commit():
-            self.db.execute("UPDATE approvals SET status = 5, decided_by = 'ann', ended_at = 1 WHERE id = ? AND status IS NULL", (id,))
-            [(n,)] = self.db.execute("UPDATE audit_head SET n = n + 1, hash = ? RETURNING n", (HASH,)).fetchall()
-            self.db.execute("INSERT INTO audit VALUES (?, 1, 'ann', 'approve', ?, '{}', ?, ?)", (n, id, HASH, HASH))
+            self.db.execute(
+                (
+                    "UPDATE approvals SET status = 5, decided_by = 'ann', ended_at = 1 WHERE "
+                    "id = ? AND status IS NULL"
+                ),
+                (id,),
+            )
+            [(n,)] = self.db.execute(
+                "UPDATE audit_head SET n = n + 1, hash = ? RETURNING n", (HASH,)
+            ).fetchall()
+            self.db.execute(
+                "INSERT INTO audit VALUES (?, 1, 'ann', 'approve', ?, '{}', ?, ?)",
+                (n, id, HASH, HASH),
+            )
             self.db.execute("INSERT INTO ready (id, state, place) VALUES (?, 0, 1)", (id,))
 
     def close(self) -> None:
@@ -228,9 +296,11 @@ def family(raw: Raw, children: int, workflows: bool) -> float:
 
 
 def approvals(raw: Raw, count: int, decided: int) -> tuple[float, float]:
-    """So many workflows until each waits for a decision; then so many decisions, each a commit, and their workflows: seconds for each.
+    """So many workflows until each waits for a decision; then so many decisions, each a commit, and
+    their workflows: seconds for each.
 
-    The decisions are the best of ten rounds: most of their time is the disk's, which others use, too.
+    The decisions are the best of ten rounds: most of their time is the disk's, which others use,
+    too.
     """
     ids = _ids("a", count)
     raw.start(ids, workflows=True)
@@ -258,12 +328,19 @@ def _ids(prefix: str, count: int) -> list[str]:
 
 
 def answered(url: str, times: int) -> list[float]:
-    """A row committed here, seen and answered by another process, and read here: seconds for each."""
+    """A row committed here, seen and answered by another process, and read here: seconds for
+    each."""
     command = [sys.executable, "-m", "bench.raw", url]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
         assert other.stdout
         other.stdout.readline()
-        asked = _asked_on_postgres(url, times) if url.startswith("postgresql") else _asked_on_sqlite(url, times)
+        asked = (
+            _asked_on_postgres(url, times)
+            if url.startswith("postgresql")
+            else _asked_on_sqlite(url, times)
+        )
         other.kill()
     return asked
 
@@ -282,18 +359,25 @@ def _asked_on_postgres(url: str, times: int) -> list[float]:
 
 def _answer_on_postgres(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as db, psycopg.connect(url, autocommit=True) as ear:
-        db.execute("CREATE TABLE questions (id int); CREATE TABLE answers (id serial PRIMARY KEY, text text)")
+        db.execute(
+            "CREATE TABLE questions (id int); CREATE TABLE answers (id serial PRIMARY "
+            "KEY, text text)"
+        )
         ear.execute("LISTEN questions")
         print("ready", flush=True)
         for _ in ear.notifies():
-            db.execute("DELETE FROM questions; INSERT INTO answers (text) VALUES ('1'); NOTIFY answers")
+            db.execute(
+                "DELETE FROM questions; INSERT INTO answers (text) VALUES ('1'); NOTIFY answers"
+            )
 
 
 def _asked_on_sqlite(path: str, times: int) -> list[float]:
     db = _two_counters(path)
 
     def ask() -> None:
-        asked = db.execute("UPDATE counters SET questions = questions + 1 RETURNING questions").fetchall()
+        asked = db.execute(
+            "UPDATE counters SET questions = questions + 1 RETURNING questions"
+        ).fetchall()
         while db.execute("SELECT answers FROM counters").fetchall() != asked:
             time.sleep(0.0005)
 
@@ -319,4 +403,6 @@ def _two_counters(path: str) -> sqlite3.Connection:
 
 
 if __name__ == "__main__":
-    (_answer_on_postgres if sys.argv[1].startswith("postgresql") else _answer_on_sqlite)(sys.argv[1])
+    (_answer_on_postgres if sys.argv[1].startswith("postgresql") else _answer_on_sqlite)(
+        sys.argv[1]
+    )

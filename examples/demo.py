@@ -1,7 +1,8 @@
 """`make demo`: a workflow, what happens while it runs, and why it survives a crash.
 
-Part three is the point. Each step of a workflow runs in a process of its own, which exits before the next begins; all that
-passes from one to the next is a small JSON file. That file is what the durable engine keeps in its database.
+Part three is the point. Each step of a workflow runs in a process of its own, which exits before
+the next begins; all that passes from one to the next is a small JSON file. That file is what the
+durable engine keeps in its database.
 """
 
 from __future__ import annotations
@@ -16,10 +17,18 @@ ROOT = Path(__file__).parents[1]
 ORDER = "examples/order.flow"
 INVOICE = "examples/invoice.flow"
 RUN = f"run {ORDER} --app examples/order_tasks.py --fast-forward".split()
-GIVEN = ["-i", "customer=ada", "-i", 'items:=["tea", "cup", "tea"]', "--signal", 'delivered={"signed_by": "Ada"}']
+GIVEN = [
+    "-i",
+    "customer=ada",
+    "-i",
+    'items:=["tea", "cup", "tea"]',
+    "--signal",
+    'delivered={"signed_by": "Ada"}',
+]
 STOPPING = f"""\
 {INVOICE}, each step in a process of its own, which exits after it. What is kept is all
-that the next one gets: the line to go on at, variables, how far a loop is, the result that waits."""
+that the next one gets: the line to go on at, variables, how far a loop is, and the result
+that waits."""
 NEXT = """
 Nothing was replayed: every process began where the one before had stopped. What next?
 
@@ -30,12 +39,20 @@ Nothing was replayed: every process began where the one before had stopped. What
 
 
 def main() -> int:
-    title("1. A workflow is a small program", f"{ORDER}; its tasks are plain Python in examples/order_tasks.py")
+    title(
+        "1. A workflow is a small program",
+        f"{ORDER}; its tasks are plain Python in examples/order_tasks.py",
+    )
     print((ROOT / ORDER).read_text(encoding="utf-8"))
 
-    title("2. Running it", "branches in parallel, a payment service that fails twice, two days of waiting skipped")
+    title(
+        "2. Running it",
+        "branches in parallel, a payment service that fails twice, two days of waiting skipped",
+    )
     print(f"$ rhythm {shlex.join(RUN)} \\\n    {shlex.join(GIVEN)}\n", flush=True)
-    if code := subprocess.run([sys.executable, "-m", "rhythm", *RUN, *GIVEN], cwd=ROOT, check=False).returncode:
+    if code := subprocess.run(
+        [sys.executable, "-m", "rhythm", *RUN, *GIVEN], cwd=ROOT, check=False
+    ).returncode:
         return code
 
     title("3. Stopping it anywhere", STOPPING)

@@ -1,4 +1,5 @@
-"""The tasks of invoice.flow. They give the same answers every time, so that its steps can be followed."""
+"""The tasks of invoice.flow. They give the same answers every time, so that its steps can be
+followed."""
 
 import rhythm
 

@@ -1,4 +1,5 @@
-"""The tasks of order.flow: plain Python functions. They pretend to be slow and unreliable, as the real ones are."""
+"""The tasks of order.flow: plain Python functions. They pretend to be slow and unreliable, as the
+real ones are."""
 
 import asyncio
 import itertools

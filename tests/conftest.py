@@ -10,7 +10,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.postgres import database_url, schemas
-from tests.support.stores import KINDS, MakeStore, SqliteFiles, Stores, close_in_memory, sqlite_in_memory
+from tests.support.stores import (
+    KINDS,
+    MakeStore,
+    SqliteFiles,
+    Stores,
+    close_in_memory,
+    sqlite_in_memory,
+)
 
 __all__ = ["database_url", "make_store", "schemas", "stores"]
 
@@ -18,7 +25,8 @@ __all__ = ["database_url", "make_store", "schemas", "stores"]
 settings.register_profile("laws", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("laws")
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background by a shell: commands that are interrupted must notice
+# started in the background by a shell: commands that are interrupted must notice
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -32,7 +40,11 @@ def no_store_stays_open() -> Iterator[None]:
 @pytest.fixture(params=KINDS)
 def make_store(request: pytest.FixtureRequest) -> MakeStore:
     """Makes an empty store on a clock; only the last one made is in use."""
-    return sqlite_in_memory if request.param == "sqlite" else request.getfixturevalue("schemas").empty_store
+    return (
+        sqlite_in_memory
+        if request.param == "sqlite"
+        else request.getfixturevalue("schemas").empty_store
+    )
 
 
 @pytest.fixture(params=KINDS)

@@ -1,4 +1,5 @@
-"""`python -m tests.modules` writes docs/internals/modules.md: every module with its first line. A test compares."""
+"""`python -m tests.modules` writes docs/internals/modules.md: every module with its first line. A
+test compares."""
 
 from __future__ import annotations
 
@@ -28,8 +29,25 @@ def page() -> str:
     for folder, paths in sorted(folders.items()):
         name = "rhythm" if folder == "." else f"rhythm/{folder}"
         inits = [path for path in paths if path.name == "__init__.py"]
-        rows = [f"| `{path.stem}` | {first_line(path)} |" for path in paths if path.name != "__init__.py"]
-        parts.append("\n".join([f"## {name}", "", *(first_line(path) for path in inits), "", "| module | |", "| --- | --- |", *rows, ""]))
+        rows = [
+            f"| `{path.stem}` | {first_line(path)} |"
+            for path in paths
+            if path.name != "__init__.py"
+        ]
+        parts.append(
+            "\n".join(
+                [
+                    f"## {name}",
+                    "",
+                    *(first_line(path) for path in inits),
+                    "",
+                    "| module | |",
+                    "| --- | --- |",
+                    *rows,
+                    "",
+                ]
+            )
+        )
     return "\n".join(parts)
 
 

@@ -10,7 +10,8 @@ from rhythm.durations import duration_s, show_duration
 @pytest.mark.parametrize(
     ("written", "seconds"),
     [
-        (0, 0), (90, 90), (0.25, 0.25), ("90s", 90), ("300ms", 0.3), ("1h30m", 5400), ("1.5h", 5400), ("3d", 259200), ("2w", 1209600),
+        (0, 0), (90, 90), (0.25, 0.25), ("90s", 90), ("300ms", 0.3), ("1h30m", 5400),
+        ("1.5h", 5400), ("3d", 259200), ("2w", 1209600),
         ("PT15M", 900), ("P1DT12H", 129600), ("PT0.5S", 0.5), ("P2W", 1209600),
     ],
 )  # fmt: skip
@@ -19,7 +20,27 @@ def test_duration_can_be_written(written: object, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "written", ["", "90", "s", "1 h", "-5s", "1y", "P1Y", "P1M", "PT", "P", "P1DT", "1h30", "٣s", "1" * 200 + "s", True, None, [], {}]
+    "written",
+    [
+        "",
+        "90",
+        "s",
+        "1 h",
+        "-5s",
+        "1y",
+        "P1Y",
+        "P1M",
+        "PT",
+        "P",
+        "P1DT",
+        "1h30",
+        "٣s",
+        "1" * 200 + "s",
+        True,
+        None,
+        [],
+        {},
+    ],
 )
 def test_what_is_no_duration_is_refused_with_how_to_write_one(written: object) -> None:
     with pytest.raises(ValueError, match='write seconds as a number, or text such as "90s"'):
@@ -39,7 +60,8 @@ def test_a_hundred_years_are_the_limit(written: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"), [(0, "0ms"), (0.3, "300ms"), (2.5, "2.5s"), (60, "1m"), (5400, "1h30m"), (90061, "1d1h1m1s")]
+    ("seconds", "shown"),
+    [(0, "0ms"), (0.3, "300ms"), (2.5, "2.5s"), (60, "1m"), (5400, "1h30m"), (90061, "1d1h1m1s")],
 )
 def test_durations_are_shown_as_they_are_written(seconds: float, shown: str) -> None:
     assert show_duration(seconds) == shown

@@ -13,24 +13,46 @@ import pytest
 from tests.modules import PAGE, first_line, page
 
 SOURCE = Path(__file__).parents[1] / "src" / "rhythm"
-FOUNDATION = {"record", "limits", "errors", "durations", "ids", "paths", "rights", "settings", "slots", "visible"}
-MAY_IMPORT = {  # a folder of src/rhythm: the parts of rhythm that it may import, besides itself and the foundation
+FOUNDATION = {
+    "record",
+    "limits",
+    "errors",
+    "durations",
+    "ids",
+    "paths",
+    "rights",
+    "settings",
+    "slots",
+    "visible",
+}
+# a folder of src/rhythm: the parts of rhythm that it may import, besides itself and the foundation
+MAY_IMPORT = {
     "ir": set(),
     "lang": {"ir"},
     "vm": {"ir"},
     "store": set(),
     "engine": {"ir", "vm", "store"},
     "worker": {"ir", "vm", "lang", "engine", "store"},
-    "app": {"ir", "lang", "engine", "worker", "store", "http"},  # of http only `Rhythm.server`, which hands itself over
-    "http": {"ir", "vm", "engine", "worker", "app"},  # no store: the application has what they ask for,
-    "cli": {"ir", "vm", "lang", "engine", "worker", "app", "http"},  # and opens databases (`app.database`)
+    # of http only `Rhythm.server`, which hands itself over
+    "app": {"ir", "lang", "engine", "worker", "store", "http"},
+    # no store: the application has what they ask for,
+    "http": {"ir", "vm", "engine", "worker", "app"},
+    # and opens databases (`app.database`)
+    "cli": {"ir", "vm", "lang", "engine", "worker", "app", "http"},
 }
 IMPURE = {
-    "asyncio", "io", "logging", "multiprocessing", "os", "pathlib", "queue", "random", "secrets", "selectors", "signal", "socket",
+    "asyncio", "io", "logging", "multiprocessing", "os", "pathlib", "queue", "random", "secrets",
+    "selectors", "signal", "socket",
     "subprocess", "sys", "tempfile", "threading", "time", "uuid",
 }  # fmt: skip
-LATER = "rhythm.vm rhythm.lang.languages rhythm.app.explain rhythm.app.aio rhythm.worker.loop asyncio sqlite3 psycopg fastapi".split()
-HEAVY = "argparse asyncio dataclasses fastapi http inspect psycopg sqlite3 ssl typing_extensions urllib3 uvicorn".split()
+LATER = (
+    "rhythm.vm rhythm.lang.languages rhythm.app.explain rhythm.app.aio rhythm.worker.loop "
+    "asyncio sqlite3 psycopg fastapi"
+).split()
+HEAVY = (
+    "argparse asyncio dataclasses fastapi http inspect psycopg sqlite3 ssl typing_extensions "
+    "urllib3 uvicorn"
+).split()
 
 
 def modules(folder: str) -> list[Path]:
@@ -43,7 +65,11 @@ def imports(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names) if node.module == "rhythm" else [node.module]
+            yield from (
+                (f"{node.module}.{alias.name}" for alias in node.names)
+                if node.module == "rhythm"
+                else [node.module]
+            )
 
 
 @pytest.mark.parametrize("folder", MAY_IMPORT)
@@ -52,39 +78,56 @@ def test_layer_imports_only_what_is_below_it(folder: str) -> None:
     for path in modules(folder):
         for name in imports(path):
             parts = name.split(".")
-            assert parts[0] != "rhythm" or parts[1] in allowed or name == "rhythm.__version__", f"{path.name} imports {name}"
+            assert parts[0] != "rhythm" or parts[1] in allowed or name == "rhythm.__version__", (
+                f"{path.name} imports {name}"
+            )
 
 
 @pytest.mark.parametrize("folder", ["engine", "worker"])
 def test_engine_and_worker_see_no_database(folder: str) -> None:
     for path in modules(folder):
         assert not [
-            name for name in imports(path) if name.startswith(("rhythm.store.sqlite", "rhythm.store.postgres", "sqlite3", "psycopg"))
+            name
+            for name in imports(path)
+            if name.startswith(
+                ("rhythm.store.sqlite", "rhythm.store.postgres", "sqlite3", "psycopg")
+            )
         ], path.name
 
 
 @pytest.mark.parametrize("folder", ["http", "cli"])
 def test_server_and_command_line_ask_the_application_and_not_its_store(folder: str) -> None:
-    """A room of the application says what they want to know; whoever reaches past it must be changed with every store."""
+    """A room of the application says what they want to know; whoever reaches past it must be
+    changed with every store."""
     for path in modules(folder):
-        asked = {node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)}
+        asked = {
+            node.attr
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Attribute)
+        }
         assert not asked & {"store", "_store", "_context"}, path.name
 
 
 def test_the_page_of_modules_is_theirs() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run `make modules`"
-    assert not [path.name for path in SOURCE.rglob("*.py") if not first_line(path)], "a module says in its first line what it owns"
+    assert not [path.name for path in SOURCE.rglob("*.py") if not first_line(path)], (
+        "a module says in its first line what it owns"
+    )
 
 
 def test_every_folder_has_its_rule() -> None:
-    assert {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()} == MAY_IMPORT.keys()
+    assert {
+        path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()
+    } == MAY_IMPORT.keys()
 
 
 def test_foundation_imports_nothing_above_itself() -> None:
     for name in FOUNDATION:
         for imported in imports(SOURCE / f"{name}.py"):
             parts = imported.split(".")
-            assert parts[0] != "rhythm" or parts[1] in FOUNDATION or imported == "rhythm.lang.source", f"{name} imports {imported}"
+            assert (
+                parts[0] != "rhythm" or parts[1] in FOUNDATION or imported == "rhythm.lang.source"
+            ), f"{name} imports {imported}"
 
 
 @pytest.mark.parametrize("folder", ["vm", "ir"])
@@ -92,8 +135,21 @@ def test_pure_layers_have_no_clock_no_chance_and_no_files(folder: str) -> None:
     for path in modules(folder):
         text = path.read_text(encoding="utf-8")
         assert not IMPURE & {name.split(".")[0] for name in imports(path)}, path.name
-        calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)}
-        assert not calls & {"open", "print", "input", "eval", "exec", "datetime.now", "datetime.utcnow", "date.today"}, path.name
+        calls = {
+            ast.unparse(node.func)
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Call)
+        }
+        assert not calls & {
+            "open",
+            "print",
+            "input",
+            "eval",
+            "exec",
+            "datetime.now",
+            "datetime.utcnow",
+            "date.today",
+        }, path.name
 
 
 PURE_ENGINE = "inputs payload planning recheck retried retry rows schedules".split()
@@ -104,7 +160,11 @@ def test_the_thinking_of_the_engine_knows_no_store_no_worker_and_no_clock(name: 
     """It sees the records of a store, and never a store."""
     path = SOURCE / "engine" / f"{name}.py"
     assert not IMPURE & {imported.split(".")[0] for imported in imports(path)}
-    names = {node.id for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Name)}
+    names = {
+        node.id
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Name)
+    }
     assert "Store" not in names
 
 
@@ -113,34 +173,55 @@ def test_the_rules_of_the_store_know_no_database_and_no_clock(name: str) -> None
     path = SOURCE / "store" / f"{name}.py"
     drivers = {"sqlite3", "psycopg"}
     assert not (IMPURE | drivers) & {imported.split(".")[0] for imported in imports(path)}
-    assert not [imported for imported in imports(path) if imported.startswith(("rhythm.store.sqlite", "rhythm.store.postgres"))]
+    assert not [
+        imported
+        for imported in imports(path)
+        if imported.startswith(("rhythm.store.sqlite", "rhythm.store.postgres"))
+    ]
 
 
-INTERFACES = sorted(path.stem for path in (SOURCE / "store" / "interfaces").glob("*.py") if path.stem not in ("__init__", "store"))
+INTERFACES = sorted(
+    path.stem
+    for path in (SOURCE / "store" / "interfaces").glob("*.py")
+    if path.stem not in ("__init__", "store")
+)
 
 
 def class_in(path: Path, end: str) -> ast.ClassDef:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    (found,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name.endswith(end)]
+    (found,) = [
+        node for node in tree.body if isinstance(node, ast.ClassDef) and node.name.endswith(end)
+    ]
     return found
 
 
 def test_a_store_has_these_roles_and_no_operation_beside_them() -> None:
     store = class_in(SOURCE / "store" / "interfaces" / "store.py", "Store")
-    fields = {ast.unparse(node.target): ast.unparse(node.annotation) for node in store.body if isinstance(node, ast.AnnAssign)}
-    roles = {role: class_in(SOURCE / "store" / "interfaces" / f"{role}.py", "Store").name for role in INTERFACES}
+    fields = {
+        ast.unparse(node.target): ast.unparse(node.annotation)
+        for node in store.body
+        if isinstance(node, ast.AnnAssign)
+    }
+    roles = {
+        role: class_in(SOURCE / "store" / "interfaces" / f"{role}.py", "Store").name
+        for role in INTERFACES
+    }
     assert {name: kind for name, kind in fields.items() if kind.endswith("Store")} == roles
     assert len([node for node in store.body if isinstance(node, ast.FunctionDef)]) <= 8
 
 
 @pytest.mark.parametrize("role", INTERFACES)
 def test_a_role_is_small_and_one_module_of_each_database(role: str) -> None:
-    """In each database one class, of the common base and the interface: no tower, and no role inherits from another."""
+    """In each database one class, of the common base and the interface: no tower, and no role
+    inherits from another."""
     interface = class_in(SOURCE / "store" / "interfaces" / f"{role}.py", "Store")
     assert len([node for node in interface.body if isinstance(node, ast.FunctionDef)]) <= 12
     for database in ("sqlite", "postgres"):
         made = class_in(SOURCE / "store" / database / f"{role}.py", role.capitalize())
-        assert [ast.unparse(base) for base in made.bases] == [f"{database.capitalize()}Role", interface.name]
+        assert [ast.unparse(base) for base in made.bases] == [
+            f"{database.capitalize()}Role",
+            interface.name,
+        ]
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
@@ -155,7 +236,9 @@ def calls_of(name: str) -> set[str]:
     found = set()
     for path in SOURCE.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        if any(isinstance(node, ast.Call) and ast.unparse(node.func) == name for node in ast.walk(tree)):
+        if any(
+            isinstance(node, ast.Call) and ast.unparse(node.func) == name for node in ast.walk(tree)
+        ):
             found.add(path.relative_to(SOURCE).as_posix())
     return found
 
@@ -165,22 +248,44 @@ def test_every_turn_commit_is_made_by_planning() -> None:
 
 
 def test_a_worker_is_complete_when_it_is_made() -> None:
-    """Everything comes in by the constructor: nobody sets anything of a worker, or of its parts, from outside."""
-    parts = ("worker", "_worker", "heart", "ownership", "slots", "dispatcher", "claimer", "loader", "turns", "committer", "liveness")
+    """Everything comes in by the constructor: nobody sets anything of a worker, or of its parts,
+    from outside."""
+    parts = (
+        "worker",
+        "_worker",
+        "heart",
+        "ownership",
+        "slots",
+        "dispatcher",
+        "claimer",
+        "loader",
+        "turns",
+        "committer",
+        "liveness",
+    )
     for path in [*modules("worker"), *modules("app"), *modules("cli"), *modules("http")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             targets = node.targets if isinstance(node, ast.Assign) else []
-            flat = [each for target in targets for each in (target.elts if isinstance(target, ast.Tuple) else [target])]
+            flat = [
+                each
+                for target in targets
+                for each in (target.elts if isinstance(target, ast.Tuple) else [target])
+            ]
             for target in flat:
                 owner = target.value if isinstance(target, ast.Attribute) else None
                 poked = isinstance(owner, ast.Attribute) and owner.attr in parts
-                assert not poked or (path.name, ast.unparse(target)) in SET_FROM_OUTSIDE, f"{path.name}: {ast.unparse(target)}"
+                assert not poked or (path.name, ast.unparse(target)) in SET_FROM_OUTSIDE, (
+                    f"{path.name}: {ast.unparse(target)}"
+                )
 
 
-SET_FROM_OUTSIDE = {  # what one part of a worker sets of another, by design: both are in the thread that decides
-    ("loop.py", "self.ownership.unsure"), ("turns.py", "self.ownership.unsure"), ("loop.py", "self.slots.paused"),
+# what one part of a worker sets of another, by design: both are in the thread that decides
+SET_FROM_OUTSIDE = {
+    ("loop.py", "self.ownership.unsure"),
+    ("turns.py", "self.ownership.unsure"),
+    ("loop.py", "self.slots.paused"),
     ("loop.py", "self.slots.draining"),
-}  # fmt: skip
+}
 
 
 def test_application_imports_no_compiler_no_interpreter_and_no_driver() -> None:
@@ -193,7 +298,10 @@ def test_application_imports_no_compiler_no_interpreter_and_no_driver() -> None:
 @pytest.mark.parametrize("args", [["--help"], ["check", "FILE"]])
 def test_start_up_imports_no_network_and_no_database(args: list[str], tmp_path: Path) -> None:
     command = [flow_file(tmp_path) if arg == "FILE" else arg for arg in args]
-    code = f"import sys; from rhythm.cli.main import main; main({command!r}); print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    code = (
+        f"import sys; from rhythm.cli.main import main; main({command!r}); "
+        f"print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1] == "[]"
 
@@ -216,13 +324,22 @@ print(calls)
 
 @pytest.mark.parametrize(("args", "most"), [(["--help"], 16_000), (["check", "FILE"], 34_000)])
 def test_start_up_is_little_work(args: list[str], most: int, tmp_path: Path) -> None:
-    """Counted in calls, imports included, which is the same on a busy machine. `python -c pass` takes a third of the time that these do."""
+    """Counted in calls, imports included, which is the same on a busy machine. `python -c pass`
+    takes a third of the time that these do."""
     command = [flow_file(tmp_path) if arg == "FILE" else arg for arg in args]
-    ran = subprocess.run([sys.executable, "-c", COUNT_CALLS.format(command=command)], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", COUNT_CALLS.format(command=command)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert int(ran.stdout.splitlines()[-1]) <= most
 
 
 def flow_file(folder: Path) -> str:
     file = folder / "a.flow"
-    file.write_text('workflow a(inputs) {\n  let x = await task("t", { n: inputs.n })\n  return x\n}\n', encoding="utf-8")
+    file.write_text(
+        'workflow a(inputs) {\n  let x = await task("t", { n: inputs.n })\n  return x\n}\n',
+        encoding="utf-8",
+    )
     return str(file)

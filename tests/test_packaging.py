@@ -1,4 +1,5 @@
-"""What is installed: the bounds that users get, the lock file that we work with, and the Pythons that CI runs with."""
+"""What is installed: the bounds that users get, the lock file that we work with, and the Pythons
+that CI runs with."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ from packaging.version import Version
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LOCK = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
-PINS = {canonicalize_name(name): Version(version) for name, version in re.findall(r"^([\w.-]+)==([\w.]+)", LOCK, re.MULTILINE)}
+PINS = {
+    canonicalize_name(name): Version(version)
+    for name, version in re.findall(r"^([\w.-]+)==([\w.]+)", LOCK, re.MULTILINE)
+}
 ASKED = [
     Requirement(text)
     for texts in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
@@ -25,10 +29,19 @@ ASKED = [
     if not text.startswith("rhythm[")
 ]
 HOLES = {  # the first version without the known holes
-    "orjson": "3.11.6", "h11": "0.16", "starlette": "1.3.1",
-}  # fmt: skip
+    "orjson": "3.11.6",
+    "h11": "0.16",
+    "starlette": "1.3.1",
+}
 SUPPORTED = sorted(
-    (match[1] for match in (re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", line) for line in PROJECT["classifiers"]) if match),
+    (
+        match[1]
+        for match in (
+            re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", line)
+            for line in PROJECT["classifiers"]
+        )
+        if match
+    ),
     key=Version,
 )
 
@@ -60,12 +73,16 @@ def test_the_oldest_python_is_the_one_that_is_required() -> None:
 
 
 def in_ci(folder: Path, *versions: str) -> list[str]:
-    """What `.ci/run` runs on a machine that has these Pythons, and a name of another that leads nowhere."""
+    """What `.ci/run` runs on a machine that has these Pythons, and a name of another that leads
+    nowhere."""
     there = {f"python{version}": version for version in versions}
     programs = {
         "make": 'echo "make $*"',
         "pyenv": "exit 1",
-        **{name: f'case "$2" in *"\'{version}\'"*) exit 0 ;; esac; exit 1' for name, version in there.items()},
+        **{
+            name: f'case "$2" in *"\'{version}\'"*) exit 0 ;; esac; exit 1'
+            for name, version in there.items()
+        },
         **{f"python{version}": "exit 127" for version in SUPPORTED if version not in versions},
         "python3": "exit 127",
         "python": "exit 127",
@@ -74,7 +91,13 @@ def in_ci(folder: Path, *versions: str) -> list[str]:
         (folder / name).write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
         (folder / name).chmod(0o755)
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
-    ran = subprocess.run([ROOT / ".ci" / "run"], env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(
+        [ROOT / ".ci" / "run"],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     return [*ran.stdout.splitlines(), *ran.stderr.splitlines()]
 
 
@@ -88,7 +111,12 @@ def test_ci_runs_the_oldest_and_the_newest_python_that_it_finds(tmp_path: Path) 
 
 def test_ci_is_content_with_one_python(tmp_path: Path) -> None:
     told = in_ci(tmp_path, "3.12")
-    assert told == ["Python 3.11: not found", "Python 3.12: python3.12", "Python 3.13: not found", "make test PYTHON=python3.12"]
+    assert told == [
+        "Python 3.11: not found",
+        "Python 3.12: python3.12",
+        "Python 3.13: not found",
+        "make test PYTHON=python3.12",
+    ]
 
 
 def test_ci_fails_without_any_python(tmp_path: Path) -> None:

@@ -6,7 +6,10 @@ from rhythm.paths import KEY, SHOWN, Path, show_path
 
 
 def test_a_path_is_shown_as_one_would_write_it() -> None:
-    assert show_path((((((None, "order"), "items"), 3), "unit price"), "x")) == '.order.items[3]["unit price"].x'
+    assert (
+        show_path((((((None, "order"), "items"), 3), "unit price"), "x"))
+        == '.order.items[3]["unit price"].x'
+    )
     assert show_path(None) == ""
 
 

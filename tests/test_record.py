@@ -21,7 +21,10 @@ def test_fields_come_by_position_or_name_and_default_to_the_class() -> None:
     assert Named(1, 2, "p").name == "p"
 
 
-@pytest.mark.parametrize(("values", "named"), [((), {}), ((1, 2, 3), {}), ((1,), {"z": 2}), ((), {"y": 1}), ((1,), {"x": 1})])
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [((), {}), ((1, 2, 3), {}), ((1,), {"z": 2}), ((), {"y": 1}), ((1,), {"x": 1})],
+)
 def test_wrong_fields_are_refused(values: tuple[int, ...], named: dict[str, int]) -> None:
     with pytest.raises(TypeError, match="Point takes x, y"):
         Point(*values, **named)
@@ -42,7 +45,13 @@ def test_a_class_that_is_made_often_takes_the_same_as_before() -> None:
     assert Often.__init__ is not Record.__init__, "it has a constructor of its own by now"
     assert (Often(1).y, Often(y=2, x=1), repr(Often(1, 2))) == (0, Often(1, 2), "Often(x=1, y=2)")
     assert Often(1, 2).replace(y=3) == Often(1, 3)
-    for values, named in (((), {}), ((1, 2, 3), {}), ((1,), {"z": 2}), ((), {"y": 1}), ((1,), {"x": 1})):
+    for values, named in (
+        ((), {}),
+        ((1, 2, 3), {}),
+        ((1,), {"z": 2}),
+        ((), {"y": 1}),
+        ((1,), {"x": 1}),
+    ):
         with pytest.raises(TypeError):
             Often(*values, **named)
     with pytest.raises(AttributeError):

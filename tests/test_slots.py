@@ -1,4 +1,5 @@
-"""When schedules are due: laws over real time zones around their changes, against a second meaning of cron that goes minute by minute."""
+"""When schedules are due: laws over real time zones around their changes, against a second meaning
+of cron that goes minute by minute."""
 
 from __future__ import annotations
 
@@ -12,16 +13,29 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rhythm import slots as module
-from rhythm.slots import FIRST_US, LAST_US, US, Timing, check_timing, first_slots, latest_slots, next_slot, slots
+from rhythm.slots import (
+    FIRST_US,
+    LAST_US,
+    US,
+    Timing,
+    check_timing,
+    first_slots,
+    latest_slots,
+    next_slot,
+    slots,
+)
 
 MINUTE = 60 * US
 DAYS = 3
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# Hours and half hours, at night and at midnight, both hemispheres, in Ramadan, a zone that was moved, a day that was left out.
+# Hours and half hours, at night and at midnight, both hemispheres, in Ramadan, a zone that was
+# moved, a day that was left out.
 ZONES = [
-    "Europe/Berlin", "America/New_York", "America/Santiago", "Australia/Lord_Howe", "Asia/Beirut", "Africa/Casablanca", "America/Havana",
-    "Asia/Tehran", "America/Sao_Paulo", "Pacific/Apia", "Atlantic/Azores", "Asia/Pyongyang", "Europe/Dublin", "Africa/Cairo", "UTC",
+    "Europe/Berlin", "America/New_York", "America/Santiago", "Australia/Lord_Howe", "Asia/Beirut",
+    "Africa/Casablanca", "America/Havana",
+    "Asia/Tehran", "America/Sao_Paulo", "Pacific/Apia", "Atlantic/Azores", "Asia/Pyongyang",
+    "Europe/Dublin", "Africa/Cairo", "UTC",
 ]  # fmt: skip
 
 
@@ -39,24 +53,39 @@ def some(timing: Timing, after: int, count: int) -> list[int]:
 
 @cache
 def changes(tz: str) -> list[int]:
-    """The moments from 2005 to 2030 at which the clocks of a zone were or will be changed, to the minute."""
+    """The moments from 2005 to 2030 at which the clocks of a zone were or will be changed, to the
+    minute."""
     zone, found, step = ZoneInfo(tz), [], 1800 * US
     offset = lambda at: (EPOCH + timedelta(microseconds=at)).astimezone(zone).utcoffset()  # noqa: E731 - one line, used here
     days = range(us(2005, 1, 1), us(2030, 1, 1), 86_400 * US)
     for day in (day for day in days if offset(day) != offset(day + 86_400 * US)):
-        found += [at for at in range(day + step, day + 86_400 * US + 1, step) if offset(at) != offset(at - step)]
+        found += [
+            at
+            for at in range(day + step, day + 86_400 * US + 1, step)
+            if offset(at) != offset(at - step)
+        ]
     return found
 
 
 def numbers(least: int, most: int) -> st.SearchStrategy[str]:
     one = st.integers(least, most).map(str)
-    ranges = st.tuples(st.integers(least, most), st.integers(least, most)).map(lambda pair: f"{min(pair)}-{max(pair)}")
+    ranges = st.tuples(st.integers(least, most), st.integers(least, most)).map(
+        lambda pair: f"{min(pair)}-{max(pair)}"
+    )
     steps = st.integers(2, max(2, most // 2)).map(lambda n: f"*/{n}")
-    several = st.lists(st.integers(least, most), min_size=2, max_size=3, unique=True).map(lambda found: ",".join(map(str, found)))
+    several = st.lists(st.integers(least, most), min_size=2, max_size=3, unique=True).map(
+        lambda found: ",".join(map(str, found))
+    )
     return st.one_of(st.just("*"), one, several, ranges, steps)
 
 
-CRONS = st.tuples(numbers(0, 59), numbers(0, 23), st.just("*") | numbers(1, 31), st.just("*"), st.just("*") | numbers(0, 6)).map(" ".join)
+CRONS = st.tuples(
+    numbers(0, 59),
+    numbers(0, 23),
+    st.just("*") | numbers(1, 31),
+    st.just("*"),
+    st.just("*") | numbers(0, 6),
+).map(" ".join)
 
 
 @st.composite
@@ -80,17 +109,26 @@ def matches(cron: str, wall: datetime) -> bool:
     minute, hour, day, month, weekday = cron.split()
     days, weekdays = wall.day in field(day, 1, 31), wall.isoweekday() % 7 in field(weekday, 0, 6)
     fits = days and weekdays if day.startswith("*") or weekday.startswith("*") else days or weekdays
-    return fits and wall.minute in field(minute, 0, 59) and wall.hour in field(hour, 0, 23) and wall.month in field(month, 1, 12)
+    return (
+        fits
+        and wall.minute in field(minute, 0, 59)
+        and wall.hour in field(hour, 0, 23)
+        and wall.month in field(month, 1, 12)
+    )
 
 
 def minute_by_minute(cron: str, tz: str, after: int, until: int) -> list[int]:
-    """The slots by looking at the clock every minute: a time that it skips counts where it goes on, one that it shows again only where
-    the schedule runs in every hour."""
+    """The slots by looking at the clock every minute: a time that it skips counts where it goes on,
+    one that it shows again only where the schedule runs in every hour."""
     zone, found, seen, shows = ZoneInfo(tz), set[int](), set[datetime](), None
     everywhere = len(field(cron.split()[1], 0, 23)) == 24
-    begin = after - after % MINUTE - 26 * 60 * MINUTE  # what the clock has shown before counts as shown
+    # what the clock has shown before counts as shown
+    begin = after - after % MINUTE - 26 * 60 * MINUTE
     for at in range(begin, until + 1, MINUTE):
-        before, shows = shows, (EPOCH + timedelta(microseconds=at)).astimezone(zone).replace(tzinfo=None, fold=0)
+        before, shows = (
+            shows,
+            (EPOCH + timedelta(microseconds=at)).astimezone(zone).replace(tzinfo=None, fold=0),
+        )
         skipped = []
         while before is not None and before + timedelta(minutes=1) < shows:
             before += timedelta(minutes=1)
@@ -111,7 +149,9 @@ def minute_by_minute(cron: str, tz: str, after: int, until: int) -> list[int]:
 @example("*/30 5 * * *", ("Australia/Lord_Howe", us(2026, 4, 3)))
 @example("0 0 * * *", ("America/Santiago", us(2026, 9, 4)))
 @example("0 12 30 * *", ("Pacific/Apia", us(2011, 12, 28)))
-def test_slots_are_those_that_somebody_finds_who_looks_at_the_clock_every_minute(cron: str, place: tuple[str, int]) -> None:
+def test_slots_are_those_that_somebody_finds_who_looks_at_the_clock_every_minute(
+    cron: str, place: tuple[str, int]
+) -> None:
     tz, after = place
     until = after + DAYS * 86_400 * US
     expected = minute_by_minute(cron, tz, after, until)
@@ -121,8 +161,11 @@ def test_slots_are_those_that_somebody_finds_who_looks_at_the_clock_every_minute
 
 @given(CRONS, near_a_change(), st.integers(0, 3 * 86_400))
 @settings(max_examples=100)
-def test_the_next_slot_is_the_same_from_anywhere_before_it(cron: str, place: tuple[str, int], seconds: int) -> None:
-    """So whoever computes it, whenever, finds the same slot: none is left out, and none comes twice."""
+def test_the_next_slot_is_the_same_from_anywhere_before_it(
+    cron: str, place: tuple[str, int], seconds: int
+) -> None:
+    """So whoever computes it, whenever, finds the same slot: none is left out, and none comes
+    twice."""
     timing, after = Timing(cron, place[0]), place[1]
     slot = next_slot(timing, after)
     assert slot is not None
@@ -134,7 +177,8 @@ def test_the_next_slot_is_the_same_from_anywhere_before_it(cron: str, place: tup
     assert following > slot
 
 
-@given(st.one_of(CRONS.map(lambda cron: (cron, None)), st.integers(1, 4000).map(lambda s: (None, s * US))), near_a_change(),
+@given(st.one_of(CRONS.map(lambda cron: (cron, None)),
+    st.integers(1, 4000).map(lambda s: (None, s * US))), near_a_change(),
        st.integers(1, 12), st.integers(0, 4 * 24 * 60))  # fmt: skip
 @settings(max_examples=100)
 def test_the_latest_slots_are_the_last_of_all(
@@ -145,13 +189,17 @@ def test_the_latest_slots_are_the_last_of_all(
     assert first is not None
     until = first + minutes * MINUTE
     every = [first]
-    while (slot := next_slot(timing, every[-1])) is not None and slot <= until and len(every) < 7000:
+    while (
+        (slot := next_slot(timing, every[-1])) is not None and slot <= until and len(every) < 7000
+    ):
         every.append(slot)
     if len(every) < 7000:
         assert latest_slots(timing, first, until, count) == every[-count:]
 
 
-def test_half_past_two_where_clocks_are_put_forward_is_three_and_where_they_are_put_back_is_the_first_of_two() -> None:
+def test_half_past_two_where_clocks_are_put_forward_is_three_and_where_they_are_put_back_is_the_first_of_two() -> (
+    None
+):
     nightly = Timing("30 2 * * *", "Europe/Berlin")
     spring = [shown(at, nightly.tz) for at in some(nightly, us(2026, 3, 27, 12), 3)]
     autumn = [shown(at, nightly.tz) for at in some(nightly, us(2026, 10, 23, 12), 3)]
@@ -159,11 +207,21 @@ def test_half_past_two_where_clocks_are_put_forward_is_three_and_where_they_are_
     assert autumn == ["10-24 02:30 +0200", "10-25 02:30 +0200", "10-26 02:30 +0100"]
 
 
-def test_what_runs_every_hour_runs_in_the_hour_that_comes_twice_and_once_after_the_one_that_is_left_out() -> None:
+def test_what_runs_every_hour_runs_in_the_hour_that_comes_twice_and_once_after_the_one_that_is_left_out() -> (
+    None
+):
     hourly = Timing("30 * * * *", "Europe/Berlin")
     autumn = [shown(at, hourly.tz) for at in some(hourly, us(2026, 10, 24, 23, 45), 4)]
-    spring = [shown(at, hourly.tz) for at in some(Timing("*/20 * * * *", hourly.tz), us(2026, 3, 29, 0, 40), 3)]
-    assert autumn == ["10-25 02:30 +0200", "10-25 02:30 +0100", "10-25 03:30 +0100", "10-25 04:30 +0100"]
+    spring = [
+        shown(at, hourly.tz)
+        for at in some(Timing("*/20 * * * *", hourly.tz), us(2026, 3, 29, 0, 40), 3)
+    ]
+    assert autumn == [
+        "10-25 02:30 +0200",
+        "10-25 02:30 +0100",
+        "10-25 03:30 +0100",
+        "10-25 04:30 +0100",
+    ]
     assert spring == ["03-29 03:00 +0200", "03-29 03:20 +0200", "03-29 03:40 +0200"]
 
 
@@ -218,7 +276,11 @@ def test_what_can_never_be_due_is_refused_with_advice(timing: Timing, says: str)
 def test_without_time_zone_data_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     import zoneinfo
 
-    monkeypatch.setattr(zoneinfo, "ZoneInfo", lambda name: (_ for _ in ()).throw(zoneinfo.ZoneInfoNotFoundError(name)))
+    monkeypatch.setattr(
+        zoneinfo,
+        "ZoneInfo",
+        lambda name: (_ for _ in ()).throw(zoneinfo.ZoneInfoNotFoundError(name)),
+    )
     monkeypatch.setattr(zoneinfo, "available_timezones", set)
     with pytest.raises(ValueError, match="install the package tzdata"):
         check_timing(Timing("0 9 * * *", "Europe/Berlin"))
@@ -227,7 +289,13 @@ def test_without_time_zone_data_it_is_said_what_to_install(monkeypatch: pytest.M
 @pytest.mark.parametrize("zone", ["UTC", "Pacific/Apia", "America/Los_Angeles", "Europe/Berlin"])
 @pytest.mark.parametrize(
     "timing",
-    [Timing("*/7 * * * *"), Timing("0 0 29 2 *"), Timing(every_us=US), Timing(every_us=100 * 366 * 86_400 * US), Timing(at=LAST_US)],
+    [
+        Timing("*/7 * * * *"),
+        Timing("0 0 29 2 *"),
+        Timing(every_us=US),
+        Timing(every_us=100 * 366 * 86_400 * US),
+        Timing(at=LAST_US),
+    ],
 )
 def test_there_is_no_slot_that_no_calendar_shows(timing: Timing, zone: str) -> None:
     timing = timing.replace(tz=zone)
@@ -251,5 +319,10 @@ def test_a_rare_date_is_not_searched_for_without_end(monkeypatch: pytest.MonkeyP
     rare = first_slots(Timing("0 0 * 2 1#5"), us(2026, 1, 1), 1000)  # a fifth Monday in February
     assert [(EPOCH + timedelta(microseconds=slot)).year for slot in rare] == [2044, 2072, 2112]
     assert len(asked) == 4
-    assert len(first_slots(Timing(every_us=100 * 366 * 86_400 * US, anchor_at=0), us(2026, 1, 1), 1000)) == 1
+    assert (
+        len(
+            first_slots(Timing(every_us=100 * 366 * 86_400 * US, anchor_at=0), us(2026, 1, 1), 1000)
+        )
+        == 1
+    )
     assert len(first_slots(Timing("* * * * *"), us(2026, 1, 1), 1000)) == 1000

@@ -1,6 +1,7 @@
 """Rhythm: durable workflows without replay.
 
-Public names are imported when they are first used, so that the command line starts as fast as Python itself.
+Public names are imported when they are first used, so that the command line starts as fast as
+Python itself.
 """
 
 from __future__ import annotations
@@ -8,7 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rhythm.app import ExecutionView, Handle, Page, QueueView, Rhythm, Start, TraceStep, WorkerView, WorkflowView
+    from rhythm.app import (
+        ExecutionView,
+        Handle,
+        Page,
+        QueueView,
+        Rhythm,
+        Start,
+        TraceStep,
+        WorkerView,
+        WorkflowView,
+    )
     from rhythm.app.aio import AsyncHandle, AsyncRhythm
     from rhythm.app.approvals import ApprovalPage, ApprovalView, DecisionView
     from rhythm.app.audit import AuditCheck, AuditPage, AuditView
@@ -97,15 +108,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _ERRORS = (
-    "Conflict Denied DuplicateTask ExecutionFailed FlowError InvalidEvent InvalidId InvalidPayload InvalidProgram InvalidSchedule "
-    "InvalidSetting NotDelivered NotInitialised NotRetryable ResultTimeout RetryLater RhythmError ScheduleOfWorkflow StoreError "
-    "TaskCancelled TaskFailed TokenRevoked Unavailable Undecidable UnknownApproval UnknownExecution UnknownSchedule UnknownToken "
-    "UnknownWorkflow"
+    "Conflict Denied DuplicateTask ExecutionFailed FlowError InvalidEvent InvalidId "
+    "InvalidPayload InvalidProgram InvalidSchedule InvalidSetting NotDelivered NotInitialised "
+    "NotRetryable ResultTimeout RetryLater RhythmError ScheduleOfWorkflow StoreError "
+    "TaskCancelled TaskFailed TokenRevoked Unavailable Undecidable UnknownApproval "
+    "UnknownExecution UnknownSchedule UnknownToken UnknownWorkflow"
 )
 _OF_THE_DEFAULT = (
-    "start_workflow start_many queue_task queue_many get list_executions result trace workflows signal publish cancel pause resume "
-    "retry workers queues pause_queue resume_queue approvals approval approve reject escalate status resume_options resume_requests "
-    "schedule schedules get_schedule next_times pause_schedule resume_schedule run_schedule delete_schedule "
+    "start_workflow start_many queue_task queue_many get list_executions result trace workflows "
+    "signal publish cancel pause resume retry workers queues pause_queue resume_queue approvals "
+    "approval approve reject escalate status resume_options resume_requests schedule schedules "
+    "get_schedule next_times pause_schedule resume_schedule run_schedule delete_schedule "
     "terminate bulk why"
 )
 _OF_THE_APP = "ExecutionView Handle Page QueueView Rhythm Start TraceStep WorkerView WorkflowView"
@@ -128,17 +141,28 @@ _HOMES = {
 }
 
 __all__ = [
-    "Actor", "ApprovalPage", "ApprovalView", "AsyncHandle", "AsyncRhythm", "AuditCheck", "AuditPage", "AuditView", "BulkView",
-    "Conflict", "Current", "DecisionView", "Denied", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FireView", "FlowError",
-    "Handle", "InvalidEvent", "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSchedule", "InvalidSetting", "NewToken",
-    "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker", "QueueView", "ResultTimeout", "ResumeRequestView",
-    "RetryLater", "Rhythm", "RhythmError", "ScheduleOfWorkflow", "ScheduleView", "Start", "StatusView", "StoreError", "Task",
-    "TaskCancelled", "TaskFailed", "TokenRevoked", "TokenView", "TraceStep", "Unavailable", "Undecidable", "UnknownApproval",
-    "UnknownExecution", "UnknownSchedule", "UnknownToken", "UnknownWorkflow", "WhyView", "WorkerHealth", "WorkerView", "WorkflowView",
-    "approval", "approvals", "approve", "bulk", "cancel", "current", "delete_schedule", "escalate", "get", "get_schedule", "init",
-    "list_executions", "next_times", "pause", "pause_queue", "pause_schedule", "publish", "queue_many", "queue_task", "queues",
-    "reject", "result", "resume", "resume_options", "resume_queue", "resume_requests", "resume_schedule", "retry", "run_schedule",
-    "schedule", "schedules", "signal", "start_many", "start_workflow", "status", "task", "terminate", "trace", "why", "workers",
+    "Actor", "ApprovalPage", "ApprovalView", "AsyncHandle", "AsyncRhythm", "AuditCheck",
+    "AuditPage", "AuditView", "BulkView",
+    "Conflict", "Current", "DecisionView", "Denied", "DuplicateTask", "ExecutionFailed",
+    "ExecutionView", "FireView", "FlowError",
+    "Handle", "InvalidEvent", "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSchedule",
+    "InvalidSetting", "NewToken",
+    "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker", "QueueView",
+    "ResultTimeout", "ResumeRequestView",
+    "RetryLater", "Rhythm", "RhythmError", "ScheduleOfWorkflow", "ScheduleView", "Start",
+    "StatusView", "StoreError", "Task",
+    "TaskCancelled", "TaskFailed", "TokenRevoked", "TokenView", "TraceStep", "Unavailable",
+    "Undecidable", "UnknownApproval",
+    "UnknownExecution", "UnknownSchedule", "UnknownToken", "UnknownWorkflow", "WhyView",
+    "WorkerHealth", "WorkerView", "WorkflowView",
+    "approval", "approvals", "approve", "bulk", "cancel", "current", "delete_schedule", "escalate",
+    "get", "get_schedule", "init",
+    "list_executions", "next_times", "pause", "pause_queue", "pause_schedule", "publish",
+    "queue_many", "queue_task", "queues",
+    "reject", "result", "resume", "resume_options", "resume_queue", "resume_requests",
+    "resume_schedule", "retry", "run_schedule",
+    "schedule", "schedules", "signal", "start_many", "start_workflow", "status", "task",
+    "terminate", "trace", "why", "workers",
     "workflows",
 ]  # fmt: skip
 

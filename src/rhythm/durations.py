@@ -1,4 +1,5 @@
-"""Lengths of time as people write them: seconds as a number, `"1h30m"`, or ISO 8601 (`"PT15M"`, `"P1DT12H"`)."""
+"""Lengths of time as people write them: seconds as a number, `"1h30m"`, or ISO 8601 (`"PT15M"`,
+`"P1DT12H"`)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ _PIECE = r"(?a)([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)"
 _ISO = r"(?a)P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
 LONGEST_S = 100 * 366 * 86400.0  # a hundred years: beyond it a typing error is likelier than a plan
 
-HOW = 'write seconds as a number, or text such as "90s", "1h30m", "3d" or "PT15M" (months and years have no fixed length)'
+HOW = (
+    'write seconds as a number, or text such as "90s", "1h30m", "3d" or "PT15M" (months and '
+    "years have no fixed length)"
+)
 
 
 def duration_s(value: object) -> float:
@@ -39,7 +43,10 @@ def _parse(text: str) -> float | None:
         return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PIECE, text))
     iso = re.fullmatch(_ISO, text)
     if iso and any(iso.groups()) and not text.endswith("T"):
-        return sum(float(part or 0) * size for part, size in zip(iso.groups(), (604800, 86400, 3600, 60, 1), strict=True))
+        return sum(
+            float(part or 0) * size
+            for part, size in zip(iso.groups(), (604800, 86400, 3600, 60, 1), strict=True)
+        )
     return None
 
 

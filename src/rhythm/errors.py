@@ -4,8 +4,8 @@
     ├── FlowError          a workflow's author: the file does not compile; carries its diagnostics
     ├── InvalidProgram     an operator: a stored program or snapshot that this version cannot run
     │   └── NewerFormat    the same, because a newer Rhythm wrote it: upgrade the worker
-    ├── TaskFailed         raised by a task: give up now; `catch (e)` sees this code, message and data
-    ├── RetryLater         raised by a task: try again after this long, without counting as a failure
+    ├── TaskFailed         raised by a task: give up now; `catch (e)` sees its code and message
+    ├── RetryLater         raised by a task: try again after this long; it counts as no failure
     ├── TaskCancelled      in a task, from `heartbeat`: nobody waits for this attempt any more
     ├── InvalidPayload     a caller: a value that is no JSON, cannot be stored, or is too large
     ├── ExecutionFailed    a caller who waits for a result: carries the execution's status and error
@@ -13,19 +13,19 @@
     ├── InvalidId          a caller: a text that cannot be the id of an execution (a `ValueError`)
     ├── UnknownWorkflow    a caller: no workflow of this name is registered
     ├── UnknownSchedule    a caller: there is no schedule of this name
-    ├── InvalidSchedule    a caller: times, a time zone or a policy that a schedule cannot have (a `ValueError`)
-    ├── ScheduleOfWorkflow a caller: a schedule that cannot be deleted, since it comes with its workflow
+    ├── InvalidSchedule    a caller: times, a zone or a policy that no schedule can have
+    ├── ScheduleOfWorkflow a caller: a schedule that comes with its workflow, and stays with it
     ├── UnknownToken       a caller: there is no token with this id
-    ├── TokenRevoked       a caller: a token that is not valid any more gets no other roles, and does nothing
+    ├── TokenRevoked       a caller: a token that is not valid any more, and does nothing
     ├── Conflict           a caller: the id or key belongs to another execution; carries its id
-    ├── InvalidEvent       a caller: an event that is not what CloudEvents says it is (a `ValueError`)
-    ├── NotDelivered       a caller: a signal to an execution that has ended, or whose mailbox is full
-    ├── NotRetryable       a caller: an execution that has not ended, cannot go on from where it was, or was retried before
+    ├── InvalidEvent       a caller: an event that is none by CloudEvents (a `ValueError`)
+    ├── NotDelivered       a caller: a signal to one that has ended, or whose mailbox is full
+    ├── NotRetryable       a caller: an execution that cannot be retried; the message says why
     │   └── RetryTooLarge  the same, because too much would have to be read for it
     ├── UnknownApproval    a caller: there is no approval with this id
     ├── Denied             someone who wants to act or decide and may not: `code` says why
-    ├── Undecidable        someone who wants to decide what is decided, has changed, or was cancelled: `code` says which
-    ├── ResultTimeout      a caller who waits for a result: it did not come in time (a `TimeoutError`)
+    ├── Undecidable        someone who decides what cannot be decided: `code` says why
+    ├── ResultTimeout      a caller who waits: no result came in time (a `TimeoutError`)
     ├── NotInitialised     a developer: `rhythm.init(…)` comes first
     ├── InvalidSetting     an operator: a setting that does not exist, or a value it cannot have
     ├── StoreError         an operator: the database cannot be used; the message says what to do
@@ -33,7 +33,8 @@
     └── DuplicateTask      a developer: two handlers of one name
 
 Each has a `code` that stays as it is: over HTTP and on the command line it names what went wrong.
-What goes wrong inside a workflow is a value of the interpreter (`{code, message, data}`), not an exception here.
+What goes wrong inside a workflow is a value of the interpreter (`{code, message, data}`), not an
+exception here.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class RhythmError(Exception):
 
 
 class FlowError(RhythmError):
-    """A workflow file does not compile. `diagnostics` holds every problem in it; `str()` shows them all."""
+    """A workflow file does not compile. `diagnostics` holds every problem in it; `str()` shows them
+    all."""
 
     code = "invalid_workflow"
 
@@ -69,7 +71,8 @@ class InvalidProgram(RhythmError):
 
 
 class NewerFormat(InvalidProgram):
-    """A stored program or snapshot was written by a newer Rhythm: a worker of that version can go on with it."""
+    """A stored program or snapshot was written by a newer Rhythm: a worker of that version can go
+    on with it."""
 
     code = "newer_format"
 
@@ -81,7 +84,8 @@ class InvalidPayload(RhythmError):
 
 
 class ExecutionFailed(RhythmError):
-    """The execution ended without a result. `error` is `{code, message, data}`, as the workflow left it."""
+    """The execution ended without a result. `error` is `{code, message, data}`, as the workflow
+    left it."""
 
     code = "execution_failed"
 
@@ -119,7 +123,8 @@ class UnknownToken(RhythmError):
 
 
 class TokenRevoked(RhythmError):
-    """The token is revoked, and stays so; or it was valid when its owner was let in, and was not when it came to the act."""
+    """The token is revoked, and stays so; or it was valid when its owner was let in, and was not
+    when it came to the act."""
 
     code = "token_revoked"
 
@@ -179,7 +184,8 @@ class NotDelivered(RhythmError):
 
 
 class NotRetryable(RhythmError):
-    """The execution has not ended without a result, was retried already, or would only fail again. The message says what to do."""
+    """The execution has not ended without a result, was retried already, or would only fail again.
+    The message says what to do."""
 
     code = "not_retryable"
 
@@ -195,8 +201,9 @@ class UnknownApproval(RhythmError):
 
 
 class Denied(RhythmError):
-    """Whoever wants to decide may not. `code`: `wrong_role`, `role_revoked`, `self_approval` or `too_many_contributors`; of any act
-    `permission_missing`, if a token does not allow it, or has lost what it takes since its owner was let in."""
+    """Whoever wants to decide may not. `code`: `wrong_role`, `role_revoked`, `self_approval` or
+    `too_many_contributors`; of any act `permission_missing`, if a token does not allow it, or has
+    lost what it takes since its owner was let in."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -204,8 +211,9 @@ class Denied(RhythmError):
 
 
 class Undecidable(RhythmError):
-    """Nothing was decided. `code`: `already_decided`, `decision_repeated`, `approval_changed`, `approval_expired`,
-    `approval_cancelled` or `no_escalation`; of a resume with data `approval_open`."""
+    """Nothing was decided. `code`: `already_decided`, `decision_repeated`, `approval_changed`,
+    `approval_expired`, `approval_cancelled` or `no_escalation`; of a resume with data
+    `approval_open`."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -231,7 +239,8 @@ class InvalidSetting(RhythmError):
 
 
 class StoreError(RhythmError):
-    """The database cannot be opened, does not answer, or is not what this version of Rhythm needs."""
+    """The database cannot be opened, does not answer, or is not what this version of Rhythm
+    needs."""
 
     code = "database_refused"
 

@@ -1,6 +1,8 @@
-"""Ids of executions: UUIDv7 in lower-case Crockford base 32, so that they sort by the time they were made.
+"""Ids of executions: UUIDv7 in lower-case Crockford base 32, so that they sort by the time they
+were made.
 
-A child's id is its parent's with a dot and its number; an id that a user chooses contains neither dot nor slash.
+A child's id is its parent's with a dot and its number; an id that a user chooses contains neither
+dot nor slash.
 """
 
 from __future__ import annotations
@@ -14,7 +16,13 @@ LONGEST = TEXTS.id
 
 def encode_id(time_ms: int, chance: int) -> str:
     """The id for a moment and at least 74 random bits."""
-    number = (time_ms & (1 << 48) - 1) << 80 | 0x7 << 76 | (chance >> 62 & 0xFFF) << 64 | 0b10 << 62 | chance & (1 << 62) - 1
+    number = (
+        (time_ms & (1 << 48) - 1) << 80
+        | 0x7 << 76
+        | (chance >> 62 & 0xFFF) << 64
+        | 0b10 << 62
+        | chance & (1 << 62) - 1
+    )
     return "".join(_DIGITS[number >> shift & 31] for shift in range(5 * (LENGTH - 1), -1, -5))
 
 
@@ -32,16 +40,19 @@ def problem_with_id(id: str) -> str:
 
 
 class PersonalKey(str):
-    """The key of a request that may come twice, as one person's: what others write can never be the same."""
+    """The key of a request that may come twice, as one person's: what others write can never be the
+    same."""
 
     __slots__ = ()
 
 
 def personal_key(person: str, key: str) -> PersonalKey:
-    """The key that a person has given, whatever others give: the two are hashed together, so it is as long as every other."""
+    """The key that a person has given, whatever others give: the two are hashed together, so it is
+    as long as every other."""
     from hashlib import sha256
 
-    both = f"{person}\0{key}".encode("utf-8", "surrogatepass")  # neither of them can have a NUL in it
+    # neither of them can have a NUL in it
+    both = f"{person}\0{key}".encode("utf-8", "surrogatepass")
     return PersonalKey(f"person:{sha256(both).hexdigest()}")
 
 

@@ -1,4 +1,5 @@
-"""The way from a value down to one of its parts: made for every part that is looked at, and written out for the one that is wrong."""
+"""The way from a value down to one of its parts: made for every part that is looked at, and written
+out for the one that is wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ KEY = 40  # characters of a key that a message shows
 SHOWN = 200  # characters of a path, about: of a longer one its end
 _NAME = re.compile(r"[^\W\d]\w*")
 
-Path = tuple["Path", str | int] | None  # linked: each part adds its own key, and copies none of those above it
+# linked: each part adds its own key, and copies none of those above it
+Path = tuple["Path", str | int] | None
 
 
 def show_path(path: Path) -> str:

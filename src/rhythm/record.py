@@ -1,9 +1,10 @@
 """Frozen value classes that cost nothing to import.
 
-Syntax nodes, instructions, commands and snapshots are all plain values: compared by content, never changed.
-`dataclasses` would generate and `exec` half a millisecond of code for each of our hundred classes on every start of
-`rhythm check`; this base class does the same work with the annotations alone, and type checkers see dataclasses.
-A class of which a process makes thousands gets a constructor of its own, in half the time: a worker makes a dozen for each step.
+Syntax nodes, instructions, commands and snapshots are all plain values: compared by content, never
+changed. `dataclasses` would generate and `exec` half a millisecond of code for each of our hundred
+classes on every start of `rhythm check`; this base class does the same work with the annotations
+alone, and type checkers see dataclasses. A class of which a process makes thousands gets a
+constructor of its own, in half the time: a worker makes a dozen for each step.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ OFTEN = 1000  # made so often, a class gets a constructor of its own
 
 @dataclass_transform(frozen_default=True)
 class Record:
-    """A class whose annotated names are its fields; a default is the class attribute of that name."""
+    """A class whose annotated names are its fields; a default is the class attribute of that
+    name."""
 
     _fields: ClassVar[tuple[str, ...]] = ()
     _known: ClassVar[frozenset[str]] = frozenset()
@@ -29,7 +31,9 @@ class Record:
         cls._fields = cls.__match_args__ = (*cls._fields, *own)  # type: ignore[attr-defined, misc]  # a dunder that only `match` reads
         cls._known = frozenset(cls._fields)
         cls._required = frozenset(name for name in cls._fields if not hasattr(cls, name))
-        cls._least = max((i + 1 for i, name in enumerate(cls._fields) if name in cls._required), default=0)
+        cls._least = max(
+            (i + 1 for i, name in enumerate(cls._fields) if name in cls._required), default=0
+        )
         cls._made = 0
         cls.__init__ = Record.__init__  # type: ignore[method-assign]  # not the one that its base was given for its own fields
 
@@ -50,7 +54,9 @@ class Record:
             cls.__init__ = _constructor(cls)  # type: ignore[method-assign]  # it takes the same, and is quicker
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{type(self).__name__} is a value and cannot be changed; use replace()")
+        raise AttributeError(
+            f"{type(self).__name__} is a value and cannot be changed; use replace()"
+        )
 
     def __eq__(self, other: object) -> bool:
         return self is other or (type(self) is type(other) and self.astuple() == other.astuple())
@@ -59,7 +65,8 @@ class Record:
         return hash((type(self), self.astuple()))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._fields)})"
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._fields)
+        return f"{type(self).__name__}({fields})"
 
     def astuple(self) -> tuple[Any, ...]:
         return tuple([getattr(self, name) for name in self._fields])
@@ -77,9 +84,14 @@ class Record:
 def _constructor(cls: type[Record]) -> Callable[..., None]:
     """A constructor for the fields of one class; those that are required come first."""
     defaults = {name: getattr(cls, name) for name in cls._fields if name not in cls._required}
-    taken = ", ".join(f"{name}=_defaults[{name!r}]" if name in defaults else name for name in cls._fields)
+    taken = ", ".join(
+        f"{name}=_defaults[{name!r}]" if name in defaults else name for name in cls._fields
+    )
     kept = "; ".join(f"_fields[{name!r}] = {name}" for name in cls._fields)
     made: dict[str, Any] = {"_defaults": defaults}
-    exec(f"def __init__(self, {taken}) -> None:\n    _fields = self.__dict__\n    {kept or 'pass'}", made)
+    exec(
+        f"def __init__(self, {taken}) -> None:\n    _fields = self.__dict__\n    {kept or 'pass'}",
+        made,
+    )
     constructor: Callable[..., None] = made["__init__"]
     return constructor

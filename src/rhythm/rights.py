@@ -1,10 +1,11 @@
 """What may be done, and which roles allow it. Pure: no database, no token, only names.
 
-A route or method asks for one permission; a token has roles; a role is a set of permissions. `operator` has them for everything,
-`operator:order*` for what has such a name: a workflow, or a queue. An execution goes by the workflow (or bare task) at its root, an
-approval by its execution, a schedule by the workflow that it starts. What belongs to nobody in particular (an event, the audit, tokens)
-takes a role without a pattern. Business roles ("finance") are the user's own words and allow nothing here: they say which approvals
-one may decide.
+A route or method asks for one permission; a token has roles; a role is a set of permissions.
+`operator` has them for everything, `operator:order*` for what has such a name: a workflow, or a
+queue. An execution goes by the workflow (or bare task) at its root, an approval by its execution, a
+schedule by the workflow that it starts. What belongs to nobody in particular (an event, the audit,
+tokens) takes a role without a pattern. Business roles ("finance") are the user's own words and
+allow nothing here: they say which approvals one may decide.
 """
 
 from __future__ import annotations
@@ -15,14 +16,29 @@ READ = "execution:read"
 ROLES: Mapping[str, frozenset[str]] = {
     "viewer": frozenset({READ}),
     "operator": frozenset(
-        {READ, "execution:start", "execution:pause", "execution:resume", "execution:cancel", "execution:signal"}
+        {
+            READ,
+            "execution:start",
+            "execution:pause",
+            "execution:resume",
+            "execution:cancel",
+            "execution:signal",
+        }
         | {"schedule:write", "queue:write"}
     ),
     "approver": frozenset({READ, "approval:decide"}),
     "author": frozenset({READ, "execution:start", "workflow:write", "schedule:write"}),
     "auditor": frozenset({READ, "audit:read"}),
     "admin": frozenset(
-        {READ, "execution:start", "execution:pause", "execution:resume", "execution:cancel", "execution:signal", "approval:decide"}
+        {
+            READ,
+            "execution:start",
+            "execution:pause",
+            "execution:resume",
+            "execution:cancel",
+            "execution:signal",
+            "approval:decide",
+        }
         | {"workflow:write", "schedule:write", "queue:write", "audit:read", "admin"}
     ),
 }
@@ -40,10 +56,12 @@ PERMISSIONS: Mapping[str, str] = {
     "audit:read": "read and verify the audit",
     "admin": "make, change and revoke tokens",
 }
-WHOLE = ("auditor", "admin")  # roles that are for everything or not at all: the audit and tokens know no workflows
+# roles that are for everything or not at all: the audit and tokens know no workflows
+WHOLE = ("auditor", "admin")
 ANY = "*"
 
-Scope = tuple[str, ...] | None  # the patterns of the names that are allowed; None: everything, () nothing
+# the patterns of the names that are allowed; None: everything, () nothing
+Scope = tuple[str, ...] | None
 
 
 def allows(roles: Iterable[str], permission: str, name: str | None = None) -> bool:
@@ -55,12 +73,14 @@ def allows(roles: Iterable[str], permission: str, name: str | None = None) -> bo
 
 
 def allows_some(roles: Iterable[str], permission: str) -> bool:
-    """Whether there is anything for which the roles allow this. It says no more: ask `allows` when the name is known."""
+    """Whether there is anything for which the roles allow this. It says no more: ask `allows` when
+    the name is known."""
     return scope(roles, permission) != ()
 
 
 def scope(roles: Iterable[str], permission: str) -> Scope:
-    """The patterns of the names for which the roles allow this; None: for everything, `()`: for nothing."""
+    """The patterns of the names for which the roles allow this; None: for everything, `()`: for
+    nothing."""
     assert permission in PERMISSIONS, permission
     patterns = list[str]()
     for text in roles:
@@ -84,9 +104,11 @@ def limited(roles: Iterable[str]) -> bool:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name is as the pattern says: `*` stands for any characters, also none, and every other one for itself.
+    """Whether a name is as the pattern says: `*` stands for any characters, also none, and every
+    other one for itself.
 
-    It takes no longer the more stars there are: from left to right, each part is where it first can be.
+    It takes no longer the more stars there are: from left to right, each part is where it first can
+    be.
     """
     first, *rest = pattern.split(ANY)
     if not rest:
@@ -106,7 +128,9 @@ def matches(pattern: str, name: str) -> bool:
 def prefixes(scope: tuple[str, ...]) -> list[str]:
     """How the names of a scope begin: whatever is in it begins with one of these."""
     begins = {pattern.partition(ANY)[0] for pattern in scope}
-    return sorted(one for one in begins if not any(one != other and one.startswith(other) for other in begins))
+    return sorted(
+        one for one in begins if not any(one != other and one.startswith(other) for other in begins)
+    )
 
 
 def permissions(roles: Iterable[str]) -> tuple[str, ...]:
@@ -123,11 +147,20 @@ def problem_with_roles(roles: Iterable[str]) -> str:
 def _problem(text: str) -> str:
     role, colon, pattern = text.partition(":")
     if role not in ROLES:
-        return f"there is no role {role!r}: the roles are {', '.join(ROLES)} (a word of your own is a business role)"
+        return (
+            f"there is no role {role!r}: the roles are {', '.join(ROLES)} (a word of your own "
+            f"is a business role)"
+        )
     if colon and role in WHOLE:
-        return f"the role {role} is for everything: give {role}, or one of {', '.join(_limitable())} with a pattern"
+        return (
+            f"the role {role} is for everything: give {role}, or one of "
+            f"{', '.join(_limitable())} with a pattern"
+        )
     if colon and not pattern.replace(ANY, ""):
-        return f"{text!r} is limited to no names: give {role} for everything, or a pattern such as {role}:order*"
+        return (
+            f"{text!r} is limited to no names: give {role} for everything, or a pattern such "
+            f"as {role}:order*"
+        )
     return ""
 
 

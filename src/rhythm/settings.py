@@ -1,7 +1,9 @@
-"""The settings of an application: read from four places, checked once, and each remembers where it came from.
+"""The settings of an application: read from four places, checked once, and each remembers where it
+came from.
 
-An argument wins over a `RHYTHM_*` variable, that over `rhythm.toml` or `[tool.rhythm]` of `pyproject.toml`, that over the
-default. The environment comes in as a mapping: whoever calls this decides which.
+An argument wins over a `RHYTHM_*` variable, that over `rhythm.toml` or `[tool.rhythm]` of
+`pyproject.toml`, that over the default. The environment comes in as a mapping: whoever calls this
+decides which.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ FOLDER = "./workflows"  # where workflows are looked for if nobody says where
 
 
 class Settings(Record):
-    """Every setting with its value. `sources` says where each came from; lengths of time are in seconds."""
+    """Every setting with its value. `sources` says where each came from; lengths of time are in
+    seconds."""
 
     database_url: str
     listen_url: str
@@ -62,13 +65,20 @@ class Settings(Record):
         for name in given:
             if name not in SETTINGS:
                 raise InvalidSetting(_unknown(name, "argument"))
-        found = {name: _read(name, value, "argument") for name, value in given.items() if value is not None}
+        found = {
+            name: _read(name, value, "argument")
+            for name, value in given.items()
+            if value is not None
+        }
         values = {SETTINGS[name].field: value for name, value in found.items()}
         return self.replace(**values, sources={**self.sources, **dict.fromkeys(found, "argument")})
 
     def shown(self) -> list[tuple[str, str, str]]:
         """Name, value and source of each setting, for people; a password in the URL is hidden."""
-        return [(name, setting.show(getattr(self, setting.field)), self.sources.get(name, "default")) for name, setting in SETTINGS.items()]
+        return [
+            (name, setting.show(getattr(self, setting.field)), self.sources.get(name, "default"))
+            for name, setting in SETTINGS.items()
+        ]
 
 
 class Given(TypedDict, total=False):
@@ -106,8 +116,11 @@ class Given(TypedDict, total=False):
     server_page_bytes: int | None
 
 
-def load_settings(given: Mapping[str, Any], environment: Mapping[str, str], folder: str = ".") -> Settings:
-    """The settings from all places. `InvalidSetting` for a name that does not exist and a value that cannot be."""
+def load_settings(
+    given: Mapping[str, Any], environment: Mapping[str, str], folder: str = "."
+) -> Settings:
+    """The settings from all places. `InvalidSetting` for a name that does not exist and a value
+    that cannot be."""
     places = (
         ("argument", {name: value for name, value in given.items() if value is not None}),
         *_environment(environment),
@@ -138,7 +151,8 @@ def _environment(environment: Mapping[str, str]) -> Iterable[tuple[str, Mapping[
             if name not in SETTINGS:
                 near = _near(name)
                 raise InvalidSetting(
-                    f"the variable {variable} is no setting; {f'did you mean {PREFIX}{near.upper()}?' if near else _all()}"
+                    f"the variable {variable} is no setting; "
+                    f"{f'did you mean {PREFIX}{near.upper()}?' if near else _all()}"
                 )
             yield variable, {name: environment[variable]}
 
@@ -147,7 +161,10 @@ def _files(folder: str) -> list[tuple[str, Mapping[str, Any]]]:
     own, shared = (_toml(os.path.join(folder, name)) for name in FILES)
     table = (shared or {}).get("tool", {}).get("rhythm")
     if own is not None and table is not None:
-        raise InvalidSetting("there are settings in rhythm.toml and in [tool.rhythm] of pyproject.toml: keep one of them")
+        raise InvalidSetting(
+            "there are settings in rhythm.toml and in [tool.rhythm] of pyproject.toml: "
+            "keep one of them"
+        )
     if own is not None:
         return [("rhythm.toml", own)]
     if table is not None and not isinstance(table, dict):
@@ -176,7 +193,9 @@ def _read(name: str, value: Any, source: str) -> Any:
 
 def _unknown(name: str, source: str) -> str:
     near = _near(name)
-    return f"there is no setting `{name}` ({source}); {f'did you mean `{near}`?' if near else _all()}"
+    return (
+        f"there is no setting `{name}` ({source}); {f'did you mean `{near}`?' if near else _all()}"
+    )
 
 
 def _near(name: str) -> str | None:
@@ -205,7 +224,9 @@ def _texts(value: Any) -> tuple[str, ...]:
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, Iterable):
         raise ValueError(f"write a list of texts, not {value!r}")
-    return tuple(_text(os.fspath(item) if isinstance(item, os.PathLike) else item) for item in items)
+    return tuple(
+        _text(os.fspath(item) if isinstance(item, os.PathLike) else item) for item in items
+    )
 
 
 def _queues(value: Any) -> tuple[str, ...]:
@@ -216,7 +237,16 @@ def _queues(value: Any) -> tuple[str, ...]:
 
 
 def _flag(value: Any) -> bool:
-    words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    words = {
+        "true": True,
+        "1": True,
+        "yes": True,
+        "on": True,
+        "false": False,
+        "0": False,
+        "no": False,
+        "off": False,
+    }
     if isinstance(value, bool):
         return value
     if not isinstance(value, str) or value.strip().lower() not in words:
@@ -270,15 +300,19 @@ def show_url(url: str) -> str:
     scheme, colon, rest = place.partition("://")
     who, at, where = rest.rpartition("@")
     user, has, _ = who.partition(":")
-    shown = "&".join(f"{part.partition('=')[0]}=***" if "password=" in part else part for part in query.split("&"))
+    shown = "&".join(
+        f"{part.partition('=')[0]}=***" if "password=" in part else part
+        for part in query.split("&")
+    )
     return f"{scheme}{colon}{user}{':***' if has else ''}{at}{where}{question}{shown}"
 
 
 def parted_url(url: str) -> tuple[str, str, str]:
     """What comes before the parameters of a database URL, the question mark, and the parameters.
 
-    As PostgreSQL's library parts it: what precedes an @, and no slash, is a user and a password, also if there is a question mark in it.
-    A password that is not written as a URL asks for must not look like parameters either, which are shown.
+    As PostgreSQL's library parts it: what precedes an @, and no slash, is a user and a password,
+    also if there is a question mark in it. A password that is not written as a URL asks for must
+    not look like parameters either, which are shown.
     """
     begin = url.find("://") + 3 if "://" in url else 0
     authority = url[begin:].partition("/")[0]
@@ -316,40 +350,70 @@ class Setting(Record):
 
 
 SETTINGS: dict[str, Setting] = {
-    "database_url": Setting("database_url", "sqlite:///rhythm.db", _text, "where executions live: sqlite:///… or postgresql://…", show_url),
-    "listen_url": Setting("listen_url", "", _text, "the PostgreSQL server itself, where a pooler is in between", _show_listen_url),
-    "workflow_paths": Setting("workflow_paths", (), _texts, f"files, and folders of .flow and .steps.json files; {FOLDER} if it exists"),
-    "auto_migrate": Setting("auto_migrate", True, _flag, "bring the tables up to date when the application starts"),
+    "database_url": Setting("database_url", "sqlite:///rhythm.db", _text,
+        "where executions live: sqlite:///… or postgresql://…", show_url),
+    "listen_url": Setting("listen_url", "", _text,
+        "the PostgreSQL server itself, where a pooler is in between", _show_listen_url),
+    "workflow_paths": Setting("workflow_paths", (), _texts,
+        f"files, and folders of .flow and .steps.json files; {FOLDER} if it exists"),
+    "auto_migrate": Setting("auto_migrate", True, _flag,
+        "bring the tables up to date when the application starts"),
     "queues": Setting("queues", ("default",), _queues, "the queues that a worker serves"),
     "concurrency": Setting("concurrency", 100, _count, "tasks that a worker runs at once"),
-    "owner_run": Setting("owner_run", True, _flag, "a worker runs the tasks of its own workflows without the queue"),
-    "worker_poll_interval": Setting("worker_poll_interval_s", 1.0, _length_s, "how often an idle worker looks for work", _show_length),
-    "heartbeat_interval": Setting("heartbeat_interval_s", 5.0, _length_s, "how often a worker says that it lives", _show_length),
-    "dead_after": Setting("dead_after_s", 30.0, _length_s, "how long a worker may be silent before others take its work", _show_length),
-    "claim_ttl": Setting("claim_ttl_s", 300.0, _length_s, "how long a claim lasts that nobody prolongs", _show_length),
+    "owner_run": Setting("owner_run", True, _flag,
+        "a worker runs the tasks of its own workflows without the queue"),
+    "worker_poll_interval": Setting("worker_poll_interval_s", 1.0, _length_s,
+        "how often an idle worker looks for work", _show_length),
+    "heartbeat_interval": Setting("heartbeat_interval_s", 5.0, _length_s,
+        "how often a worker says that it lives", _show_length),
+    "dead_after": Setting("dead_after_s", 30.0, _length_s,
+        "how long a worker may be silent before others take its work", _show_length),
+    "claim_ttl": Setting("claim_ttl_s", 300.0, _length_s,
+        "how long a claim lasts that nobody prolongs", _show_length),
     "batch_size": Setting("batch_size", 100, _count, "executions that a worker claims at once"),
-    "shutdown_grace": Setting("shutdown_grace_s", 30.0, _grace_s, "how long a worker that is stopped lets its tasks run", _show_length),
-    "crash_limit": Setting("crash_limit", 3, _count, "how many workers the same step may kill before it fails"),
-    "missing_task_grace": Setting("missing_task_grace_s", 600.0, _length_s, "how long to wait for a worker that has a task", _show_length),
-    "retention": Setting("retention_s", None, _retention_s, "how long ended executions are kept; forever", _show_length),
-    "event_retention": Setting("event_retention_s", 604_800.0, _retention_s, "how long events are kept; forever", _show_length),
-    "resume_worker_interval": Setting("resume_worker_interval_s", 300.0, _length_s, "how often those who sleep are checked", _show_length),
-    "resume_timeout": Setting("resume_timeout_s", 86_400.0, _length_s, "how long people have to decide by default", _show_length),
-    "resume_auto_escalate": Setting("resume_auto_escalate", False, _flag, "an approval whose time is over goes to the next who may decide"),
-    "auto_resume_after_approval": Setting("auto_resume_after_approval", True, _flag, "what was decided goes on without a resume"),
-    "approval_notify": Setting("approval_notify", "", _text, "the task that tells people what they are asked to decide", _show_notify),
-    "server_connections": Setting("server_connections", 2000, _count, "connections to a server; fewer if it may open fewer files"),
-    "server_connections_per_address": Setting("server_connections_per_address", 500, _count, "of these, from one address that is no proxy"),
-    "server_write_timeout": Setting("server_write_timeout_s", 20.0, _length_s, "then a client that takes nothing is cut off", _show_length),
-    "server_requests_per_second": Setting("server_requests_per_second", 200, _count, "of one token on average; for a moment twice as many"),
-    "server_requests_at_once": Setting("server_requests_at_once", 100, _count, "of one token, until they are answered"),
-    "server_threads_per_token": Setting("server_threads_per_token", 2, _count, "of the 40 threads that answer; its other requests wait"),
+    "shutdown_grace": Setting("shutdown_grace_s", 30.0, _grace_s,
+        "how long a worker that is stopped lets its tasks run", _show_length),
+    "crash_limit": Setting("crash_limit", 3, _count,
+        "how many workers the same step may kill before it fails"),
+    "missing_task_grace": Setting("missing_task_grace_s", 600.0, _length_s,
+        "how long to wait for a worker that has a task", _show_length),
+    "retention": Setting("retention_s", None, _retention_s,
+        "how long ended executions are kept; forever", _show_length),
+    "event_retention": Setting("event_retention_s", 604_800.0, _retention_s,
+        "how long events are kept; forever", _show_length),
+    "resume_worker_interval": Setting("resume_worker_interval_s", 300.0, _length_s,
+        "how often those who sleep are checked", _show_length),
+    "resume_timeout": Setting("resume_timeout_s", 86_400.0, _length_s,
+        "how long people have to decide by default", _show_length),
+    "resume_auto_escalate": Setting("resume_auto_escalate", False, _flag,
+        "an approval whose time is over goes to the next who may decide"),
+    "auto_resume_after_approval": Setting("auto_resume_after_approval", True, _flag,
+        "what was decided goes on without a resume"),
+    "approval_notify": Setting("approval_notify", "", _text,
+        "the task that tells people what they are asked to decide", _show_notify),
+    "server_connections": Setting("server_connections", 2000, _count,
+        "connections to a server; fewer if it may open fewer files"),
+    "server_connections_per_address": Setting("server_connections_per_address", 500, _count,
+        "of these, from one address that is no proxy"),
+    "server_write_timeout": Setting("server_write_timeout_s", 20.0, _length_s,
+        "then a client that takes nothing is cut off", _show_length),
+    "server_requests_per_second": Setting("server_requests_per_second", 200, _count,
+        "of one token on average; for a moment twice as many"),
+    "server_requests_at_once": Setting("server_requests_at_once", 100, _count,
+        "of one token, until they are answered"),
+    "server_threads_per_token": Setting("server_threads_per_token", 2, _count,
+        "of the 40 threads that answer; its other requests wait"),
     "server_streams": Setting("server_streams", 1000, _count, "streams of a server"),
-    "server_streams_per_token": Setting("server_streams_per_token", 100, _count, "of these, of one token"),
-    "server_failures_per_minute": Setting("server_failures_per_minute", 60, _count, "requests without a valid token from one address"),
-    "server_page_bytes": Setting("server_page_bytes", 1_048_576, _count, "after which a page of a list ends, with at least one item"),
+    "server_streams_per_token": Setting("server_streams_per_token", 100, _count,
+        "of these, of one token"),
+    "server_failures_per_minute": Setting("server_failures_per_minute", 60, _count,
+        "requests without a valid token from one address"),
+    "server_page_bytes": Setting("server_page_bytes", 1_048_576, _count,
+        "after which a page of a list ends, with at least one item"),
 }  # fmt: skip
 ALSO_AS = {
-    "WORKFLOW_RESUME_WORKER_INTERVAL": "resume_worker_interval", "WORKFLOW_RESUME_TIMEOUT": "resume_timeout",
-    "WORKFLOW_RESUME_AUTO_ESCALATE": "resume_auto_escalate", "WORKFLOW_AUTO_RESUME_AFTER_APPROVAL": "auto_resume_after_approval",
-}  # fmt: skip  # variables of other names
+    "WORKFLOW_RESUME_WORKER_INTERVAL": "resume_worker_interval",
+    "WORKFLOW_RESUME_TIMEOUT": "resume_timeout",
+    "WORKFLOW_RESUME_AUTO_ESCALATE": "resume_auto_escalate",
+    "WORKFLOW_AUTO_RESUME_AFTER_APPROVAL": "auto_resume_after_approval",
+}  # variables of other names

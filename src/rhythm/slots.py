@@ -1,10 +1,13 @@
-"""When a schedule is due: the moments (slots) of a cron expression in a time zone, of an interval, or of one date.
+"""When a schedule is due: the moments (slots) of a cron expression in a time zone, of an interval,
+or of one date.
 
-Pure: the time is an argument. Slots are microseconds since 1970, and the next one follows from the one before, never from the time at
-which somebody looks. `cronsim` finds the times on a wall clock; what they mean where clocks are put forward or back is decided here:
+Pure: the time is an argument. Slots are microseconds since 1970, and the next one follows from the
+one before, never from the time at which somebody looks. `cronsim` finds the times on a wall clock;
+what they mean where clocks are put forward or back is decided here:
 
 - A time that the clock skips is the first moment after the gap; several in one gap are one slot.
-- A time that the clock shows twice is the first of the two, unless the schedule runs in every hour: then it runs in both.
+- A time that the clock shows twice is the first of the two, unless the schedule runs in every hour:
+  then it runs in both.
 """
 
 from __future__ import annotations
@@ -24,10 +27,12 @@ if TYPE_CHECKING:
 US = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST_US = (datetime(1, 1, 3, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
-LAST_US = (datetime(9999, 12, 29, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)  # no zone is so far away that it shows another year
+# no zone is so far away that it shows another year
+LAST_US = (datetime(9999, 12, 29, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 LEAST_EVERY_US = US  # an interval is no busy loop
 FIELDS = "minute hour day month weekday"
-OVERLAPS = ("skip", "queue", "allow", "cancel_other")  # what a slot may do while the execution of another still runs
+# what a slot may do while the execution of another still runs
+OVERLAPS = ("skip", "queue", "allow", "cancel_other")
 MOST_CAUGHT_UP = 1000
 AHEAD_US = 100 * 366 * 86_400 * US  # how far people look ahead
 
@@ -43,7 +48,8 @@ class Timing(Record):
 
 
 def next_slot(timing: Timing, after: int) -> int | None:
-    """The first slot after this moment; None if there is none any more. `ValueError` if the expression or the zone cannot be read."""
+    """The first slot after this moment; None if there is none any more. `ValueError` if the
+    expression or the zone cannot be read."""
     if not FIRST_US <= after < LAST_US:
         return None
     slot = _next_slot(timing, after)
@@ -71,15 +77,21 @@ def slots(timing: Timing, after: int) -> Iterator[int]:
 
 
 def first_slots(timing: Timing, after: int, count: int, within_us: int = AHEAD_US) -> list[int]:
-    """The first slots after this moment, at most so many, and none that is further ahead: a rare date is not searched for without end."""
-    return list(islice(takewhile(lambda slot: slot <= after + within_us, slots(timing, after)), count))
+    """The first slots after this moment, at most so many, and none that is further ahead: a rare
+    date is not searched for without end."""
+    return list(
+        islice(takewhile(lambda slot: slot <= after + within_us, slots(timing, after)), count)
+    )
 
 
 def latest_slots(timing: Timing, first: int, until: int, count: int) -> list[int]:
-    """The last slots from `first`, which is one, to `until`, at most so many; however many there were, few are looked at."""
+    """The last slots from `first`, which is one, to `until`, at most so many; however many there
+    were, few are looked at."""
     if timing.every_us is not None:
         last = until - (until - first) % timing.every_us
-        return list(range(max(first, last - (count - 1) * timing.every_us), until + 1, timing.every_us))
+        return list(
+            range(max(first, last - (count - 1) * timing.every_us), until + 1, timing.every_us)
+        )
     back = 60 * US * count
     while True:
         after = max(until - back, first - 1)
@@ -95,12 +107,15 @@ def check_overlap(overlap: object) -> None:
 
 
 def catch_up_number(given: object) -> int:
-    """How many slots that were missed are made up for: `skip`, `one`, or a number. `ValueError` for anything else."""
+    """How many slots that were missed are made up for: `skip`, `one`, or a number. `ValueError` for
+    anything else."""
     if given in ("skip", "one"):
         return int(given == "one")
     if isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= MOST_CAUGHT_UP:
         return given
-    raise ValueError(f"catch_up is skip, one or a whole number from 1 to {MOST_CAUGHT_UP}, not {given!r:.80}")
+    raise ValueError(
+        f"catch_up is skip, one or a whole number from 1 to {MOST_CAUGHT_UP}, not {given!r:.80}"
+    )
 
 
 def check_timing(timing: Timing) -> None:
@@ -113,7 +128,10 @@ def check_timing(timing: Timing) -> None:
     if timing.every_us is not None and timing.every_us < LEAST_EVERY_US:
         raise ValueError("every must be a second or longer")
     if timing.at is not None and not FIRST_US <= timing.at <= LAST_US:
-        raise ValueError("at lies outside of what a calendar can show: write a time before the end of the year 9999")
+        raise ValueError(
+            "at lies outside of what a calendar can show: write a time before the end of "
+            "the year 9999"
+        )
     zone(timing.tz)
     if timing.cron is not None and next_slot(timing, 0) is None:
         raise ValueError(f"the cron expression {timing.cron!r} never comes: there is no such date")
@@ -129,7 +147,8 @@ def zone(name: str) -> ZoneInfo:
         raise ValueError(f"tz has at most {TEXTS.time_zone} characters, not {len(name):,}")
     try:
         return ZoneInfo(name)
-    except (ValueError, OSError, KeyError) as problem:  # KeyError: not found; the others: names that are paths, folders or too long
+    # KeyError: not found; the others: names that are paths, folders or too long
+    except (ValueError, OSError, KeyError) as problem:
         raise ValueError(_no_zone(name)) from problem
 
 
@@ -140,9 +159,14 @@ def _no_zone(name: str) -> str:
 
     known = available_timezones()
     if not known:
-        return f"this machine has no time zone data, so {name!r:.80} is not known: install the package tzdata"
+        return (
+            f"this machine has no time zone data, so {name!r:.80} is not known: install the "
+            f"package tzdata"
+        )
     near = nearest(name, sorted(known))
-    return f"there is no time zone {name!r:.80}; " + (f"did you mean {near!r}?" if near else "names are such as 'Europe/Berlin' or 'UTC'")
+    return f"there is no time zone {name!r:.80}; " + (
+        f"did you mean {near!r}?" if near else "names are such as 'Europe/Berlin' or 'UTC'"
+    )
 
 
 def _next_cron(cron: str, tz: str, after: int) -> int | None:
@@ -175,21 +199,27 @@ def _every_hour(cron: str) -> bool:
     from cronsim import CronSim, CronSimError
 
     if len(cron.split()) != 5:
-        raise ValueError(f"a cron expression has five fields: {FIELDS}, such as '0 9 * * 1-5'; not {cron!r:.80}")
+        raise ValueError(
+            f"a cron expression has five fields: {FIELDS}, such as '0 9 * * 1-5'; not {cron!r:.80}"
+        )
     try:
         return len(CronSim(cron, EPOCH).hours) == 24
     except (CronSimError, AssertionError, ValueError, RecursionError) as problem:
-        raise ValueError(f"{cron!r:.80} is no cron expression: {problem or 'it cannot be read'}") from problem
+        raise ValueError(
+            f"{cron!r:.80} is no cron expression: {problem or 'it cannot be read'}"
+        ) from problem
 
 
 def _earliest_wall(where: ZoneInfo, after: int) -> datetime:
-    """No clock shows less than this at any moment after that one, also where it is put back meanwhile."""
+    """No clock shows less than this at any moment after that one, also where it is put back
+    meanwhile."""
     now = _wall(where, after)
     return min(now, now + (_offset(where, after + 86_400 * US) - _offset(where, after)))
 
 
 def _instants(where: ZoneInfo, wall: datetime) -> tuple[int, int]:
-    """When the clock shows this for the first and for the last time. What it skips: the first moment after the gap, for both."""
+    """When the clock shows this for the first and for the last time. What it skips: the first
+    moment after the gap, for both."""
     first, second = (us_of(wall.replace(tzinfo=where, fold=fold)) for fold in (0, 1))
     if first <= second:
         return first, second
@@ -214,5 +244,6 @@ def _wall(where: ZoneInfo, at: int) -> datetime:
 
 
 def us_of(at: datetime) -> int:
-    """A moment in microseconds since 1970; also one that lies in another year in UTC, which no datetime holds."""
+    """A moment in microseconds since 1970; also one that lies in another year in UTC, which no
+    datetime holds."""
     return (at - EPOCH) // timedelta(microseconds=1)

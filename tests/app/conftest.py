@@ -31,9 +31,15 @@ def make_app(url: str) -> Iterator[MakeApp]:
     """Makes applications on that database, with these functions as their tasks."""
     made: list[Rhythm] = []
 
-    def make(*functions: Callable[..., Any], flows: tuple[str, ...] = (), **settings: Any) -> Rhythm:
-        tasks = [Task(function, function.__name__, "default", 0, None, None) for function in functions]
-        app = Rhythm(url, (), tasks=tasks, environment={}, **{"worker_poll_interval": "20ms", **settings})
+    def make(
+        *functions: Callable[..., Any], flows: tuple[str, ...] = (), **settings: Any
+    ) -> Rhythm:
+        tasks = [
+            Task(function, function.__name__, "default", 0, None, None) for function in functions
+        ]
+        app = Rhythm(
+            url, (), tasks=tasks, environment={}, **{"worker_poll_interval": "20ms", **settings}
+        )
         made.append(app)
         app.register(*flows)
         return app

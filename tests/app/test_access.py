@@ -49,14 +49,29 @@ def acts(app: Rhythm) -> list[tuple[str, str, str]]:
     return [(row.action, row.object, row.actor) for row in reversed(app.audit().items)]
 
 
-def test_only_the_secret_that_was_shown_opens_and_only_while_the_token_is_valid(app: Rhythm) -> None:
+def test_only_the_secret_that_was_shown_opens_and_only_while_the_token_is_valid(
+    app: Rhythm,
+) -> None:
     made, other = app.create_token("ann", roles=["operator"], expires="1h"), app.create_token("bob")
     assert SECRET.fullmatch(made.secret)
     assert app.authenticate(made.secret) == made.view
     garbage: list[Any] = [
-        "", "nothing", shifted(made.secret), made.secret[:-1], f"{made.secret}\n", f" {made.secret}", made.secret.upper(), None, 5, b"x",
-        made.view.id, f"rhy_{other.view.id}_{made.secret[17:]}", f"rhy_{'0' * 12}_{'0' * 52}", "rhy_\0" + made.secret[5:], "é" * 69,
-    ]  # fmt: skip
+        "",
+        "nothing",
+        shifted(made.secret),
+        made.secret[:-1],
+        f"{made.secret}\n",
+        f" {made.secret}",
+        made.secret.upper(),
+        None,
+        5,
+        b"x",
+        made.view.id,
+        f"rhy_{other.view.id}_{made.secret[17:]}",
+        f"rhy_{'0' * 12}_{'0' * 52}",
+        "rhy_\0" + made.secret[5:],
+        "é" * 69,
+    ]
     assert [app.authenticate(text) for text in garbage] == [None] * len(garbage)
     rows(app.store, "UPDATE api_tokens SET expires_at = created_at WHERE id = ?", [made.view.id])
     assert app.authenticate(made.secret) is None
@@ -64,7 +79,10 @@ def test_only_the_secret_that_was_shown_opens_and_only_while_the_token_is_valid(
     assert app.revoke_token(other.view.id, by="root")
     assert not app.revoke_token(other.view.id)
     assert app.authenticate(other.secret) is None
-    assert {token.name: (token.status, token.revoked_by) for token in app.tokens()} == {"ann": ("expired", ""), "bob": ("revoked", "root")}
+    assert {token.name: (token.status, token.revoked_by) for token in app.tokens()} == {
+        "ann": ("expired", ""),
+        "bob": ("revoked", "root"),
+    }
 
 
 def test_use_is_noted_at_most_once_a_minute(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +102,9 @@ def test_use_is_noted_at_most_once_a_minute(app: Rhythm, monkeypatch: pytest.Mon
     assert (len(noted), after - before > timedelta(seconds=60)) == (2, True)
 
 
-def test_nobody_is_refused_because_the_use_could_not_be_noted(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_is_refused_because_the_use_could_not_be_noted(
+    app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = app.create_token("ann")
 
     def busy(id: str) -> None:
@@ -96,7 +116,10 @@ def test_nobody_is_refused_because_the_use_could_not_be_noted(app: Rhythm, monke
 
 def test_what_a_token_may_do_changes_at_once(app: Rhythm) -> None:
     made = app.create_token("ann", roles="approver", business_roles=("finance", "finance", "sales"))
-    assert (made.view.permissions, made.view.business_roles) == (("execution:read", "approval:decide"), ("finance", "sales"))
+    assert (made.view.permissions, made.view.business_roles) == (
+        ("execution:read", "approval:decide"),
+        ("finance", "sales"),
+    )
     changed = app.change_token(made.view.id, roles=["viewer"], by="root")
     assert (changed.roles, changed.business_roles) == (("viewer",), ("finance", "sales"))
     assert app.authenticate(made.secret) == changed.replace(last_used_at=None)
@@ -120,7 +143,9 @@ def test_what_a_token_may_do_changes_at_once(app: Rhythm) -> None:
         ({"name": "a", "by": Actor("a\0")}, "the name of whoever acts is a text of 1 to 200"),
     ],
 )
-def test_what_cannot_be_a_token_is_refused(app: Rhythm, given: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_a_token_is_refused(
+    app: Rhythm, given: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         app.create_token(**given)
     assert (app.tokens(), acts(app)) == ([], [])
@@ -136,7 +161,9 @@ def test_a_token_that_does_not_exist_is_unknown_and_a_secret_is_not_repeated(app
             assert refused.value.code == "unknown_token"
 
 
-def test_the_secret_is_nowhere_but_in_the_answer(app: Rhythm, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_secret_is_nowhere_but_in_the_answer(
+    app: Rhythm, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     caplog.set_level(logging.DEBUG)
     made = app.create_token("ann", roles=["admin"])
     app.authenticate(made.secret)
@@ -145,7 +172,16 @@ def test_the_secret_is_nowhere_but_in_the_answer(app: Rhythm, caplog: pytest.Log
     app.revoke_token(made.view.id)
     tables = ["api_tokens", "audit", "audit_head"]
     stored = str([rows(app.store, f"SELECT * FROM {table}") for table in tables])
-    seen = (stored, repr(made), str(made), f"{[made]}", repr(app.tokens()), repr(app.audit()), caplog.text, *capsys.readouterr())
+    seen = (
+        stored,
+        repr(made),
+        str(made),
+        f"{[made]}",
+        repr(app.tokens()),
+        repr(app.audit()),
+        caplog.text,
+        *capsys.readouterr(),
+    )
     shown = made.secret[17:]
     for text in seen:
         assert not any(shown[i : i + 10] in text for i in range(len(shown) - 10))
@@ -185,13 +221,22 @@ def test_every_act_of_an_operator_is_recorded_with_its_actor(app: Rhythm) -> Non
     app.change_token(token, roles=["admin"], by=ann)
     app.revoke_token(token, by=ann)
     assert acts(app)[1:] == [
-        ("execution.signal", "h", "ann"), ("event.publish", "e1", "bob"), ("queue.pause", "mail", "ann"), ("queue.resume", "mail", "bob"),
-        ("execution.cancel", "h", "ann"), ("execution.retry", "f", "bob"),
-        ("token.create", token, "ann"), ("token.change", token, "ann"), ("token.revoke", token, "ann"),
-    ]  # fmt: skip
+        ("execution.signal", "h", "ann"),
+        ("event.publish", "e1", "bob"),
+        ("queue.pause", "mail", "ann"),
+        ("queue.resume", "mail", "bob"),
+        ("execution.cancel", "h", "ann"),
+        ("execution.retry", "f", "bob"),
+        ("token.create", token, "ann"),
+        ("token.change", token, "ann"),
+        ("token.revoke", token, "ann"),
+    ]
     details = {row.action: row.detail for row in app.audit()}
     assert details["execution.signal"] == {"signal": "note", "id": "h#s1"}
-    assert (details["event.publish"], details["queue.pause"]) == ({"type": "paid"}, {"reason": "down"})
+    assert (details["event.publish"], details["queue.pause"]) == (
+        {"type": "paid"},
+        {"reason": "down"},
+    )
     assert details["execution.retry"] == {"retry": new.id}
     assert {(row.token, row.source) for row in app.audit(actor="ann")} == {(made, "10.1.2.3")}
     assert "payload" not in repr(app.audit())
@@ -212,11 +257,18 @@ def test_what_changed_nothing_is_not_recorded_and_what_programs_send_neither(app
     assert acts(app) == []
 
 
-def test_who_does_not_say_a_name_is_the_user_of_the_system(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_does_not_say_a_name_is_the_user_of_the_system(
+    app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LOGNAME", "grace")
     app.start_workflow("hold", id="h").cancel()
     (row,) = app.audit()
-    assert (row.actor, row.source, row.token, row.action) == ("grace", "python", None, "execution.cancel")
+    assert (row.actor, row.source, row.token, row.action) == (
+        "grace",
+        "python",
+        None,
+        "execution.cancel",
+    )
 
 
 def test_the_audit_comes_in_pages_newest_first(app: Rhythm) -> None:
@@ -225,12 +277,24 @@ def test_the_audit_comes_in_pages_newest_first(app: Rhythm) -> None:
     first = app.audit(limit=2)
     second = app.audit(limit=2, cursor=first.cursor)
     last = app.audit(limit=2, cursor=second.cursor)
-    assert [[row.object for row in page] for page in (first, second, last)] == [["q4", "q3"], ["q2", "q1"], ["q0"]]
+    assert [[row.object for row in page] for page in (first, second, last)] == [
+        ["q4", "q3"],
+        ["q2", "q1"],
+        ["q0"],
+    ]
     assert (last.cursor, len(first)) == (None, 2)
     assert [row.object for row in app.audit(actor="ann", action="queue.pause")] == ["q3", "q1"]
     assert [row.object for row in app.audit(object="q2")] == ["q2"]
     assert json.loads(json.dumps(first.items[0].as_json()))["n"] == 5
-    for bad in ({"limit": 0}, {"limit": True}, {"cursor": "x"}, {"cursor": "-1"}, {"cursor": "1" * 30}, {"actor": ""}, {"object": "a\0"}):
+    for bad in (
+        {"limit": 0},
+        {"limit": True},
+        {"cursor": "x"},
+        {"cursor": "-1"},
+        {"cursor": "1" * 30},
+        {"actor": ""},
+        {"object": "a\0"},
+    ):
         with pytest.raises(ValueError, match=r"limit is|cursor of a page|is a text of 1 to 200"):
             app.audit(**bad)  # type: ignore[arg-type]  # on purpose
 
@@ -245,16 +309,24 @@ def test_a_head_that_was_kept_proves_what_came_before_it(app: Rhythm) -> None:
     other = f"1:{'0' * 64}"
     found = app.verify_audit(other)
     assert found.as_json() == {
-        "intact": False, "rows": 2, "head": found.head, "problems": ["row 1 is not the one that was the head: the chain was written anew"],
-        "broken": 1, "next": None,
-    }  # fmt: skip
-    assert app.verify_audit(f"9:{'0' * 64}").problems == ("row 9, which was the head, is gone: the chain ends with row 2",)
+        "intact": False,
+        "rows": 2,
+        "head": found.head,
+        "problems": ["row 1 is not the one that was the head: the chain was written anew"],
+        "broken": 1,
+        "next": None,
+    }
+    assert app.verify_audit(f"9:{'0' * 64}").problems == (
+        "row 9, which was the head, is gone: the chain ends with row 2",
+    )
     for bad in ("", "1", "1:abc", "x:" + "0" * 64, 5):
         with pytest.raises(ValueError, match="is not the head of an audit"):
             app.verify_audit(bad)  # type: ignore[arg-type]  # on purpose
 
 
-def parts(app: Rhythm, limit: int, head: str | None = None, after: str | None = None) -> list[AuditCheck]:
+def parts(
+    app: Rhythm, limit: int, head: str | None = None, after: str | None = None
+) -> list[AuditCheck]:
     """The audit, verified part by part."""
     found = [app.verify_audit(head, after=after, limit=limit)]
     while (next := found[-1].next) is not None:
@@ -271,51 +343,91 @@ def test_a_long_audit_is_verified_part_by_part(app: Rhythm, limit: int) -> None:
     assert {part.intact for n in (1, 3, 5) for part in parts(app, limit, heads[n])} == {True}
     assert {part.intact for part in parts(app, limit, f"3:{'0' * 64}")} >= {False}
     found = parts(app, limit)
-    assert ([part.intact for part in found], {part.head for part in found}) == ([True] * -(-5 // limit), {head})
+    assert ([part.intact for part in found], {part.head for part in found}) == (
+        [True] * -(-5 // limit),
+        {head},
+    )
     assert (sum(part.rows for part in found), found[-1].next) == (5, None)
-    assert all(part.next and part.next.startswith(f"{(i + 1) * limit}:") for i, part in enumerate(found[:-1]))
+    assert all(
+        part.next and part.next.startswith(f"{(i + 1) * limit}:")
+        for i, part in enumerate(found[:-1])
+    )
     with unguarded(app.store):
         rows(app.store, "UPDATE audit SET actor = 'bob' WHERE n = 4")
-    assert [problem for part in parts(app, limit) for problem in part.problems].count("row 4 was changed after it was written") >= 1
+    assert [problem for part in parts(app, limit) for problem in part.problems].count(
+        "row 4 was changed after it was written"
+    ) >= 1
 
 
-def test_what_follows_a_head_that_was_kept_is_verified_without_what_lies_before(app: Rhythm) -> None:
+def test_what_follows_a_head_that_was_kept_is_verified_without_what_lies_before(
+    app: Rhythm,
+) -> None:
     for i in range(5):
         app.pause_queue(f"q{i}", by="ann")
     kept = {row.n: f"{row.n}:{row.hash}" for row in app.audit()}
     assert (app.verify_audit(after=kept[3]).rows, app.verify_audit(after=kept[5]).rows) == (2, 0)
     assert app.verify_audit(kept[4], after=kept[3]).intact
-    assert app.verify_audit(kept[2], after=kept[4]).intact  # which is before that: its row is looked at all the same
+    # which is before that: its row is looked at all the same
+    assert app.verify_audit(kept[2], after=kept[4]).intact
     anew = "row 2 is not the one that was the head: the chain was written anew"
     assert app.verify_audit(f"2:{'0' * 64}", after=kept[4]).problems == (anew,)
-    assert app.verify_audit(after=f"3:{'0' * 64}").problems == ("row 3 is not the one that was the head: the chain was written anew",)
+    assert app.verify_audit(after=f"3:{'0' * 64}").problems == (
+        "row 3 is not the one that was the head: the chain was written anew",
+    )
     gone = "row 9, which was the head, is gone: the chain ends with row 8"
     assert app.verify_audit(after=f"9:{'0' * 64}").problems[-1] == gone
     with unguarded(app.store):
         rows(app.store, "DELETE FROM audit WHERE n = 3")
     assert not app.verify_audit(after=kept[3]).intact
     assert app.verify_audit(after=kept[4]).intact
-    assert [check.broken for check in (app.verify_audit(kept[3], after=kept[4]), app.verify_audit(kept[2], after=kept[4]))] == [1, 0]
+    assert [
+        check.broken
+        for check in (
+            app.verify_audit(kept[3], after=kept[4]),
+            app.verify_audit(kept[2], after=kept[4]),
+        )
+    ] == [1, 0]
 
 
 def test_a_row_with_an_odd_time_or_detail_does_not_hide_the_others(app: Rhythm) -> None:
     app.pause_queue("q", by="ann")
     with of_before(app.store):
         for n, at, detail in ((-1, 2**62, "nonsense"), (-2, -(2**62), "[" * 5000)):
-            rows(app.store, "INSERT INTO audit VALUES (?, ?, 'bob', NULL, '', 'a', 'b', ?, '', '')", [n, at, detail])
-    assert [(row.n, row.at.year, row.detail, row.at_us) for row in app.audit()][1:] == [(-1, 9999, None, 2**62), (-2, 1970, None, -(2**62))]
+            rows(
+                app.store,
+                "INSERT INTO audit VALUES (?, ?, 'bob', NULL, '', 'a', 'b', ?, '', '')",
+                [n, at, detail],
+            )
+    assert [(row.n, row.at.year, row.detail, row.at_us) for row in app.audit()][1:] == [
+        (-1, 9999, None, 2**62),
+        (-2, 1970, None, -(2**62)),
+    ]
 
 
 def test_of_many_problems_the_first_are_told_and_all_are_counted(app: Rhythm) -> None:
     with of_before(app.store):
         for n in range(1, MOST_PROBLEMS + 5):
-            rows(app.store, "INSERT INTO audit VALUES (?, 1, 'bob', NULL, '', 'a', 'b', '{}', '', '')", [-n])
+            rows(
+                app.store,
+                "INSERT INTO audit VALUES (?, 1, 'bob', NULL, '', 'a', 'b', '{}', '', '')",
+                [-n],
+            )
     check = app.verify_audit()
-    assert (len(check.problems), check.broken, check.rows, check.intact) == (MOST_PROBLEMS, MOST_PROBLEMS + 4, MOST_PROBLEMS + 4, False)
-    assert [(part.intact, part.rows, part.next) for part in parts(app, 50)] == [(False, 50, f"0:{'0' * 64}"), (True, 0, None)]
+    assert (len(check.problems), check.broken, check.rows, check.intact) == (
+        MOST_PROBLEMS,
+        MOST_PROBLEMS + 4,
+        MOST_PROBLEMS + 4,
+        False,
+    )
+    assert [(part.intact, part.rows, part.next) for part in parts(app, 50)] == [
+        (False, 50, f"0:{'0' * 64}"),
+        (True, 0, None),
+    ]
 
 
-def test_a_part_of_the_audit_ends_when_it_is_large(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_of_the_audit_ends_when_it_is_large(
+    app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(audit, "CHECKED_SIZE", 1000)
     monkeypatch.setattr(doctor, "PAGE_SIZE", 700)
     for i in range(4):
@@ -356,16 +468,25 @@ def test_a_token_decides_with_the_roles_that_it_has_in_that_moment(make_app: Mak
         "bob": app.create_token("bob", roles=["approver"], business_roles=["sales"]).view,
         "cy": app.create_token("cy", roles=["operator"], business_roles=["finance"]).view,
         "dan": app.create_token("dan", roles=["admin"]).view,
-        "eve": app.create_token("eve", roles=["approver"], business_roles=["finance"], expires="1d").view,
+        "eve": app.create_token(
+            "eve", roles=["approver"], business_roles=["finance"], expires="1d"
+        ).view,
         "starter": app.create_token("starter", roles=["approver"], business_roles=["finance"]).view,
     }
-    rows(app.store, "UPDATE api_tokens SET expires_at = created_at WHERE id = ?", [tokens["eve"].id])
+    rows(
+        app.store, "UPDATE api_tokens SET expires_at = created_at WHERE id = ?", [tokens["eve"].id]
+    )
     app.change_token(tokens["ann"].id, business_roles=["legal"])
-    claims = tokens["bob"].actor("10.0.0.1").replace(roles=("finance",))  # what a caller says counts for nothing
+    # what a caller says counts for nothing
+    claims = tokens["bob"].actor("10.0.0.1").replace(roles=("finance",))
     assert {name: refusal(app, id, token.actor("10.0.0.1")) for name, token in tokens.items()} == {
-        "ann": "role_revoked", "bob": "wrong_role", "cy": "role_revoked", "dan": "wrong_role", "eve": "role_revoked",
+        "ann": "role_revoked",
+        "bob": "wrong_role",
+        "cy": "role_revoked",
+        "dan": "wrong_role",
+        "eve": "role_revoked",
         "starter": "self_approval",
-    }  # fmt: skip
+    }
     assert refusal(app, id, claims) == "wrong_role"
     app.change_token(tokens["ann"].id, business_roles=["finance"])
     app.revoke_token(tokens["ann"].id)
@@ -374,9 +495,19 @@ def test_a_token_decides_with_the_roles_that_it_has_in_that_moment(make_app: Mak
     assert [row for row in app.audit() if row.action.startswith("approval.")] == []
     app.change_token(tokens["bob"].id, business_roles=["finance"])
     assert app.approve(id, by=tokens["bob"].actor("10.0.0.1")).status == "approved"
-    rows(app.store, "UPDATE api_tokens SET expires_at = created_at + 86400000000 WHERE id = ?", [tokens["eve"].id])  # as it was made
+    # as it was made
+    rows(
+        app.store,
+        "UPDATE api_tokens SET expires_at = created_at + 86400000000 WHERE id = ?",
+        [tokens["eve"].id],
+    )
     (row,) = app.audit(object=id)
-    assert (row.action, row.actor, row.token, row.source) == ("approval.approve", "bob", tokens["bob"].id, "10.0.0.1")
+    assert (row.action, row.actor, row.token, row.source) == (
+        "approval.approve",
+        "bob",
+        tokens["bob"].id,
+        "10.0.0.1",
+    )
     assert (app.verify_audit().intact, app.store.operating.check(3600.0)) == (True, [])
 
 

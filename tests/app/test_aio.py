@@ -28,7 +28,11 @@ def test_handles_have_coroutines_too_alone_and_in_lists(make_app: MakeApp) -> No
         others = await app.aio.start_many("hold", [1, 2])
         for handle in (first, *others):
             await handle.signal("go", handle.id)
-        assert (str(first), first.created, await first.status() in ("pending", "suspended", "running", "completed")) == (
+        assert (
+            str(first),
+            first.created,
+            await first.status() in ("pending", "suspended", "running", "completed"),
+        ) == (
             "first",
             True,
             True,
@@ -70,14 +74,18 @@ def test_wait_ends_in_time_and_can_be_cancelled(make_app: MakeApp) -> None:
     assert app.changes._listeners == {}
 
 
-def test_wait_is_woken_by_the_worker_of_this_process(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_is_woken_by_the_worker_of_this_process(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("rhythm.app.waiting.FIRST_S", 3600.0)
     monkeypatch.setattr("rhythm.app.waiting.LONGEST_S", 3600.0)
     app = make_app(flows=(HOLD,))
     handle = app.start_workflow("hold")
     found: list[Any] = []
     plain = threading.Thread(target=lambda: found.append(handle.result("1h")), daemon=True)
-    coroutine = threading.Thread(target=lambda: found.append(asyncio.run(app.aio.result(handle.id, "1h"))), daemon=True)  # type: ignore[arg-type]  # it is one
+    coroutine = threading.Thread(
+        target=lambda: found.append(asyncio.run(app.aio.result(handle.id, "1h"))), daemon=True
+    )  # type: ignore[arg-type]  # it is one
     with app.worker():
         plain.start()
         coroutine.start()
@@ -89,7 +97,9 @@ def test_wait_is_woken_by_the_worker_of_this_process(make_app: MakeApp, monkeypa
     assert found == [5, 5]
 
 
-def test_module_functions_work_on_the_default_application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_module_functions_work_on_the_default_application(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(default, "_app", None)
 
     async def work(app: Rhythm) -> Any:
@@ -99,7 +109,10 @@ def test_module_functions_work_on_the_default_application(tmp_path: Path, monkey
         assert (await rhythm.get("mine")).name == "hold"
         return await handle.result(timeout=WAIT)
 
-    with pytest.raises(rhythm.NotInitialised, match=r"rhythm.start_workflow needs an application: call rhythm.init\(…\) first"):
+    with pytest.raises(
+        rhythm.NotInitialised,
+        match=r"rhythm.start_workflow needs an application: call rhythm.init\(…\) first",
+    ):
         asyncio.run(rhythm.start_workflow("hold"))
     app = rhythm.init(f"sqlite:///{tmp_path / 'a.db'}", ())
     app.register(HOLD)
@@ -116,19 +129,39 @@ def test_every_public_name_is_there_and_documented_by_its_type() -> None:
 
 def test_public_names_are_listed_and_a_misspelt_one_is_told() -> None:
     assert set(rhythm.__all__) <= set(dir(rhythm))
-    with pytest.raises(AttributeError, match=r"module 'rhythm' has no attribute 'strat_workflow'; did you mean 'start_workflow'\?$"):
+    with pytest.raises(
+        AttributeError,
+        match=(
+            r"module 'rhythm' has no attribute 'strat_workflow'; did you mean "
+            r"'start_workflow'\?$"
+        ),
+    ):
         rhythm.strat_workflow  # noqa: B018 - asking for it is the test
     with pytest.raises(AttributeError, match=r"module 'rhythm' has no attribute 'xyzzy'$"):
         rhythm.xyzzy  # noqa: B018
 
 
-def test_type_checkers_know_the_functions_of_the_module_whatever_they_meet_first(tmp_path: Path) -> None:
+def test_type_checkers_know_the_functions_of_the_module_whatever_they_meet_first(
+    tmp_path: Path,
+) -> None:
     """They are inferred in a circle of imports: from the wrong side they were Any."""
     user = tmp_path / "user.py"
-    user.write_text("import rhythm\nreveal_type(rhythm.list_executions)\nreveal_type(rhythm.schedules)\n")
+    user.write_text(
+        "import rhythm\nreveal_type(rhythm.list_executions)\nreveal_type(rhythm.schedules)\n"
+    )
     root = Path(rhythm.__file__).parents[1]
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={tmp_path}", str(user)]
-    checked = subprocess.run(command, capture_output=True, text=True, env={"MYPYPATH": str(root), "PATH": ""}).stdout
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file=",
+        f"--cache-dir={tmp_path}",
+        str(user),
+    ]
+    checked = subprocess.run(
+        command, capture_output=True, text=True, env={"MYPYPATH": str(root), "PATH": ""}
+    ).stdout
     assert checked.count('Revealed type is "def (') == 2, checked
 
 
@@ -153,18 +186,33 @@ def test_strict_type_checkers_see_coroutines_and_their_results(tmp_path: Path) -
         "    await app.aio.schedules(brif=True)\n"
         "    await rhythm.schedules(brif=True)\n"
         "    app.aio.nothing\n"
-        "    views: list[rhythm.ScheduleView] = [*app.schedules(), *await app.aio.schedules(), app.schedules.get('s')]\n"
+        "    views: list[rhythm.ScheduleView] = [*app.schedules(), *await "
+        "app.aio.schedules(), app.schedules.get('s')]\n"
         "    assert views == await rhythm.schedules(limit=3, brief=True)\n"
-        "    started: list[rhythm.Handle] = [*app.start_many('x', []), app.starts.task('x', retries=3)]\n"
-        "    waited: list[rhythm.AsyncHandle] = [await app.aio.run_schedule('s'), await app.aio.starts.task('x')]\n"
+        "    started: list[rhythm.Handle] = [*app.start_many('x', []), "
+        "app.starts.task('x', retries=3)]\n"
+        "    waited: list[rhythm.AsyncHandle] = [await app.aio.run_schedule('s'), await "
+        "app.aio.starts.task('x')]\n"
         "    assert started and waited\n"
         "    return handle.id\n"
     )
     root = Path(rhythm.__file__).parents[1]
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={tmp_path}", str(user)]
-    checked = subprocess.run(command, capture_output=True, text=True, env={"MYPYPATH": str(root), "PATH": ""}).stdout
-    assert [line.partition(": ")[0].rpartition(":")[2] for line in checked.splitlines() if ": error: " in line] == [
-        str(line) for line in range(9, 19)
-    ], checked
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file=",
+        f"--cache-dir={tmp_path}",
+        str(user),
+    ]
+    checked = subprocess.run(
+        command, capture_output=True, text=True, env={"MYPYPATH": str(root), "PATH": ""}
+    ).stdout
+    assert [
+        line.partition(": ")[0].rpartition(":")[2]
+        for line in checked.splitlines()
+        if ": error: " in line
+    ] == [str(line) for line in range(9, 19)], checked
     assert "-> Any" in checked
     assert "rhythm.app.views.Page" in checked

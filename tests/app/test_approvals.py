@@ -1,4 +1,5 @@
-"""Approvals, pauses and resumes, as people and operators meet them: on both databases, with a real worker."""
+"""Approvals, pauses and resumes, as people and operators meet them: on both databases, with a real
+worker."""
 
 from __future__ import annotations
 
@@ -58,8 +59,18 @@ def test_an_approval_lets_the_execution_go_on_with_who_decided_and_why(working: 
     app = working()
     handle = app.start_workflow("order", {"id": 7}, by="sue")
     approval = asked(app, handle.id)
-    assert (approval.role, approval.reason, approval.data, approval.status) == ("manager", "Order 7", {"id": 7}, "open")
-    assert (approval.requested_by, approval.workflow, approval.quorum, approval.four_eyes) == ("sue", "order", 1, True)
+    assert (approval.role, approval.reason, approval.data, approval.status) == (
+        "manager",
+        "Order 7",
+        {"id": 7},
+        "open",
+    )
+    assert (approval.requested_by, approval.workflow, approval.quorum, approval.four_eyes) == (
+        "sue",
+        "order",
+        1,
+        True,
+    )
     decided = app.approve(approval.id, by=ann("manager"), comment="fine", shown=approval.shown)
     assert (decided.status, [d.actor for d in decided.decisions]) == ("approved", ["ann"])
     answer = handle.result(WAIT)["answer"]
@@ -79,7 +90,9 @@ def refused(act: Callable[[], Any]) -> str:
     return str(raised.value.code)
 
 
-def test_each_decision_that_cannot_be_has_its_own_code_and_changes_nothing(working: Working) -> None:
+def test_each_decision_that_cannot_be_has_its_own_code_and_changes_nothing(
+    working: Working,
+) -> None:
     app = working(order(", quorum: 2"))
     handle = app.start_workflow("order", {"id": 7}, by="sue")
     approval = asked(app, handle.id)
@@ -88,7 +101,10 @@ def test_each_decision_that_cannot_be_has_its_own_code_and_changes_nothing(worki
     assert refused(lambda: app.reject(approval.id, by=sue)) == "self_approval"
     assert refused(lambda: app.approve(approval.id, by=ann("clerk"))) == "wrong_role"
     assert refused(lambda: app.approve(approval.id, by=ann())) == "wrong_role"
-    assert refused(lambda: app.approve(approval.id, by=ann("manager"), shown="0" * 64)) == "approval_changed"
+    assert (
+        refused(lambda: app.approve(approval.id, by=ann("manager"), shown="0" * 64))
+        == "approval_changed"
+    )
     assert refused(lambda: app.escalate(approval.id, by=ann("manager"))) == "no_escalation"
     assert app.approval(approval.id) == approval
     app.approve(approval.id, by=ann("manager"), key="k")
@@ -97,7 +113,10 @@ def test_each_decision_that_cannot_be_has_its_own_code_and_changes_nothing(worki
     assert refused(lambda: app.approve(approval.id, by=ann("manager"))) == "decision_repeated"
     assert refused(lambda: app.reject(approval.id, by=ann("manager"))) == "decision_repeated"
     app.approve(approval.id, by=Actor("bob", ("manager",)))
-    assert refused(lambda: app.approve(approval.id, by=Actor("cee", ("manager",)))) == "already_decided"
+    assert (
+        refused(lambda: app.approve(approval.id, by=Actor("cee", ("manager",))))
+        == "already_decided"
+    )
     assert handle.result(WAIT)["answer"]["by"] == ["ann", "bob"]
     with pytest.raises(rhythm.UnknownApproval):
         app.approve("nobody.1", by="ann")
@@ -160,16 +179,26 @@ def test_an_approval_that_nobody_decides_expires(working: Working) -> None:
     assert refused(lambda: app.approve(approval.id, by="ann")) == "approval_expired"
 
 
-def test_an_escalation_asks_the_next_role_and_forgets_what_the_first_has_said(working: Working) -> None:
+def test_an_escalation_asks_the_next_role_and_forgets_what_the_first_has_said(
+    working: Working,
+) -> None:
     app = working(order(', quorum: 2, escalate: ["director", "board"]'))
     handle = app.start_workflow("order", {"id": 7})
     approval = asked(app, handle.id)
-    assert (approval.escalations, app.resume_options(handle)) == (("director", "board"), ("approve", "reject", "escalate"))
+    assert (approval.escalations, app.resume_options(handle)) == (
+        ("director", "board"),
+        ("approve", "reject", "escalate"),
+    )
     app.approve(approval.id, by=ann("manager"))
     higher = app.escalate(approval.id, by=ann("manager"), comment="not mine")
     assert (higher.role, higher.escalations, higher.status) == ("director", ("board",), "open")
     assert higher.shown != approval.shown
-    assert refused(lambda: app.approve(approval.id, by=Actor("bob", ("director",)), shown=approval.shown)) == "approval_changed"
+    assert (
+        refused(
+            lambda: app.approve(approval.id, by=Actor("bob", ("director",)), shown=approval.shown)
+        )
+        == "approval_changed"
+    )
     assert refused(lambda: app.approve(approval.id, by=Actor("bob", ("manager",)))) == "wrong_role"
     app.approve(approval.id, by=Actor("bob", ("director",)))
     assert app.approval(approval.id).status == "open", "the quorum begins anew"
@@ -177,14 +206,17 @@ def test_an_escalation_asks_the_next_role_and_forgets_what_the_first_has_said(wo
     assert handle.result(WAIT)["answer"]["by"] == ["bob", "cee"]
 
 
-def test_a_refusal_is_about_the_row_that_was_judged_whatever_happened_since(working: Working, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_is_about_the_row_that_was_judged_whatever_happened_since(
+    working: Working, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = working(order(', escalate: "director"'))
     approval = asked(app, app.start_workflow("order", {"id": 7}).id)
     decide = app.store.people.decide
 
     def overtaken(id: str, wanted: Decision) -> Verdict | None:
         verdict = decide(id, wanted)
-        decide(id, Decision(ann("manager"), "escalate"))  # somebody acts before the first one is answered
+        # somebody acts before the first one is answered
+        decide(id, Decision(ann("manager"), "escalate"))
         return verdict
 
     monkeypatch.setattr(app.store.people, "decide", overtaken)
@@ -205,7 +237,10 @@ def test_with_after_it_goes_to_the_next_role_by_itself(working: Working) -> None
 
 @pytest.mark.parametrize(("auto", "decision"), [(True, "approved"), (False, "expired")])
 def test_what_follows_a_deadline_is_a_setting(working: Working, auto: bool, decision: str) -> None:
-    app = working(order(', timeout: "80ms", escalate: { role: "director", timeout: "1h" }'), resume_auto_escalate=auto)
+    app = working(
+        order(', timeout: "80ms", escalate: { role: "director", timeout: "1h" }'),
+        resume_auto_escalate=auto,
+    )
     handle = app.start_workflow("order", {"id": 7})
     approval = asked(app, handle.id)
     while auto and app.approval(approval.id).role != "director":
@@ -227,13 +262,20 @@ def test_without_auto_resume_what_was_decided_waits_for_a_resume(working: Workin
     handle = app.start_workflow("order", {"id": 7})
     app.approve(asked(app, handle.id).id, by="ann")
     status = app.status(handle)
-    assert (status.status, status.paused_reason, status.paused_by) == ("paused", "approval_decided", "ann")
+    assert (status.status, status.paused_reason, status.paused_by) == (
+        "paused",
+        "approval_decided",
+        "ann",
+    )
     assert app.resume_options(handle) == ("resume",)
     with pytest.raises(rhythm.ResultTimeout):
         handle.result("0.3s")
     assert app.resume(handle, by="bob")
     assert handle.result(WAIT)["answer"]["decision"] == "approved"
-    assert [request.triggered_by for request in app.resume_requests(handle)] == ["approval", "manual"]
+    assert [request.triggered_by for request in app.resume_requests(handle)] == [
+        "approval",
+        "manual",
+    ]
 
 
 def test_people_are_told_by_a_task_of_the_users(make_app: MakeApp) -> None:

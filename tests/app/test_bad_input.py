@@ -85,18 +85,25 @@ def test_tasks_that_end_badly_fail_alone_and_say_why(make_app: MakeApp) -> None:
     with app.worker():
         handles = {task: app.start_workflow(task.__name__) for task in BAD}
         for task, message in BAD.items():
-            with pytest.raises(rhythm.ExecutionFailed, match=f"task `{task.__name__}` failed: .*{message}"):
+            with pytest.raises(
+                rhythm.ExecutionFailed, match=f"task `{task.__name__}` failed: .*{message}"
+            ):
                 handles[task].result("60s")
         assert app.start_workflow("fine").result("60s") == "fine"
     assert not app.store.operating.check(60.0)
 
 
 def test_unknown_task_waits_for_a_worker_that_has_it_and_then_fails(make_app: MakeApp) -> None:
-    app = make_app(fine, flows=(CALL.format("fine"), CALL.format("missing")), missing_task_grace="1ms")
+    app = make_app(
+        fine, flows=(CALL.format("fine"), CALL.format("missing")), missing_task_grace="1ms"
+    )
     with app.worker():
         lost = app.start_workflow("missing")
         assert app.start_workflow("fine").result("60s") == "fine"
-        with pytest.raises(rhythm.ExecutionFailed, match="task `missing` failed: no worker has a handler of this name"):
+        with pytest.raises(
+            rhythm.ExecutionFailed,
+            match="task `missing` failed: no worker has a handler of this name",
+        ):
             lost.result("60s")
 
 
@@ -112,30 +119,49 @@ def test_runner_goes_on_when_its_connections_are_cut(schemas: Schemas) -> None:
         return n
 
     flow = (
-        'workflow main {\n  let sum = 0\n  for (n in range(5)) {\n    let x = await task("step", { n })\n    sum += x\n  }\n  return sum\n}'
+        "workflow main {\n  let sum = 0\n  for (n in range(5)) {\n    let x = await "
+        'task("step", { n })\n    sum += x\n  }\n  return sum\n}'
     )
-    runs = CheckpointingRunner(store, {"step": Task(step, "step")}, WorkerSettings(claim_ttl_s=5.0, margin_s=0.5))
-    runs.register({program.name: (program, flow) for program in compile_flow(flow, "main.flow").programs_or_raise()})
+    runs = CheckpointingRunner(
+        store, {"step": Task(step, "step")}, WorkerSettings(claim_ttl_s=5.0, margin_s=0.5)
+    )
+    runs.register(
+        {
+            program.name: (program, flow)
+            for program in compile_flow(flow, "main.flow").programs_or_raise()
+        }
+    )
     assert runs.run("main", id="run") == 10
     assert ran == [0, 1, 2, 3, 4], "no answer is not a failure: what has run is not run again"
     assert not store.operating.check(60.0)
 
 
-def test_database_that_does_not_come_back_is_told(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_database_that_does_not_come_back_is_told(
+    schemas: Schemas, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store: PostgresStore = schemas.empty_store(None)
     flow = "workflow main {\n  await sleep(60)\n}"
     runs = CheckpointingRunner(store, {}, WorkerSettings(patience_s=0.1))
-    runs.register({program.name: (program, flow) for program in compile_flow(flow, "main.flow").programs_or_raise()})
+    runs.register(
+        {
+            program.name: (program, flow)
+            for program in compile_flow(flow, "main.flow").programs_or_raise()
+        }
+    )
     id = runs.start("main")
     store.db.close()
     monkeypatch.setattr(store.db, "url", "postgresql:///nothing?host=/nowhere&connect_timeout=1")
-    with pytest.raises(rhythm.StoreError, match=r"the PostgreSQL database did not answer: .*nowhere"):
+    with pytest.raises(
+        rhythm.StoreError, match=r"the PostgreSQL database did not answer: .*nowhere"
+    ):
         runs.resume(id)
 
 
 def test_text_that_no_index_takes_fails_its_own_workflow_only(make_app: MakeApp) -> None:
     """PostgreSQL's indexes refuse what SQLite's take; nobody waits for it on either."""
-    app = make_app(fine, flows=("workflow long(inputs) {\n  publish(inputs.name, 1)\n}", CALL.format("fine")))
+    app = make_app(
+        fine, flows=("workflow long(inputs) {\n  publish(inputs.name, 1)\n}", CALL.format("fine"))
+    )
     with app.worker():
         long = app.start_workflow("long", {"name": "x" * 20_000})
         with pytest.raises(rhythm.ExecutionFailed, match="at most 200 characters"):
@@ -143,7 +169,9 @@ def test_text_that_no_index_takes_fails_its_own_workflow_only(make_app: MakeApp)
         assert app.start_workflow("fine").result("60s") == "fine"
 
 
-def test_worker_that_is_stopped_while_the_database_is_away_stops(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_that_is_stopped_while_the_database_is_away_stops(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = make_app(fine, flows=(CALL.format("fine"),))
     worker = app.worker()
     away: list[str] = []
@@ -169,9 +197,15 @@ IMPOSSIBLE = ["a\0b", "\ud800", "a\nb", ""]
 def test_id_that_cannot_be_is_unknown_on_every_database(make_app: MakeApp, id: Any) -> None:
     app = make_app()
     calls: list[Callable[[], object]] = [
-        lambda: app.get(id), lambda: app.result(id, 0), lambda: app.trace(id), lambda: app.signal(id, "go"), lambda: app.cancel(id),
-        lambda: app.pause(id), lambda: app.resume(id), lambda: app.retry(id),
-    ]  # fmt: skip
+        lambda: app.get(id),
+        lambda: app.result(id, 0),
+        lambda: app.trace(id),
+        lambda: app.signal(id, "go"),
+        lambda: app.cancel(id),
+        lambda: app.pause(id),
+        lambda: app.resume(id),
+        lambda: app.retry(id),
+    ]
     for call in calls:
         with pytest.raises(rhythm.UnknownExecution, match="there is no execution"):
             call()
@@ -189,14 +223,20 @@ def test_workflow_that_cannot_be_is_unknown_on_every_database(make_app: MakeApp,
         (lambda app: app.pause("w", "a\0b"), rhythm.InvalidPayload, "reason"),
         (lambda app: app.pause("w", by="\ud800"), ValueError, "whoever acts"),
         (lambda app: app.pause("w", 7), ValueError, "reason is a text, not 7"),
-        (lambda app: app.list("a\0b"), ValueError, "a workflow's name is a text of 1 to 200 printable characters"),
+        (
+            lambda app: app.list("a\0b"),
+            ValueError,
+            "a workflow's name is a text of 1 to 200 printable characters",
+        ),
         (lambda app: app.list(cursor="9" * 19 + "-w"), ValueError, "is not the cursor of a page"),
         (lambda app: app.list(cursor="9" * 5000 + "-w"), ValueError, "is not the cursor of a page"),
         (lambda app: app.list(cursor="1-a\0b"), ValueError, "is not the cursor of a page"),
         (lambda app: app.list(cursor=7), ValueError, "7 is not the cursor of a page"),
     ],
 )
-def test_text_that_no_database_takes_is_refused_alike(make_app: MakeApp, call: Any, error: type[Exception], message: str) -> None:
+def test_text_that_no_database_takes_is_refused_alike(
+    make_app: MakeApp, call: Any, error: type[Exception], message: str
+) -> None:
     app = make_app(flows=('workflow hold {\n  return await signal("go")\n}',))
     app.start_workflow("hold", id="w")
     with pytest.raises(error, match=message):

@@ -13,7 +13,8 @@ from tests.app.conftest import MakeApp
 
 WAIT = "120s"
 PAID = (
-    'workflow paid(inputs) {\n  let e = await event("order.paid", { where: { "order.id": inputs } })\n  return [e.id, e.data.order.by]\n}'
+    'workflow paid(inputs) {\n  let e = await event("order.paid", { where: { "order.id": '
+    "inputs } })\n  return [e.id, e.data.order.by]\n}"
 )
 
 
@@ -28,7 +29,11 @@ def test_event_reaches_those_who_wait_for_it_and_an_event_id_counts_once(make_ap
         assert app.publish("order.paid", paid(1, "ada"), event_id="first")
         assert not app.publish("order.paid", paid(1, "grace"), event_id="first")
         assert app.publish("order.paid", paid(2, "grace"), event_id="second")
-        assert [handle.result(WAIT) for handle in handles] == [["first", "ada"], ["first", "ada"], ["second", "grace"]]
+        assert [handle.result(WAIT) for handle in handles] == [
+            ["first", "ada"],
+            ["first", "ada"],
+            ["second", "grace"],
+        ]
 
 
 def test_events_without_an_id_of_their_own_are_all_published(make_app: MakeApp) -> None:
@@ -36,7 +41,9 @@ def test_events_without_an_id_of_their_own_are_all_published(make_app: MakeApp) 
     assert [app.publish("tick") for _ in range(3)] == [True, True, True]
 
 
-def test_publishing_wakes_the_workers_of_this_process(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_publishing_wakes_the_workers_of_this_process(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = make_app()
     woken: list[int] = []
     monkeypatch.setattr(app._context, "wake", lambda: woken.append(1))
@@ -48,11 +55,21 @@ def test_publishing_wakes_the_workers_of_this_process(make_app: MakeApp, monkeyp
     ("act", "error", "message"),
     [
         (lambda app: app.publish("", 1), ValueError, "an event's type is a text of 1 to 200"),
-        (lambda app: app.publish("tick", event_id="a\0"), ValueError, "an event_id is a text of 1 to 200"),
-        (lambda app: app.publish("tick", {"price": float("nan")}), rhythm.InvalidPayload, "data.price is NaN"),
+        (
+            lambda app: app.publish("tick", event_id="a\0"),
+            ValueError,
+            "an event_id is a text of 1 to 200",
+        ),
+        (
+            lambda app: app.publish("tick", {"price": float("nan")}),
+            rhythm.InvalidPayload,
+            "data.price is NaN",
+        ),
     ],
 )
-def test_event_that_cannot_be_stored_is_refused_with_the_reason(make_app: MakeApp, act: Any, error: type[Exception], message: str) -> None:
+def test_event_that_cannot_be_stored_is_refused_with_the_reason(
+    make_app: MakeApp, act: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         act(make_app())
 

@@ -1,4 +1,5 @@
-"""Those who look at an execution, or retry it, do not read what everything below it was given and has brought."""
+"""Those who look at an execution, or retry it, do not read what everything below it was given and
+has brought."""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ def ended(make_app: MakeApp, flow: str, **settings: Any) -> Rhythm:
 
 
 @pytest.mark.parametrize(("flow", "commands"), [(FAILS, ("rhythm retry x",)), (REPEATS, ())])
-def test_why_reads_no_payloads_of_a_family(make_app: MakeApp, flow: str, commands: tuple[str, ...]) -> None:
+def test_why_reads_no_payloads_of_a_family(
+    make_app: MakeApp, flow: str, commands: tuple[str, ...]
+) -> None:
     app = ended(make_app, flow)
     assert app.why("x").reasons[0].commands == commands
     assert peak(lambda: app.why("x")) < 20 * SIZE  # there are 80 of that size, and a few of its own
@@ -76,23 +79,37 @@ def test_why_reads_no_results_of_what_was_awaited_and_has_come(make_app: MakeApp
     with app.worker():
         app.start_workflow("main", GIVEN, id="x")
         until(
-            lambda: app.get("x").status == "suspended" and len(app.store.reading.children("x")) == CHILDREN and ready_rows(app.store) == []
+            lambda: (
+                app.get("x").status == "suspended"
+                and len(app.store.reading.children("x")) == CHILDREN
+                and ready_rows(app.store) == []
+            )
         )
-    app.store.messages.signal(NewSignal("noise", "x", "noise", "null"), 100)  # a worker would look, and find nothing to do
+    # a worker would look, and find nothing to do
+    app.store.messages.signal(NewSignal("noise", "x", "noise", "null"), 100)
     whats = [reason.what for reason in app.why("x").reasons]
     assert whats == ["it waits for the signal `go`"]
     assert peak(lambda: app.why("x")) < 20 * SIZE
 
 
-def test_why_asks_a_bounded_number_of_a_tree(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_asks_a_bounded_number_of_a_tree(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("rhythm.app.explain.ASKED", 10)
     app = make_app(flows=(TREE,))
     with app.worker():
         app.start_workflow("main", 3, id="x")
-        until(lambda: len(app.store.executions.family("x", Reach.by(DEFAULT_LIMITS)).executions) == 85 and ready_rows(app.store) == [])
+        until(
+            lambda: (
+                len(app.store.executions.family("x", Reach.by(DEFAULT_LIMITS)).executions) == 85
+                and ready_rows(app.store) == []
+            )
+        )
     asked = list[str]()
     standing = app.store.operating.standing
-    monkeypatch.setattr(app.store.operating, "standing", lambda ids: asked.extend(ids) or standing(ids))
+    monkeypatch.setattr(
+        app.store.operating, "standing", lambda ids: asked.extend(ids) or standing(ids)
+    )
     assert len(app.why("x").reasons) < 10 * 5
     assert len(asked) < 10 * 6
     assert ASKED == 100
@@ -109,13 +126,22 @@ def test_retry_reads_no_payloads_and_has_them(make_app: MakeApp) -> None:
 
     assert peak(retry) < 20 * SIZE
     children = app.store.reading.children(made[-1])
-    assert [child.result for child in children[:CHILDREN]] == [child.result for child in app.store.reading.children("x")[:CHILDREN]]
-    assert {len(child.inputs) for child in children[:CHILDREN]} == {len(app.store.reading.get(["x"])["x"].inputs)}
+    assert [child.result for child in children[:CHILDREN]] == [
+        child.result for child in app.store.reading.children("x")[:CHILDREN]
+    ]
+    assert {len(child.inputs) for child in children[:CHILDREN]} == {
+        len(app.store.reading.get(["x"])["x"].inputs)
+    }
 
 
-def test_retry_of_a_family_that_is_too_large_is_refused_and_one_from_the_start_is_not(make_app: MakeApp) -> None:
+def test_retry_of_a_family_that_is_too_large_is_refused_and_one_from_the_start_is_not(
+    make_app: MakeApp,
+) -> None:
     app = ended(make_app, FAILS)
     app.store.limits = DEFAULT_LIMITS.replace(retry_rows=CHILDREN)
-    with pytest.raises(rhythm.NotRetryable, match=r"more below it than a retry may read.*`rhythm retry x --from-start`"):
+    with pytest.raises(
+        rhythm.NotRetryable,
+        match=r"more below it than a retry may read.*`rhythm retry x --from-start`",
+    ):
         app.retry("x")
     assert app.retry("x", from_start=True).created

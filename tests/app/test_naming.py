@@ -57,15 +57,21 @@ def test_handle_with_coroutines_is_taken_too_by_both_kinds_of_methods(make_app: 
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_whatever_is_no_text_and_no_handle_is_refused(make_app: MakeApp, call: Callable[[Any, Any], Any]) -> None:
+def test_whatever_is_no_text_and_no_handle_is_refused(
+    make_app: MakeApp, call: Callable[[Any, Any], Any]
+) -> None:
     app = make_app()
     for given in (5, None, b"id", ["id"], object()):
-        with pytest.raises(TypeError, match="an execution is named by its id, a text, or by its handle, not by "):
+        with pytest.raises(
+            TypeError, match="an execution is named by its id, a text, or by its handle, not by "
+        ):
             call(app, given)
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_text_that_no_database_holds_is_the_id_of_no_execution(make_app: MakeApp, call: Callable[[Any, Any], Any]) -> None:
+def test_text_that_no_database_holds_is_the_id_of_no_execution(
+    make_app: MakeApp, call: Callable[[Any, Any], Any]
+) -> None:
     app = make_app()
     for given in ("a\0b", "a\ud800b"):
         with pytest.raises(rhythm.UnknownExecution, match="there is no execution 'a"):
@@ -74,7 +80,9 @@ def test_text_that_no_database_holds_is_the_id_of_no_execution(make_app: MakeApp
 
 def test_id_that_no_execution_can_have_is_an_error_of_its_own(make_app: MakeApp) -> None:
     app = make_app(flows=(HOLD,))
-    with pytest.raises(rhythm.InvalidId, match="'a/b' cannot be an id: an id contains no dot, slash") as raised:
+    with pytest.raises(
+        rhythm.InvalidId, match="'a/b' cannot be an id: an id contains no dot, slash"
+    ) as raised:
         app.start_workflow("hold", id="a/b")
     assert isinstance(raised.value, ValueError)
     assert isinstance(raised.value, rhythm.RhythmError)

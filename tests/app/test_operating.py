@@ -1,4 +1,5 @@
-"""What operators do to executions, on every database: terminate, the second cancel, one act for many, and why one does not go on."""
+"""What operators do to executions, on every database: terminate, the second cancel, one act for
+many, and why one does not go on."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def broken() -> None:
 # terminate, and the second cancel
 
 
-def test_terminated_execution_ends_without_its_finally_block_and_its_running_task_is_told(make_app: MakeApp) -> None:
+def test_terminated_execution_ends_without_its_finally_block_and_its_running_task_is_told(
+    make_app: MakeApp,
+) -> None:
     begun, told = threading.Event(), threading.Event()
 
     def busy() -> None:
@@ -82,9 +85,15 @@ def test_a_second_cancel_ends_at_once_what_the_first_let_clean_up(make_app: Make
         app.start_workflow("clean", id="c")
         suspended(app, "c")
         assert app.cancel("c")
-        until(lambda: [leaf for leaf in [app.get("c").awaiting] if leaf and leaf["name"] == "clean"])
+        until(
+            lambda: [leaf for leaf in [app.get("c").awaiting] if leaf and leaf["name"] == "clean"]
+        )
         assert app.cancel("c")
-        assert app.get("c").error == {"code": "Terminated", "message": "it was terminated", "data": None}
+        assert app.get("c").error == {
+            "code": "Terminated",
+            "message": "it was terminated",
+            "data": None,
+        }
         assert not app.cancel("c")
     assert examine(app.store, 0.0) == []
 
@@ -107,7 +116,9 @@ def test_what_does_not_exist_cannot_be_ended_or_explained(make_app: MakeApp) -> 
 # one act for many
 
 
-def test_many_are_paused_resumed_cancelled_and_terminated_and_a_dry_run_only_counts(make_app: MakeApp) -> None:
+def test_many_are_paused_resumed_cancelled_and_terminated_and_a_dry_run_only_counts(
+    make_app: MakeApp,
+) -> None:
     app = make_app(flows=(HOLD, CLEAN))
     app.start_many("hold", [rhythm.Start(n, id=f"h{n}") for n in range(5)])
     app.start_workflow("clean", id="c")
@@ -116,7 +127,10 @@ def test_many_are_paused_resumed_cancelled_and_terminated_and_a_dry_run_only_cou
         assert statuses(app, "h0", "h4", "c") == [before, before, "pending"]
         assert app.bulk(action, workflow="hold", limit=3, reason="x", by="ada") == BulkView(3, 3)
         assert statuses(app, "h0", "h2", "h3", "c") == [after, after, before, "pending"]
-        assert (app.bulk(action, workflow="hold"), app.bulk(action, workflow="hold")) == (BulkView(2, 2), BulkView(0))
+        assert (app.bulk(action, workflow="hold"), app.bulk(action, workflow="hold")) == (
+            BulkView(2, 2),
+            BulkView(0),
+        )
     assert app.bulk("cancel", workflow="hold") == BulkView(5, 5)
     assert app.bulk("cancel", all=True) == BulkView(1, 1)
     assert app.bulk("cancel", all=True) == BulkView(0)  # to ask again would end them at once
@@ -138,7 +152,14 @@ def test_every_page_is_done_and_nothing_twice(make_app: MakeApp) -> None:
 def test_many_are_retried_but_not_those_that_were_or_would_fail_again(make_app: MakeApp) -> None:
     app = make_app(broken, flows=(FAIL,))
     with app.worker():
-        for handle in app.start_many("fail", [rhythm.Start("later", id="a"), rhythm.Start("later", id="b"), rhythm.Start("now", id="c")]):
+        for handle in app.start_many(
+            "fail",
+            [
+                rhythm.Start("later", id="a"),
+                rhythm.Start("later", id="b"),
+                rhythm.Start("now", id="c"),
+            ],
+        ):
             with pytest.raises(rhythm.ExecutionFailed):
                 handle.result(WAIT)
     done = app.bulk("retry", workflow="fail")
@@ -160,29 +181,65 @@ def test_filters_choose(make_app: MakeApp) -> None:
     def meant(**given: Any) -> int:
         return app.bulk("terminate", all=True, dry_run=True, **given).matched
 
-    assert (meant(), meant(workflow="hold"), meant(queue="q"), meant(workflow="hold", queue="q")) == (4, 2, 2, 1)
-    assert (meant(status="pending"), meant(status="paused"), meant(created_before=hour_ago), meant(created_after=hour_ago)) == (4, 0, 1, 3)
+    assert (
+        meant(),
+        meant(workflow="hold"),
+        meant(queue="q"),
+        meant(workflow="hold", queue="q"),
+    ) == (4, 2, 2, 1)
+    assert (
+        meant(status="pending"),
+        meant(status="paused"),
+        meant(created_before=hour_ago),
+        meant(created_after=hour_ago),
+    ) == (4, 0, 1, 3)
     assert meant(created_after=hour_ago.isoformat(), workflow="hold") == 1
-    found = [meant(attributes=wanted) for wanted in ({"customer": "ada"}, {"vip": True}, {"vip": 1}, {"size": 2.0}, {"note": None})]
+    found = [
+        meant(attributes=wanted)
+        for wanted in (
+            {"customer": "ada"},
+            {"vip": True},
+            {"vip": 1},
+            {"size": 2.0},
+            {"note": None},
+        )
+    ]
     assert found == [2, 1, 1, 1, 1]
-    assert [meant(attributes=wanted) for wanted in ({"customer": "ada", "vip": True}, {"gone": None}, {"customer": None})] == [1, 0, 0]
+    assert [
+        meant(attributes=wanted)
+        for wanted in ({"customer": "ada", "vip": True}, {"gone": None}, {"customer": None})
+    ] == [1, 0, 0]
     assert app.bulk("pause", all=True, dry_run=True).matched == 3  # a task is not paused
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (dict(action="delete"), "the action is one of pause, resume, cancel, terminate, retry, not 'delete'"),
+        (
+            dict(action="delete"),
+            "the action is one of pause, resume, cancel, terminate, retry, not 'delete'",
+        ),
         (dict(action="retry", status="completed"), "status is one of failed, cancelled to retry"),
-        (dict(action="cancel", created_before="yesterday"), "created_before is a time with its zone"),
-        (dict(action="cancel", created_after=datetime(2026, 1, 1)), "created_after is a time with its zone"),
-        (dict(action="cancel", attributes={"a": [1]}), "attributes are compared with texts, numbers"),
+        (
+            dict(action="cancel", created_before="yesterday"),
+            "created_before is a time with its zone",
+        ),
+        (
+            dict(action="cancel", created_after=datetime(2026, 1, 1)),
+            "created_after is a time with its zone",
+        ),
+        (
+            dict(action="cancel", attributes={"a": [1]}),
+            "attributes are compared with texts, numbers",
+        ),
         (dict(action="cancel", attributes={"a": float("nan")}), "NaN"),
         (dict(action="cancel", limit=0), "limit is a whole number from 1 on"),
         (dict(action="cancel", workflow=""), "a workflow's name is a text"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(make_app: MakeApp, given: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_meant_is_refused(
+    make_app: MakeApp, given: dict[str, Any], message: str
+) -> None:
     with pytest.raises((ValueError, rhythm.InvalidPayload), match=message):
         make_app().bulk(**given)
 
@@ -195,7 +252,8 @@ def why(app: Rhythm, id: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def test_why_names_nobody_of_a_queue_out_of_scope(make_app: MakeApp) -> None:
-    """Whoever starts something may name any queue: by that they learn no more of it than that nothing goes on there."""
+    """Whoever starts something may name any queue: by that they learn no more of it than that
+    nothing goes on there."""
     app = make_app(flows=(HOLD,))
     app.start_workflow("hold", id="h", queue="payroll")
 
@@ -205,20 +263,32 @@ def test_why_names_nobody_of_a_queue_out_of_scope(make_app: MakeApp) -> None:
     assert told("order*")[0][0] == "it is ready, and no worker serves the queue `payroll`"
     app.store.workers.beat(BEAT.replace(queues=("payroll",)), {}, 60)
     assert told("order*") == [("it is ready in the queue `payroll`", ())]
-    assert told("order*", "pay*") == why(app, "h") == [("it is ready in the queue `payroll`; one worker serves it", ())]
+    assert (
+        told("order*", "pay*")
+        == why(app, "h")
+        == [("it is ready in the queue `payroll`; one worker serves it", ())]
+    )
     app.pause_queue("payroll", "salaries are wrong", "ada")
     assert told("order*") == [("it is in the queue `payroll`, which was paused", ())]
     assert "ada: salaries are wrong" in told("pay*")[0][0]
     app.resume_queue("payroll")
-    assert [claim.id for claim in app.store.claims.claim(BEAT.worker, ["payroll"], 1, 60.0)] == ["h"]
-    assert (told("order*"), told("pay*")) == ([("it is with a worker", ())], [(f"it is with worker {BEAT.worker}", ())])
+    assert [claim.id for claim in app.store.claims.claim(BEAT.worker, ["payroll"], 1, 60.0)] == [
+        "h"
+    ]
+    assert (told("order*"), told("pay*")) == (
+        [("it is with a worker", ())],
+        [(f"it is with worker {BEAT.worker}", ())],
+    )
 
 
 def test_why_says_that_nobody_serves_a_queue_or_that_it_is_paused(make_app: MakeApp) -> None:
     app = make_app(flows=(HOLD,))
     app.start_workflow("hold", id="h", queue="slow")
     app.start_workflow("hold", id="d", delay="1h")
-    nobody = ("it is ready, and no worker serves the queue `slow`", ("rhythm worker --app FILE --queues slow",))
+    nobody = (
+        "it is ready, and no worker serves the queue `slow`",
+        ("rhythm worker --app FILE --queues slow",),
+    )
     assert why(app, "h") == [nobody]
     app.store.workers.beat(BEAT.replace(queues=("slow",)), {}, 60)
     assert why(app, "h") == [("it is ready in the queue `slow`; one worker serves it", ())]
@@ -244,7 +314,10 @@ workflow main() {
         until(lambda: app.get("m.4").awaiting)
     found = app.why("m")
     assert found.place.splitlines()[1:] == [
-        '4 │   await all([signal("go"), sleep("2h"), workflow("inner"), task("nowhere", {}, { queue: "far" })])',
+        (
+            '4 │   await all([signal("go"), sleep("2h"), workflow("inner"), task("nowhere", '
+            '{}, { queue: "far" })])'
+        ),
         "  │         ^",
     ]
     assert found.status == "suspended"
@@ -262,19 +335,35 @@ workflow main() {
 
 
 def test_why_names_who_is_to_decide(make_app: MakeApp) -> None:
-    app = make_app(flows=('workflow ask() { await approval({ role: "boss", reason: "Order 7", timeout: "1d" }) }',))
+    app = make_app(
+        flows=(
+            'workflow ask() { await approval({ role: "boss", reason: "Order 7", timeout: "1d" }) }',
+        )
+    )
     with app.worker():
         app.start_workflow("ask", id="a")
-        (reason,) = until(lambda: [reason for reason in app.why("a").reasons if "decide" in reason.what])
+        (reason,) = until(
+            lambda: [reason for reason in app.why("a").reasons if "decide" in reason.what]
+        )
     assert reason.what == "it waits for somebody with the role `boss` to decide: Order 7"
-    assert (reason.commands, reason.until is not None) == (("rhythm approve a.1", "rhythm reject a.1"), True)
+    assert (reason.commands, reason.until is not None) == (
+        ("rhythm approve a.1", "rhythm reject a.1"),
+        True,
+    )
 
 
 def test_why_tells_of_pauses_cancels_retries_and_ends(make_app: MakeApp) -> None:
     def flaky() -> None:
         raise ConnectionError("no route")
 
-    app = make_app(flaky, flows=(HOLD, CLEAN, 'workflow tries() { await task("flaky", {}, { retries: 5, backoff: 3600 }) }'))
+    app = make_app(
+        flaky,
+        flows=(
+            HOLD,
+            CLEAN,
+            'workflow tries() { await task("flaky", {}, { retries: 5, backoff: 3600 }) }',
+        ),
+    )
     with app.worker():
         app.start_workflow("hold", id="h")
         app.start_workflow("clean", id="c")
@@ -282,16 +371,24 @@ def test_why_tells_of_pauses_cancels_retries_and_ends(make_app: MakeApp) -> None
         suspended(app, "h", "c", "t")
         app.pause("h", "a break", "ada")
         app.cancel("c")
-        until(lambda: [plan for plan in [app.get("c").awaiting] if plan and plan["name"] == "clean"])
+        until(
+            lambda: [plan for plan in [app.get("c").awaiting] if plan and plan["name"] == "clean"]
+        )
         assert why(app, "h")[0] == ("it was paused by ada: a break", ("rhythm resume h",))
         assert [what for what, _ in why(app, "c")] == [
-            "it was asked to end, and has not finished that", "it waits for the signal `clean`",
-        ]  # fmt: skip
+            "it was asked to end, and has not finished that",
+            "it waits for the signal `clean`",
+        ]
         assert why(app, "c")[0][1] == ("rhythm terminate c",)
         (retry,) = until(lambda: [r for r in app.why("t").reasons if "tried again" in r.what])
-        assert (retry.what, retry.until is not None) == ("task `flaky` (t.1) failed in attempt 1 of 6, and is tried again", True)
+        assert (retry.what, retry.until is not None) == (
+            "task `flaky` (t.1) failed in attempt 1 of 6, and is tried again",
+            True,
+        )
         app.terminate("h")
-    assert why(app, "h") == [("it has ended: it was cancelled: it was terminated", ("rhythm retry h",))]
+    assert why(app, "h") == [
+        ("it has ended: it was cancelled: it was terminated", ("rhythm retry h",))
+    ]
 
 
 def test_why_names_the_worker_that_has_it(make_app: MakeApp) -> None:
@@ -305,8 +402,12 @@ def test_why_names_the_worker_that_has_it(make_app: MakeApp) -> None:
     with app.worker("box"):
         app.start_workflow("main", id="m")
         assert begun.wait(120)
-        found = until(lambda: [reason.what for reason in app.why("m").reasons if "box" in reason.what])
-        assert found[0].startswith(("task `slow` is run by worker box", "task `slow` (m.1) is with worker box"))
+        found = until(
+            lambda: [reason.what for reason in app.why("m").reasons if "box" in reason.what]
+        )
+        assert found[0].startswith(
+            ("task `slow` is run by worker box", "task `slow` (m.1) is with worker box")
+        )
         go.set()
 
 
@@ -318,7 +419,11 @@ def test_why_says_when_the_worker_that_has_it_is_dead_or_gone(make_app: MakeApp)
     assert why(app, "t") == [("it is with worker box-1, attempt 1 of 3", ())]
     rows(app.store, "UPDATE worker_heartbeats SET beat_at = beat_at - 100000000")
     (dead,) = app.why("t").reasons
-    assert dead.what.startswith("it is with worker box-1, which has not been heard of for 100 s: others take over")
+    assert dead.what.startswith(
+        "it is with worker box-1, which has not been heard of for 100 s: others take over"
+    )
     rows(app.store, "DELETE FROM worker_heartbeats")
     (gone,) = app.why("t").reasons
-    assert gone.what.startswith("it is with worker box-1, which has left; others take over when its claim expires")
+    assert gone.what.startswith(
+        "it is with worker box-1, which has left; others take over when its claim expires"
+    )

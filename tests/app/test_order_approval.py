@@ -1,4 +1,5 @@
-"""The order approval of the first sketch, as it was written there: its tests by their names, on both databases."""
+"""The order approval of the first sketch, as it was written there: its tests by their names, on
+both databases."""
 
 from __future__ import annotations
 
@@ -80,7 +81,12 @@ def test_executor_detects_pause_point_on_approval_required(office: Office) -> No
     assert (seen.status, seen.paused_reason) == ("paused", "approval_required")
     assert (seen.paused_step_id, seen.next_step_id) == ("require_approval", "allow_order")
     assert seen.paused_at is not None
-    assert (asked.role, asked.reason, asked.data, asked.requested_by) == ("sales_manager", "Order requires approval", BIG, "sue")
+    assert (asked.role, asked.reason, asked.data, asked.requested_by) == (
+        "sales_manager",
+        "Order requires approval",
+        BIG,
+        "sue",
+    )
     assert asked.deadline_at is not None
     assert (asked.deadline_at - asked.created_at).total_seconds() == 24 * 3600
     assert office.app.resume_options(handle.id) == ("approve", "reject")
@@ -96,7 +102,8 @@ def test_executor_resumes_from_pause_point(office: Office) -> None:
     handle = office.start(ORDER, BIG)
     office.app.approve(office.asked(handle.id).id, by=MANAGER)
     assert handle.result(WAIT) == {"outcome": "allowed"}
-    assert office.messages == [{"recipients": ["sales_manager"], "message": "..."}]  # what was before the pause did not run again
+    # what was before the pause did not run again
+    assert office.messages == [{"recipients": ["sales_manager"], "message": "..."}]
     seen = office.app.status(handle.id)
     assert (seen.status, seen.paused_step_id, seen.next_step_id) == ("completed", None, None)
     office.doctor()
@@ -142,7 +149,12 @@ def test_rejected_order_ends_blocked_with_who_and_why(office: Office) -> None:
     assert (raised.value.status, raised.value.error["code"]) == ("blocked", "Blocked")
     assert raised.value.error["message"] == "Order requires approval: rejected"
     data = raised.value.error["data"]
-    assert (data["step"], data["decision"], data["by"], data["comment"]) == ("require_approval", "rejected", ["ann"], "too much")
+    assert (data["step"], data["decision"], data["by"], data["comment"]) == (
+        "require_approval",
+        "rejected",
+        ["ann"],
+        "too much",
+    )
     assert [execution.id for execution in office.app.list(status="blocked")] == [handle.id]
     assert office.app.trace(handle.id)[-1].what == "blocked"
     with pytest.raises(rhythm.NotRetryable, match="was blocked, which is its outcome"):
@@ -161,7 +173,13 @@ def test_manual_resume(office: Office) -> None:
     office.until(handle.id, lambda seen: seen.status == "suspended")
     assert office.app.pause(handle.id, "on hold", by="olga")
     seen = office.app.status(handle.id)
-    assert (seen.status, seen.paused_by, seen.paused_reason, seen.paused_step_id, seen.next_step_id) == (
+    assert (
+        seen.status,
+        seen.paused_by,
+        seen.paused_reason,
+        seen.paused_step_id,
+        seen.next_step_id,
+    ) == (
         "paused",
         "olga",
         "on hold",
@@ -175,8 +193,13 @@ def test_manual_resume(office: Office) -> None:
     assert not office.app.resume(handle.id)
 
 
-def test_data_of_a_resume_is_in_the_context_also_when_nothing_else_has_happened(office: Office) -> None:
-    handle = office.start(document(wait("w", signal="go", timeout="1h"), end("end", ["${vip}", "${n}"])), {"n": 1, "vip": False})
+def test_data_of_a_resume_is_in_the_context_also_when_nothing_else_has_happened(
+    office: Office,
+) -> None:
+    handle = office.start(
+        document(wait("w", signal="go", timeout="1h"), end("end", ["${vip}", "${n}"])),
+        {"n": 1, "vip": False},
+    )
     for data in ({"vip": 1}, {"vip": True}):
         office.until(handle.id, lambda seen: seen.status == "suspended")
         office.app.pause(handle.id)
@@ -203,19 +226,32 @@ def test_multiple_pause_cycles(office: Office) -> None:
     )
     handle = office.start(document(*steps), BIG)
     office.app.approve(office.asked(handle.id, "one").id, by=MANAGER)
-    seen = office.until(handle.id, lambda seen: seen.status == "paused" and seen.paused_step_id == "paid")
+    seen = office.until(
+        handle.id, lambda seen: seen.status == "paused" and seen.paused_step_id == "paid"
+    )
     assert (seen.next_step_id, office.app.resume_options(handle.id)) == ("two", ("publish",))
     office.app.publish("paid", {"id": "A17", "by": "card"})
     office.app.approve(office.asked(handle.id, "two").id, by=Actor("bob", ("boss",)))
     assert handle.result(WAIT) == [["ann"], "card", ["bob"]]
-    assert [request.triggered_by for request in office.app.resume_requests(handle.id)] == ["approval", "event", "approval"]
+    assert [request.triggered_by for request in office.app.resume_requests(handle.id)] == [
+        "approval",
+        "event",
+        "approval",
+    ]
     office.doctor()
 
 
-def test_branches_are_executions_of_their_own_and_one_that_is_blocked_blocks_all(office: Office) -> None:
-    steps = parallel("both", {"money": [approval("ask")], "goods": [wait("w", **{"for": "1d"})]}), end("end")
+def test_branches_are_executions_of_their_own_and_one_that_is_blocked_blocks_all(
+    office: Office,
+) -> None:
+    steps = (
+        parallel("both", {"money": [approval("ask")], "goods": [wait("w", **{"for": "1d"})]}),
+        end("end"),
+    )
     handle = office.start(document(*steps), BIG)
-    office.until(handle.id, lambda seen: seen.paused_step_id == "both" or seen.status == "suspended")
+    office.until(
+        handle.id, lambda seen: seen.paused_step_id == "both" or seen.status == "suspended"
+    )
     asked = office.asked_by_anyone()
     assert office.app.status(asked.execution_id).paused_step_id == "ask"
     office.app.reject(asked.id, by=MANAGER)
@@ -233,12 +269,18 @@ def test_a_parent_sees_a_blocked_child_as_failed_with_the_reason(office: Office)
     handle = office.start(parent, BIG)
     asked = office.asked_by_anyone()
     office.app.reject(asked.id, by=MANAGER)
-    assert handle.result(WAIT) == ["ChildFailed", "`order_approval` was blocked: Order requires approval: rejected", "Blocked"]
+    assert handle.result(WAIT) == [
+        "ChildFailed",
+        "`order_approval` was blocked: Order requires approval: rejected",
+        "Blocked",
+    ]
 
 
 def test_a_blocked_child_stays_blocked_when_its_parent_is_retried(office: Office) -> None:
     office.app.register(document(block("no", reason="closed")))
-    handle = office.start('workflow parent(inputs) {\n  return await workflow("main", inputs)\n}', {})
+    handle = office.start(
+        'workflow parent(inputs) {\n  return await workflow("main", inputs)\n}', {}
+    )
     with pytest.raises(rhythm.ExecutionFailed, match="`main` was blocked: closed"):
         handle.result(WAIT)
     with pytest.raises(rhythm.NotRetryable, match="failed when what it had waited for was done"):
@@ -246,32 +288,45 @@ def test_a_blocked_child_stays_blocked_when_its_parent_is_retried(office: Office
 
 
 def test_an_event_starts_the_steps_that_are_on_it(office: Office) -> None:
-    office.app.register(document(end("end", "${order.total}"), on=["order.created", "order.changed"]))
+    office.app.register(
+        document(end("end", "${order.total}"), on=["order.created", "order.changed"])
+    )
     office.app.publish("order.created", BIG)
     for _ in range(12_000):
         if (found := office.app.list("main").items) and found[0].ended:
             break
         threading.Event().wait(0.01)
-    assert [(execution.result, execution.attributes["event_type"]) for execution in found] == [(15000, "order.created")]
+    assert [(execution.result, execution.attributes["event_type"]) for execution in found] == [
+        (15000, "order.created")
+    ]
 
 
-def test_folders_give_their_steps_files_and_no_other_json(make_app: MakeApp, tmp_path: Path) -> None:
+def test_folders_give_their_steps_files_and_no_other_json(
+    make_app: MakeApp, tmp_path: Path
+) -> None:
     text = ORDER.read_text(encoding="utf-8")
     (tmp_path / "order.steps.json").write_text(text, encoding="utf-8")
     (tmp_path / "package.json").write_text('{"name": "x"}', encoding="utf-8")
     (tmp_path / "add.flow").write_text("return 1", encoding="utf-8")
-    (tmp_path / "named.json").write_text(json.dumps({**json.loads(text), "workflow_id": "named"}), encoding="utf-8")
+    (tmp_path / "named.json").write_text(
+        json.dumps({**json.loads(text), "workflow_id": "named"}), encoding="utf-8"
+    )
     app = make_app()
     assert app.register(tmp_path) == ("add", "order_approval")
     assert app.register(tmp_path / "named.json") == ("named",)
-    with pytest.raises(rhythm.FlowError, match=r"two workflows are called `order_approval`: .*order.steps.json:2 and .*text 2.json:"):
+    with pytest.raises(
+        rhythm.FlowError,
+        match=r"two workflows are called `order_approval`: .*order.steps.json:2 and .*text 2.json:",
+    ):
         app.register(tmp_path / "order.steps.json", text)
     with pytest.raises(rhythm.FlowError, match=r'error\[S005\]: a workflow needs "workflow_id"'):
         app.register(tmp_path / "package.json")
 
 
 def test_data_of_a_resume_does_not_stand_for_a_decision(office: Office) -> None:
-    handle = office.start(document(approval(), wait("rest", **{"for": "1h"}), end("end", "${approval.by}")), BIG)
+    handle = office.start(
+        document(approval(), wait("rest", **{"for": "1h"}), end("end", "${approval.by}")), BIG
+    )
     office.app.approve(office.asked(handle.id, "ask").id, by=MANAGER)
     office.until(handle.id, lambda seen: seen.paused_step_id == "rest")
     office.app.pause(handle.id)

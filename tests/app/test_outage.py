@@ -38,8 +38,12 @@ def waited(patience: Patience, clock: Clock, found: Any) -> float:
     return clock.seconds - began
 
 
-@pytest.mark.parametrize(("timeout", "expected"), [(None, SILENCE_S), (60, SILENCE_S), (5, 5.0), (0, 0.0)])
-def test_silence_is_outlived_for_a_while_or_as_long_as_one_is_ready_to_wait(timeout: float | None, expected: float) -> None:
+@pytest.mark.parametrize(
+    ("timeout", "expected"), [(None, SILENCE_S), (60, SILENCE_S), (5, 5.0), (0, 0.0)]
+)
+def test_silence_is_outlived_for_a_while_or_as_long_as_one_is_ready_to_wait(
+    timeout: float | None, expected: float
+) -> None:
     clock = Clock()
     assert waited(Patience(timeout, clock), clock, SILENT) == pytest.approx(expected)
 
@@ -57,7 +61,9 @@ def test_answer_ends_the_silence(make_app: MakeApp) -> None:
 
 
 @pytest.mark.parametrize("way", ["plain", "coroutine", "command"])
-def test_waiting_goes_on_when_the_database_answers_again(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_waiting_goes_on_when_the_database_answers_again(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     app = make_app(flows=(QUICK,))
     with app.worker():
         handle, get, silent = app.start_workflow("quick", 7), app.executions.get, [SILENT] * 3

@@ -1,4 +1,5 @@
-"""Pausing and resuming while people decide: what is kept, what waits, and what is recorded. On both databases, with a real worker."""
+"""Pausing and resuming while people decide: what is kept, what waits, and what is recorded. On both
+databases, with a real worker."""
 
 from __future__ import annotations
 
@@ -63,7 +64,10 @@ def test_context_preserved_across_pause(app: rhythm.Rhythm) -> None:
     app.resume(handle, "again", by="ops")
     assert app.store.turns.load([handle.id])[0].snapshot == before
     for n in range(3):
-        app.approve((approval := until(lambda: app.approvals(execution=handle).items)[0]).id, by=f"person {n}")
+        app.approve(
+            (approval := until(lambda: app.approvals(execution=handle).items)[0]).id,
+            by=f"person {n}",
+        )
     assert handle.result(WAIT)["seen"] == [["person 0", 0], ["person 1", 10], ["person 2", 20]]
     assert approval.reason == "round 2"
 
@@ -96,11 +100,18 @@ def test_manual_resume(app: rhythm.Rhythm) -> None:
         app.approve(paused(app, handle).id, by="bob")
     assert handle.result(WAIT)["mark"] == {"account": 7}
     manual = app.resume_requests(handle)[1]
-    assert (manual.triggered_by, manual.triggered_by_id, manual.reason) == ("manual", "ops", "it is back")
+    assert (manual.triggered_by, manual.triggered_by_id, manual.reason) == (
+        "manual",
+        "ops",
+        "it is back",
+    )
     assert (manual.trigger_data, manual.executed_at is not None) == ({"account": 7}, True)
     told = [step.detail["triggered_by"] for step in app.trace(handle) if step.what == "resumed"]
     assert told == ["approval", "manual", "approval", "approval"]
-    assert [row.action for row in app.audit(object=handle.id)] == ["execution.resume", "execution.pause"]
+    assert [row.action for row in app.audit(object=handle.id)] == [
+        "execution.resume",
+        "execution.pause",
+    ]
 
 
 def test_paused_execution_times_out(app: rhythm.Rhythm) -> None:
@@ -109,8 +120,14 @@ def test_paused_execution_times_out(app: rhythm.Rhythm) -> None:
     handle = app.start_workflow("short", LARGE)
     with pytest.raises(rhythm.ExecutionFailed) as raised:
         handle.result(WAIT)
-    assert (raised.value.status, app.approvals(status="expired").items[0].execution_id) == ("blocked", handle.id)
-    held, ended = app.start_workflow("order_approval", SMALL, delay="1h"), app.start_workflow("order_approval", LARGE)
+    assert (raised.value.status, app.approvals(status="expired").items[0].execution_id) == (
+        "blocked",
+        handle.id,
+    )
+    held, ended = (
+        app.start_workflow("order_approval", SMALL, delay="1h"),
+        app.start_workflow("order_approval", LARGE),
+    )
     paused(app, ended)
     app.pause(held, timeout="50ms", by="ops")
     app.pause(ended, timeout="50ms", then="cancel", by="ops")
@@ -121,7 +138,11 @@ def test_paused_execution_times_out(app: rhythm.Rhythm) -> None:
 def test_multiple_pause_cycles(app: rhythm.Rhythm) -> None:
     handle = app.start_workflow("cycles", {})
     for n in range(3):
-        approval = until(lambda n=n: [each for each in app.approvals(execution=handle) if each.reason == f"round {n}"])[0]
+        approval = until(
+            lambda n=n: [
+                each for each in app.approvals(execution=handle) if each.reason == f"round {n}"
+            ]
+        )[0]
         app.pause(handle, f"cycle {n}", by="ops")
         app.approve(approval.id, by="ann")
         app.resume(handle, by="ops", data={"cycle": n})

@@ -1,4 +1,5 @@
-"""`PooledWorker` from Python: what it is told, what it says of itself, and when it gives up what it runs."""
+"""`PooledWorker` from Python: what it is told, what it says of itself, and when it gives up what it
+runs."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def held() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_cut_off_worker_tells_its_tasks_while_everybody_waits_for_the_database(make_app: MakeApp, held: threading.Event) -> None:
+def test_cut_off_worker_tells_its_tasks_while_everybody_waits_for_the_database(
+    make_app: MakeApp, held: threading.Event
+) -> None:
     begun, told = threading.Event(), threading.Event()
 
     def task() -> None:
@@ -84,7 +87,9 @@ def test_hint_for_a_queue_that_it_does_not_serve_wakes_nobody(make_app: MakeApp)
         assert (len(woken) > before) is (queues != {"other"}), queues
 
 
-def test_heart_is_made_when_the_database_is_there_again(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heart_is_made_when_the_database_is_there_again(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = make_app()
     worker, tries = app.worker(), []
     sibling = worker._store.sibling
@@ -128,7 +133,9 @@ def test_mistakes_are_said(make_app: MakeApp) -> None:
     worker.stop()
 
 
-def test_draining_is_seen_before_the_next_beat_is_due(make_app: MakeApp, held: threading.Event) -> None:
+def test_draining_is_seen_before_the_next_beat_is_due(
+    make_app: MakeApp, held: threading.Event
+) -> None:
     begun = threading.Event()
 
     def task() -> None:

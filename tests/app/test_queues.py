@@ -1,4 +1,5 @@
-"""Workers and queues as an application sees them, and that a paused queue stands still under a real worker."""
+"""Workers and queues as an application sees them, and that a paused queue stands still under a real
+worker."""
 
 from __future__ import annotations
 
@@ -50,12 +51,26 @@ def test_workers_tell_how_they_are_and_the_dead_are_told_apart(make_app: MakeApp
         assert began.wait(WAIT_S)
         reached(lambda: app.workers()[0].running)
         (seen,) = app.workers()
-        assert (seen.name[:4], seen.queues, seen.concurrency, seen.claims, seen.state) == ("one-", ("mail", "default"), 3, 1, "live")
+        assert (seen.name[:4], seen.queues, seen.concurrency, seen.claims, seen.state) == (
+            "one-",
+            ("mail", "default"),
+            3,
+            1,
+            "live",
+        )
         assert seen.started_at <= seen.beat_at
-        assert {queue.name: (queue.running, queue.workers) for queue in app.queues()}["default"] == (1, 1)
+        assert {queue.name: (queue.running, queue.workers) for queue in app.queues()}[
+            "default"
+        ] == (1, 1)
         copied = "host, pid, machine, queues, concurrency, running, draining, version"
-        rows(app.store, f"INSERT INTO worker_heartbeats SELECT 'two', {copied}, 0, 0, 0 FROM worker_heartbeats")
-        assert {seen.name[:3]: seen.state for seen in app.workers()} == {"one": "live", "two": "dead"}
+        rows(
+            app.store,
+            f"INSERT INTO worker_heartbeats SELECT 'two', {copied}, 0, 0, 0 FROM worker_heartbeats",
+        )
+        assert {seen.name[:3]: seen.state for seen in app.workers()} == {
+            "one": "live",
+            "two": "dead",
+        }
         app.running[0]._worker.drain()
         reached(lambda: any(seen.state == "draining" for seen in app.workers()))
         may_end.set()
@@ -68,7 +83,13 @@ def test_a_queue_with_work_and_no_worker_is_unserved(make_app: MakeApp) -> None:
     app.queue_task("somewhere", queue="mail")
     app.queue_task("somewhere", queue="mail", delay="1h")
     (mail,) = app.queues()
-    assert (mail.name, mail.ready, mail.delayed, mail.unserved, mail.oldest_s is not None) == ("mail", 1, 1, True, True)
+    assert (mail.name, mail.ready, mail.delayed, mail.unserved, mail.oldest_s is not None) == (
+        "mail",
+        1,
+        1,
+        True,
+        True,
+    )
     assert mail.as_json()["paused_at"] is None
 
 
@@ -105,7 +126,8 @@ def test_a_paused_queue_stands_still_and_what_has_begun_goes_on(make_app: MakeAp
             reached(lambda: count[0] > 3 and hold.status() == "suspended")
             assert app.pause_queue("default")
             fresh, task = app.start_workflow("fresh"), app.queue_task("count_up")
-            reached(lambda: ready(app) == 3)  # both, and the chain's next task: its worker does not run it
+            # both, and the chain's next task: its worker does not run it
+            reached(lambda: ready(app) == 3)
             assert chain.status() == "suspended"
             stood = count[0]
             assert stood < LIMIT

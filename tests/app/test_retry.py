@@ -1,4 +1,5 @@
-"""A retry goes on from the last snapshot: what had completed is not run again, the rest is, and the old one stays as it was."""
+"""A retry goes on from the last snapshot: what had completed is not run again, the rest is, and the
+old one stays as it was."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def mended(app: Rhythm, bank: Bank, id: str) -> Any:
 
 
 @pytest.mark.parametrize("owner_run", [True, False])
-def test_completed_task_is_not_run_again_and_the_failed_one_is(make_app: MakeApp, bank: Bank, owner_run: bool) -> None:
+def test_completed_task_is_not_run_again_and_the_failed_one_is(
+    make_app: MakeApp, bank: Bank, owner_run: bool
+) -> None:
     flow = """
     workflow main(inputs) {
       let a = await task("step", { name: "first" })
@@ -73,7 +76,9 @@ def test_completed_task_is_not_run_again_and_the_failed_one_is(make_app: MakeApp
 
 
 @pytest.mark.parametrize("owner_run", [True, False])
-def test_of_all_only_those_that_had_not_completed_run_again(make_app: MakeApp, bank: Bank, owner_run: bool) -> None:
+def test_of_all_only_those_that_had_not_completed_run_again(
+    make_app: MakeApp, bank: Bank, owner_run: bool
+) -> None:
     flow = """
     workflow main(inputs) {
       let first = await task("step", { name: "before" })
@@ -121,7 +126,9 @@ def test_large_state_is_taken_along(make_app: MakeApp, bank: Bank, size: int) ->
         assert mended(app, bank, failed(app, flow, {"text": "x" * size})) == [size, "b!"]
 
 
-def test_caught_failure_and_loser_of_a_race_stay_what_they_were(make_app: MakeApp, bank: Bank) -> None:
+def test_caught_failure_and_loser_of_a_race_stay_what_they_were(
+    make_app: MakeApp, bank: Bank
+) -> None:
     flow = """
     workflow main(inputs) {
       let seen = "nothing"
@@ -140,53 +147,85 @@ def test_caught_failure_and_loser_of_a_race_stay_what_they_were(make_app: MakeAp
     assert bank.calls == ["second"]
 
 
-REPEATED = "failed when what it had waited for was done, so going on from there would fail again: retry it from the start"
+REPEATED = (
+    "failed when what it had waited for was done, so going on from there would fail again: "
+    "retry it from the start"
+)
 
 
 @pytest.mark.parametrize("owner_run", [True, False])
 @pytest.mark.parametrize(
     "body",
     [
-        'try { await task("fragile", { name: "pay" }) } catch (e) { await task("step", { name: "refund" }); throw e }',
-        'try { await task("fragile", { name: "pay" }) } finally { await task("step", { name: "unlock" }) }',
+        (
+            'try { await task("fragile", { name: "pay" }) } catch (e) { await task("step", { '
+            'name: "refund" }); throw e }'
+        ),
+        (
+            'try { await task("fragile", { name: "pay" }) } finally { await task("step", { '
+            'name: "unlock" }) }'
+        ),
         'let a = await task("step", { name: "a" }); throw { code: "Odd", message: "odd", data: a }',
         'let a = await task("step", { name: "a" }); return 1 / (len(a) - 1)',
-        'let won = await race([task("step", { name: "fast" }), signal("never")]); throw { code: "Odd", message: won.result }',
-        'for (r in completed([task("step", { name: "a" })])) { throw { code: "Odd", message: r.result } }; return 1',
-        'await sleep("1ms"); throw { code: "Timeout", message: "too late", data: { execution: "me" } }',
+        (
+            'let won = await race([task("step", { name: "fast" }), signal("never")]); throw { '
+            'code: "Odd", message: won.result }'
+        ),
+        (
+            'for (r in completed([task("step", { name: "a" })])) { throw { code: "Odd", '
+            "message: r.result } }; return 1"
+        ),
+        (
+            'await sleep("1ms"); throw { code: "Timeout", message: "too late", data: { '
+            'execution: "me" } }'
+        ),
     ],
 )
-def test_what_would_only_fail_again_is_refused_with_advice(make_app: MakeApp, bank: Bank, body: str, owner_run: bool) -> None:
+def test_what_would_only_fail_again_is_refused_with_advice(
+    make_app: MakeApp, bank: Bank, body: str, owner_run: bool
+) -> None:
     app = make_app(bank.step, bank.fragile, owner_run=owner_run)
     with app.worker():
         id = failed(app, f"workflow main(inputs) {{ {body} }}".replace("; ", "\n"))
         bank.broken = False
         with pytest.raises(rhythm.NotRetryable, match=REPEATED) as refused:
             app.retry(id)
-        assert f"(`rhythm retry {id} --from-start`; in Python `retry(id, from_start=True)`)" in str(refused.value)
+        assert f"(`rhythm retry {id} --from-start`; in Python `retry(id, from_start=True)`)" in str(
+            refused.value
+        )
         assert app.store.executions.retries(id) == []
         bank.calls.clear()
         app.register("workflow main(inputs) {\n  return 7\n}")
         assert app.retry(id, from_start=True).result(WAIT) == 7
 
 
-def test_workflow_that_fails_before_it_waits_for_anything_is_refused_with_advice(make_app: MakeApp, bank: Bank) -> None:
+def test_workflow_that_fails_before_it_waits_for_anything_is_refused_with_advice(
+    make_app: MakeApp, bank: Bank
+) -> None:
     app = make_app(bank.step)
     with app.worker():
-        id = failed(app, 'workflow main(inputs) { throw { code: "Crashed", message: "so it says" } }')
-    with pytest.raises(rhythm.NotRetryable, match="was waiting for nothing when it failed, so going on from there would fail again"):
+        id = failed(
+            app, 'workflow main(inputs) { throw { code: "Crashed", message: "so it says" } }'
+        )
+    with pytest.raises(
+        rhythm.NotRetryable,
+        match="was waiting for nothing when it failed, so going on from there would fail again",
+    ):
         app.retry(id)
 
 
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ('let both = await all([task("step", { name: "a" }), task("fragile", { name: "b" })], { settle: true }); '
-         'if (both[1].status == "failed") { throw "bad" }; return both[1].result', "b!"),
+        ('let both = await all([task("step", { name: "a" }), task("fragile", { name: "b" '
+                '})], { settle: true }); if (both[1].status == "failed") { throw "bad" }; '
+                'return both[1].result', "b!"),
         ('let won = await race([task("fragile", { name: "b" }), sleep("1h")]); '
          'if (won.status == "failed") { throw "bad" }; return won.result', "b!"),
-        ('let got = await any([task("fragile", { name: "a" }), task("fragile", { name: "b" })]); return len(got.result)', 2),
-        ('for (r in completed([task("fragile", { name: "b" })])) { if (r.status == "failed") { throw "bad" } }; return "ok"', "ok"),
+        (('let got = await any([task("fragile", { name: "a" }), task("fragile", { name: "b" '
+                '})]); return len(got.result)'), 2),
+        (('for (r in completed([task("fragile", { name: "b" })])) { if (r.status == '
+                '"failed") { throw "bad" } }; return "ok"'), "ok"),
         ('return await workflow("inner")', "b!"),
     ],
 )  # fmt: skip
@@ -196,11 +235,20 @@ def test_failure_of_something_awaited_is_worth_another_try_however_it_was_told(
     app = make_app(bank.step, bank.fragile)
     inner = 'workflow inner(inputs) { return await task("fragile", { name: "b" }) }'
     with app.worker():
-        assert mended(app, bank, failed(app, f"workflow main(inputs) {{ {body} }}\n{inner}".replace("; ", "\n"))) == expected
+        assert (
+            mended(
+                app,
+                bank,
+                failed(app, f"workflow main(inputs) {{ {body} }}\n{inner}".replace("; ", "\n")),
+            )
+            == expected
+        )
 
 
 @pytest.mark.parametrize("default", ["", ", default: 0"])
-def test_signal_that_did_not_come_in_time_gets_that_time_again(make_app: MakeApp, bank: Bank, default: str) -> None:
+def test_signal_that_did_not_come_in_time_gets_that_time_again(
+    make_app: MakeApp, bank: Bank, default: str
+) -> None:
     app = make_app(bank.step)
     flow = f"""workflow main(inputs) {{
       let first = await signal("go", {{ timeout: inputs.wait{default} }})
@@ -214,7 +262,9 @@ def test_signal_that_did_not_come_in_time_gets_that_time_again(make_app: MakeApp
         assert again.result(WAIT) == 7
 
 
-def test_signal_that_the_last_turn_took_would_be_in_the_mailbox_again(make_app: MakeApp, bank: Bank) -> None:
+def test_signal_that_the_last_turn_took_would_be_in_the_mailbox_again(
+    make_app: MakeApp, bank: Bank
+) -> None:
     flow = """
     workflow main(inputs) {
       let first = await signal("go")
@@ -238,7 +288,9 @@ def test_signal_that_the_last_turn_took_would_be_in_the_mailbox_again(make_app: 
             app.retry(handle.id)
 
 
-def test_fired_timer_stays_fired_and_ids_in_variables_lead_to_the_new_children(make_app: MakeApp, bank: Bank) -> None:
+def test_fired_timer_stays_fired_and_ids_in_variables_lead_to_the_new_children(
+    make_app: MakeApp, bank: Bank
+) -> None:
     flow = """
     workflow main(inputs) {
       let kept = task("step", { name: "kept" })
@@ -281,7 +333,10 @@ def test_limit_of_concurrency_holds_in_the_retry_too(make_app: MakeApp) -> None:
 
 def test_cancelled_execution_goes_on_where_it_was(make_app: MakeApp, bank: Bank) -> None:
     app = make_app(bank.step)
-    app.register('workflow main(inputs) {\n  let a = await task("step", { name: "a" })\n  let go = await signal("go")\n  return [a, go]\n}')
+    app.register(
+        'workflow main(inputs) {\n  let a = await task("step", { name: "a" })\n  let go = '
+        'await signal("go")\n  return [a, go]\n}'
+    )
     with app.worker():
         handle = app.start_workflow("main")
         handle.signal("ready")
@@ -296,7 +351,9 @@ def test_cancelled_execution_goes_on_where_it_was(make_app: MakeApp, bank: Bank)
     assert bank.calls == ["a"]
 
 
-def test_workflow_that_has_cleaned_up_behind_itself_is_not_taken_up_again(make_app: MakeApp, bank: Bank) -> None:
+def test_workflow_that_has_cleaned_up_behind_itself_is_not_taken_up_again(
+    make_app: MakeApp, bank: Bank
+) -> None:
     app = make_app(bank.step)
     app.register("""
     workflow main(inputs) {
@@ -314,7 +371,9 @@ def test_workflow_that_has_cleaned_up_behind_itself_is_not_taken_up_again(make_a
         handle.cancel()
         with pytest.raises(rhythm.ExecutionFailed):
             handle.result(WAIT)
-        with pytest.raises(rhythm.NotRetryable, match="cleaned up behind itself: retry it from the start") as refused:
+        with pytest.raises(
+            rhythm.NotRetryable, match="cleaned up behind itself: retry it from the start"
+        ) as refused:
             app.retry(handle.id)
         assert f"`rhythm retry {handle.id} --from-start`" in str(refused.value)
         again = app.retry(handle.id, from_start=True)
@@ -327,7 +386,10 @@ def test_from_start_begins_anew_on_the_current_version(make_app: MakeApp, bank: 
     with app.worker():
         id = failed(
             app,
-            'workflow main(inputs) {\n  await task("step", { name: "a" })\n  return await task("fragile", { name: inputs.x })\n}',
+            (
+                'workflow main(inputs) {\n  await task("step", { name: "a" })\n  return await '
+                'task("fragile", { name: inputs.x })\n}'
+            ),
             {"x": "y"},
         )
         app.register('workflow main(inputs) {\n  return await task("step", { name: inputs.x })\n}')
@@ -345,10 +407,14 @@ def test_task_on_its_own_gets_all_its_attempts_again(make_app: MakeApp, bank: Ba
         assert mended(app, bank, handle.id) == "a!"
 
 
-def test_retry_that_is_under_way_is_the_same_retry_also_when_two_ask_at_once(make_app: MakeApp, bank: Bank) -> None:
+def test_retry_that_is_under_way_is_the_same_retry_also_when_two_ask_at_once(
+    make_app: MakeApp, bank: Bank
+) -> None:
     app, other = make_app(bank.fragile), make_app()
     with app.worker():
-        id = failed(app, 'workflow main(inputs) {\n  return await task("fragile", { name: "a" })\n}')
+        id = failed(
+            app, 'workflow main(inputs) {\n  return await task("fragile", { name: "a" })\n}'
+        )
     found: list[tuple[str, bool]] = []
     start = threading.Barrier(2)
 
@@ -366,7 +432,10 @@ def test_retry_that_is_under_way_is_the_same_retry_also_when_two_ask_at_once(mak
     assert sorted(created for _, created in found) == [False, True]
     first = app.retry(id)
     assert (first.id, first.created) == (found[0][0], False)
-    with pytest.raises(rhythm.NotRetryable, match=f"a retry of {id} is under way: {first.id}; cancel that one first"):
+    with pytest.raises(
+        rhythm.NotRetryable,
+        match=f"a retry of {id} is under way: {first.id}; cancel that one first",
+    ):
         app.retry(id, from_start=True)
 
 
@@ -377,11 +446,16 @@ def test_retries_follow_one_another_until_one_has_completed(make_app: MakeApp, b
         second = app.retry(id)
         with pytest.raises(rhythm.ExecutionFailed):
             second.result(WAIT)
-        with pytest.raises(rhythm.NotRetryable, match=f"was retried as {second.id}, which failed in turn: retry {second.id} instead"):
+        with pytest.raises(
+            rhythm.NotRetryable,
+            match=f"was retried as {second.id}, which failed in turn: retry {second.id} instead",
+        ):
             app.retry(id)
         assert mended(app, bank, second.id) == "a!"
         (third,) = app.store.executions.retries(second.id)
-        with pytest.raises(rhythm.NotRetryable, match=f"^{second.id} was retried as {third.id}, which completed$"):
+        with pytest.raises(
+            rhythm.NotRetryable, match=f"^{second.id} was retried as {third.id}, which completed$"
+        ):
             app.retry(second.id)
         assert app.retry(second.id, from_start=True).result(WAIT) == "a!"
     assert app.store.executions.retries(second.id)[0] == third
@@ -395,13 +469,18 @@ def test_retry_that_was_cancelled_is_the_one_to_go_on_from(make_app: MakeApp, ba
     second.cancel()
     with app.worker(), pytest.raises(rhythm.ExecutionFailed, match="cancelled"):
         second.result(WAIT)
-    with pytest.raises(rhythm.NotRetryable, match=f"which was cancelled: retry {second.id} instead"):
+    with pytest.raises(
+        rhythm.NotRetryable, match=f"which was cancelled: retry {second.id} instead"
+    ):
         app.retry(id)
 
 
 @pytest.mark.parametrize(
     ("end", "message"),
-    [("nothing", "has not ended: cancel it, or wait"), ("completed", "has completed: start the workflow again")],
+    [
+        ("nothing", "has not ended: cancel it, or wait"),
+        ("completed", "has completed: start the workflow again"),
+    ],
 )
 def test_what_has_not_failed_is_not_retried(make_app: MakeApp, end: str, message: str) -> None:
     app = make_app(flows=("workflow main(inputs) {\n  return 1\n}",))
@@ -416,7 +495,9 @@ def test_what_has_not_failed_is_not_retried(make_app: MakeApp, end: str, message
 def test_child_is_retried_with_its_root(make_app: MakeApp, bank: Bank) -> None:
     app = make_app(bank.fragile)
     with app.worker():
-        id = failed(app, 'workflow main(inputs) {\n  return await task("fragile", { name: "a" })\n}')
+        id = failed(
+            app, 'workflow main(inputs) {\n  return await task("fragile", { name: "a" })\n}'
+        )
     with pytest.raises(rhythm.NotRetryable, match=f"is part of {id}: retry that one"):
         app.retry(f"{id}.1")
     with pytest.raises(rhythm.UnknownExecution, match="there is no execution 'nobody'"):

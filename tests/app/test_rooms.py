@@ -1,4 +1,5 @@
-"""Rooms of the application: what they have under flat names, and as coroutines, is the same thing once more."""
+"""Rooms of the application: what they have under flat names, and as coroutines, is the same thing
+once more."""
 
 from __future__ import annotations
 
@@ -19,8 +20,12 @@ from tests.app.test_operating import until
 FLAT = Path(__file__).with_name("flat_names.txt")
 ASKS = 'workflow ask(inputs) {\n  return await approval({ role: "boss" })\n}'
 PLAIN = {"aio", "program", "server", "worker"}  # of the application that are no coroutines
-LAZY = {"audit": {"export"}, "details": {"failed_tasks"}}  # that give one thing after the other, and are no coroutines either
-ROOMS = "approvals audit bulk details events executions pauses queues schedules starts tokens why workflows".split()
+# that give one thing after the other, and are no coroutines either
+LAZY = {"audit": {"export"}, "details": {"failed_tasks"}}
+ROOMS = (
+    "approvals audit bulk details events executions pauses queues schedules starts tokens why "
+    "workflows"
+).split()
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +45,18 @@ def test_flat_names_are_those_of_the_release_before(app: Rhythm) -> None:
     """They are public: whoever changes this file breaks the programs of others."""
     known = FLAT.read_text(encoding="utf-8").splitlines()
     methods = inspect.getmembers(Rhythm, inspect.isfunction)
-    assert [f"{name}{inspect.signature(method)}" for name, method in methods if not name.startswith("_")] == known
+    assert [
+        f"{name}{inspect.signature(method)}" for name, method in methods if not name.startswith("_")
+    ] == known
     for line in known:
         name = line.partition("(")[0]
         assert callable(getattr(app, name)), name
 
 
 def test_flat_name_has_the_signature_and_the_words_of_its_method(app: Rhythm) -> None:
-    delegates = {name: member for name, member in vars(Rhythm).items() if hasattr(member, "__wrapped__")}
+    delegates = {
+        name: member for name, member in vars(Rhythm).items() if hasattr(member, "__wrapped__")
+    }
     assert len(delegates) > 40
     for name, member in delegates.items():
         room, _, method = member.__wrapped__.__qualname__.partition(".")
@@ -58,14 +67,31 @@ def test_flat_name_has_the_signature_and_the_words_of_its_method(app: Rhythm) ->
 
 
 def test_every_method_of_a_room_that_is_documented_has_a_flat_name(app: Rhythm) -> None:
-    """Also a new one: only what the command line and the server ask for themselves may be without."""
-    flat = {member.__wrapped__ for member in vars(Rhythm).values() if hasattr(member, "__wrapped__")}
+    """Also a new one: only what the command line and the server ask for themselves may be
+    without."""
+    flat = {
+        member.__wrapped__ for member in vars(Rhythm).values() if hasattr(member, "__wrapped__")
+    }
     rooms = {name: getattr(app, name) for name in ROOMS}
-    methods = {f"{name}.{method}": member.__func__ for name, room in rooms.items() for method, member in public(room).items()}
-    assert {name for name, method in methods.items() if method not in flat and not name.startswith("details.")} == {
-        "audit.export", "events.started_by", "events.starting", "executions.get_many", "queues.counts",
-        "workflows.current", "workflows.get_many", "workflows.source",
-    }  # fmt: skip
+    methods = {
+        f"{name}.{method}": member.__func__
+        for name, room in rooms.items()
+        for method, member in public(room).items()
+    }
+    assert {
+        name
+        for name, method in methods.items()
+        if method not in flat and not name.startswith("details.")
+    } == {
+        "audit.export",
+        "events.started_by",
+        "events.starting",
+        "executions.get_many",
+        "queues.counts",
+        "workflows.current",
+        "workflows.get_many",
+        "workflows.source",
+    }
 
 
 def test_every_room_has_its_coroutines(app: Rhythm) -> None:
@@ -97,7 +123,11 @@ def test_both_forms_do_the_same(make_app: MakeApp) -> None:
     with app.worker():
         first, second = app.start_workflow("ask"), app.starts.workflow("ask")
         until(lambda: len(app.approvals(role="boss").items) == 2)
-        assert app.approve(f"{first.id}.1", by="ann").status == app.approvals.approve(f"{second.id}.1", by="ann").status == "approved"
+        assert (
+            app.approve(f"{first.id}.1", by="ann").status
+            == app.approvals.approve(f"{second.id}.1", by="ann").status
+            == "approved"
+        )
         assert app.result(first, "60s")["by"] == app.executions.result(second, "60s")["by"]
     assert app.list() == app.executions()
     assert app.get(first) == app.executions.get(first)
@@ -124,7 +154,11 @@ def test_both_forms_of_the_coroutines_do_the_same(make_app: MakeApp) -> None:
         await aio.approve(f"{first.id}.1", by="ann")
         await aio.approvals.approve(f"{second.id}.1", by="ann")
         await aio.approvals.reject(f"{third.id}.1", by="ann")
-        results = await first.result("60s"), await aio.result(second, "60s"), await aio.executions.result(third, "60s")
+        results = (
+            await first.result("60s"),
+            await aio.result(second, "60s"),
+            await aio.executions.result(third, "60s"),
+        )
         return [result["decision"] for result in results]
 
     with app.worker():

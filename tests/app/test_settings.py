@@ -11,11 +11,23 @@ from rhythm.errors import InvalidSetting
 from rhythm.settings import SETTINGS, Given, load_settings
 
 
-def test_argument_wins_over_variable_and_that_over_file_and_that_over_default(tmp_path: Path) -> None:
+def test_argument_wins_over_variable_and_that_over_file_and_that_over_default(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "rhythm.toml").write_text('concurrency = 3\ncrash_limit = 4\nclaim_ttl = "1m"\n')
-    environment = {"RHYTHM_CONCURRENCY": "5", "RHYTHM_CRASH_LIMIT": "6", "PATH": "x", "RHYTHM_TEST_EVERY": "1"}
+    environment = {
+        "RHYTHM_CONCURRENCY": "5",
+        "RHYTHM_CRASH_LIMIT": "6",
+        "PATH": "x",
+        "RHYTHM_TEST_EVERY": "1",
+    }
     settings = load_settings({"concurrency": 7, "queues": None}, environment, str(tmp_path))
-    assert (settings.concurrency, settings.crash_limit, settings.claim_ttl_s, settings.queues) == (7, 6, 60.0, ("default",))
+    assert (settings.concurrency, settings.crash_limit, settings.claim_ttl_s, settings.queues) == (
+        7,
+        6,
+        60.0,
+        ("default",),
+    )
     shown = {name: (value, source) for name, value, source in settings.shown()}
     assert shown["concurrency"] == ("7", "argument")
     assert shown["crash_limit"] == ("6", "RHYTHM_CRASH_LIMIT")
@@ -24,11 +36,15 @@ def test_argument_wins_over_variable_and_that_over_file_and_that_over_default(tm
 
 
 def test_pyproject_is_read_where_there_is_no_file_of_ones_own(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n[tool.rhythm]\nqueues = ["a", "b"]\n')
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "x"\n[tool.rhythm]\nqueues = ["a", "b"]\n'
+    )
     settings = load_settings({}, {}, str(tmp_path))
     assert (settings.queues, settings.sources["queues"]) == (("a", "b"), "pyproject.toml")
     (tmp_path / "rhythm.toml").write_text("")
-    with pytest.raises(InvalidSetting, match=r"in rhythm.toml and in \[tool.rhythm\] of pyproject.toml: keep one"):
+    with pytest.raises(
+        InvalidSetting, match=r"in rhythm.toml and in \[tool.rhythm\] of pyproject.toml: keep one"
+    ):
         load_settings({}, {}, str(tmp_path))
 
 
@@ -36,26 +52,57 @@ def test_workflows_are_looked_for_in_the_folder_workflows_if_it_exists(tmp_path:
     assert load_settings({}, {}, str(tmp_path)).workflow_paths == ()
     (tmp_path / "workflows").mkdir()
     assert load_settings({}, {}, str(tmp_path)).workflow_paths == ("./workflows",)
-    assert load_settings({"workflow_paths": [tmp_path]}, {}, str(tmp_path)).workflow_paths == (str(tmp_path),)
-    assert load_settings({}, {"RHYTHM_WORKFLOW_PATHS": "a,b"}, str(tmp_path)).workflow_paths == ("a", "b")
+    assert load_settings({"workflow_paths": [tmp_path]}, {}, str(tmp_path)).workflow_paths == (
+        str(tmp_path),
+    )
+    assert load_settings({}, {"RHYTHM_WORKFLOW_PATHS": "a,b"}, str(tmp_path)).workflow_paths == (
+        "a",
+        "b",
+    )
 
 
 @pytest.mark.parametrize(
-    "variable", ["WORKFLOW_RESUME_WORKER_INTERVAL", "RHYTHM_WORKFLOW_RESUME_WORKER_INTERVAL", "RHYTHM_RESUME_WORKER_INTERVAL"]
+    "variable",
+    [
+        "WORKFLOW_RESUME_WORKER_INTERVAL",
+        "RHYTHM_WORKFLOW_RESUME_WORKER_INTERVAL",
+        "RHYTHM_RESUME_WORKER_INTERVAL",
+    ],
 )
-def test_interval_of_the_first_sketches_is_known_with_and_without_prefix(tmp_path: Path, variable: str) -> None:
+def test_interval_of_the_first_sketches_is_known_with_and_without_prefix(
+    tmp_path: Path, variable: str
+) -> None:
     settings = load_settings({}, {variable: "90"}, str(tmp_path))
-    assert (settings.resume_worker_interval_s, settings.sources["resume_worker_interval"]) == (90.0, variable)
+    assert (settings.resume_worker_interval_s, settings.sources["resume_worker_interval"]) == (
+        90.0,
+        variable,
+    )
 
 
 @pytest.mark.parametrize(
     ("given", "environment", "message"),
     [
-        ({"concurency": 1}, {}, r"there is no setting `concurency` \(argument\); did you mean `concurrency`\?"),
+        (
+            {"concurency": 1},
+            {},
+            r"there is no setting `concurency` \(argument\); did you mean `concurrency`\?",
+        ),
         ({"zzz": 1}, {}, "there are database_url, listen_url, workflow_paths"),
-        ({}, {"RHYTHM_DATABSE_URL": "x"}, r"the variable RHYTHM_DATABSE_URL is no setting; did you mean RHYTHM_DATABASE_URL\?"),
-        ({"concurrency": 0}, {}, r"concurrency \(argument\): write a whole number from 1 on, not 0"),
-        ({}, {"RHYTHM_CONCURRENCY": "many"}, r"concurrency \(RHYTHM_CONCURRENCY\): write a whole number from 1 on, not 'many'"),
+        (
+            {},
+            {"RHYTHM_DATABSE_URL": "x"},
+            r"the variable RHYTHM_DATABSE_URL is no setting; did you mean RHYTHM_DATABASE_URL\?",
+        ),
+        (
+            {"concurrency": 0},
+            {},
+            r"concurrency \(argument\): write a whole number from 1 on, not 0",
+        ),
+        (
+            {},
+            {"RHYTHM_CONCURRENCY": "many"},
+            r"concurrency \(RHYTHM_CONCURRENCY\): write a whole number from 1 on, not 'many'",
+        ),
         ({"claim_ttl": "soon"}, {}, '"soon" is not a duration; write seconds'),
         ({"claim_ttl": 0}, {}, "it must be longer than 0"),
         ({"auto_migrate": "perhaps"}, {}, "write true or false, not 'perhaps'"),
@@ -64,7 +111,9 @@ def test_interval_of_the_first_sketches_is_known_with_and_without_prefix(tmp_pat
         ({"database_url": ""}, {}, "write a text, not ''"),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_place(tmp_path: Path, given: dict[str, Any], environment: dict[str, str], message: str) -> None:
+def test_what_cannot_be_is_refused_with_its_place(
+    tmp_path: Path, given: dict[str, Any], environment: dict[str, str], message: str
+) -> None:
     with pytest.raises(InvalidSetting, match=message):
         load_settings(given, environment, str(tmp_path))
 
@@ -79,7 +128,9 @@ def test_file_with_an_unknown_key_or_broken_text_is_refused(tmp_path: Path) -> N
 
 
 def test_password_is_not_shown(tmp_path: Path) -> None:
-    shown = load_settings({"database_url": "postgresql://me:secret@host/db"}, {}, str(tmp_path)).shown()
+    shown = load_settings(
+        {"database_url": "postgresql://me:secret@host/db"}, {}, str(tmp_path)
+    ).shown()
     assert shown[0] == ("database_url", "postgresql://me:***@host/db", "argument")
 
 

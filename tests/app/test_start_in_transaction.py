@@ -32,7 +32,9 @@ def connection(app: Rhythm, request: pytest.FixtureRequest) -> Iterator[Any]:
     opened: Any
     if isinstance(app.store, SqliteStore):
         opened = sqlite3.connect(app.store.db.path)
-        opened.row_factory = lambda cursor, row: {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
+        opened.row_factory = lambda cursor, row: {
+            column[0]: value for column, value in zip(cursor.description, row, strict=True)
+        }
     else:
         assert isinstance(app.store, PostgresStore)
         opened = psycopg.connect(request.getfixturevalue("schemas").url, row_factory=dict_row)
@@ -60,7 +62,8 @@ def test_rolled_back_start_never_happened(app: Rhythm, connection: Any) -> None:
 
 def test_committed_start_runs_and_is_not_seen_before(app: Rhythm, connection: Any) -> None:
     handle = app.start_workflow("hold", id="a", connection=connection)
-    connection.execute("INSERT INTO orders VALUES ('a')")  # the connection's own path, rows and transaction are as they were
+    # the connection's own path, rows and transaction are as they were
+    connection.execute("INSERT INTO orders VALUES ('a')")
     if isinstance(connection, psycopg.Connection):
         assert connection.execute("SHOW search_path").fetchall() == [{"search_path": "pg_temp"}]
     with pytest.raises(rhythm.UnknownExecution):
@@ -72,11 +75,18 @@ def test_committed_start_runs_and_is_not_seen_before(app: Rhythm, connection: An
         assert handle.result(WAIT) == 1
 
 
-def test_conflict_undoes_the_start_alone_and_leaves_the_callers_own_work(app: Rhythm, connection: Any) -> None:
+def test_conflict_undoes_the_start_alone_and_leaves_the_callers_own_work(
+    app: Rhythm, connection: Any
+) -> None:
     app.start_workflow("hold", id="taken")
     connection.execute("INSERT INTO orders VALUES ('a')")
     with pytest.raises(rhythm.Conflict):
-        app.start_many("hold", [rhythm.Start(id="new"), rhythm.Start(id="taken")], on_conflict="fail", connection=connection)
+        app.start_many(
+            "hold",
+            [rhythm.Start(id="new"), rhythm.Start(id="taken")],
+            on_conflict="fail",
+            connection=connection,
+        )
     connection.commit()
     assert orders(connection) == ["a"]
     assert [execution.id for execution in app.list()] == ["taken"]
@@ -89,11 +99,15 @@ def wait_until_another_is_blocked(app: Rhythm) -> None:
     else:
         assert isinstance(app.store, PostgresStore)
         with psycopg.connect(app.store.db.url, autocommit=True) as admin:
-            while not admin.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchall():
+            while not admin.execute(
+                "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            ).fetchall():
                 pass
 
 
-def test_start_that_waits_for_the_key_of_another_keeps_nobody_else_waiting(app: Rhythm, connection: Any) -> None:
+def test_start_that_waits_for_the_key_of_another_keeps_nobody_else_waiting(
+    app: Rhythm, connection: Any
+) -> None:
     app.start_workflow("hold", id="other")
     first = app.start_workflow("hold", idempotency_key="k", connection=connection)
     with ThreadPoolExecutor(1) as pool:
@@ -107,7 +121,9 @@ def test_start_that_waits_for_the_key_of_another_keeps_nobody_else_waiting(app: 
         assert second.result(30).id == first.id
 
 
-def test_replace_in_a_transaction_that_is_rolled_back_cancels_nobody(app: Rhythm, connection: Any) -> None:
+def test_replace_in_a_transaction_that_is_rolled_back_cancels_nobody(
+    app: Rhythm, connection: Any
+) -> None:
     old = app.start_workflow("hold", idempotency_key="k")
     app.start_workflow("hold", idempotency_key="k", on_conflict="replace", connection=connection)
     connection.rollback()
@@ -147,13 +163,18 @@ def test_connection_that_commits_by_itself_is_refused(app: Rhythm, connection: A
         connection.isolation_level = None
     else:
         connection.autocommit = True
-    with pytest.raises(ValueError, match="commits every statement by itself: begin a transaction first"):
+    with pytest.raises(
+        ValueError, match="commits every statement by itself: begin a transaction first"
+    ):
         app.start_workflow("hold", connection=connection)
 
 
 def test_connection_to_another_database_is_refused(app: Rhythm) -> None:
     other = sqlite3.connect(":memory:")
-    with pytest.raises((TypeError, ValueError), match=r"a database in memory, the executions are in|must be a psycopg connection"):
+    with pytest.raises(
+        (TypeError, ValueError),
+        match=r"a database in memory, the executions are in|must be a psycopg connection",
+    ):
         app.start_workflow("hold", connection=other)
     other.close()
     with pytest.raises(TypeError, match="`connection` must be a"):

@@ -1,6 +1,8 @@
-"""Every text that somebody gives has a limit: the methods of `Rhythm`, one by one, and the commands of workflows.
+"""Every text that somebody gives has a limit: the methods of `Rhythm`, one by one, and the commands
+of workflows.
 
-The table has a call for each public method. A method or a text that is not in it fails the first test.
+The table has a call for each public method. A method or a text that is not in it fails the first
+test.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ FLOWS = """
 workflow wait(inputs) { return await signal("go") }
 workflow ask(inputs) { await approval({ role: "finance" }) }
 """
-CALLS: dict[str, dict[str, Any]] = {  # what each takes besides the text that is tried; `E` is an execution, `A` an approval
+# what each takes besides the text that is tried; `E` is an execution, `A` an approval
+CALLS: dict[str, dict[str, Any]] = {
     "register": {},
     "workflows": {},
     "workflow": {"name": "wait"},
@@ -76,8 +79,21 @@ CALLS: dict[str, dict[str, Any]] = {  # what each takes besides the text that is
     "delete_schedule": {"name": "s"},
 }
 WITHOUT_TEXTS = {"close", "tokens", "workers", "queues", "server"}
-PAYLOADS = {"inputs", "payload", "data", "requests", "connection", "settings"}  # the gate of payloads has its own limits
-TEXTUAL = ("str", "Id", "By", "Actor", "OnConflict", "Overlap", "Then", "Action", "Every", "Mapping")  # types of parameters
+# the gate of payloads has its own limits
+PAYLOADS = {"inputs", "payload", "data", "requests", "connection", "settings"}
+# types of parameters
+TEXTUAL = (
+    "str",
+    "Id",
+    "By",
+    "Actor",
+    "OnConflict",
+    "Overlap",
+    "Then",
+    "Action",
+    "Every",
+    "Mapping",
+)
 ASKED = {"program", "authenticate"}  # they find nothing
 ONE_OF = {"every": {"cron": None}, "at": {"cron": None}}  # what goes with the text that is tried
 
@@ -85,14 +101,22 @@ ONE_OF = {"every": {"cron": None}, "at": {"cron": None}}  # what goes with the t
 def texts(method: str) -> list[str]:
     """The parameters that take texts."""
     parameters = inspect.signature(getattr(Rhythm, method)).parameters.values()
-    return [p.name for p in parameters if p.name not in PAYLOADS and any(word in str(p.annotation) for word in TEXTUAL)]
+    return [
+        p.name
+        for p in parameters
+        if p.name not in PAYLOADS and any(word in str(p.annotation) for word in TEXTUAL)
+    ]
 
 
 TRIED = [(method, text) for method in CALLS for text in texts(method)]
 
 
 def test_every_public_method_is_in_the_table() -> None:
-    public = {name for name, _ in inspect.getmembers(Rhythm, inspect.isfunction) if not name.startswith("_")}
+    public = {
+        name
+        for name, _ in inspect.getmembers(Rhythm, inspect.isfunction)
+        if not name.startswith("_")
+    }
     assert public == CALLS.keys() | WITHOUT_TEXTS
     assert [name for name in WITHOUT_TEXTS if texts(name)] == []
     assert ("schedule", "cron") in TRIED
@@ -116,7 +140,11 @@ def test_every_text_that_is_too_long_is_refused_in_few_words(app: Rhythm) -> Non
     wrong: list[str] = []
     for method, text in TRIED:
         given = {**CALLS[method], **ONE_OF.get(text, {}), text: value_of(text)}
-        args = [f"workflow w {{ return '{LONG}' }}" * 20] if method == "register" and text == "sources" else []
+        args = (
+            [f"workflow w {{ return '{LONG}' }}" * 20]
+            if method == "register" and text == "sources"
+            else []
+        )
         given.pop("sources", None)
         try:
             answer = getattr(app, method)(*args, **given)
@@ -130,7 +158,9 @@ def test_every_text_that_is_too_long_is_refused_in_few_words(app: Rhythm) -> Non
     assert app.audit(action="execution.start", limit=1000).items == ()
 
 
-@pytest.mark.parametrize("field", [name for name in Start._fields if name not in ("inputs", "priority")])
+@pytest.mark.parametrize(
+    "field", [name for name in Start._fields if name not in ("inputs", "priority")]
+)
 def test_so_are_those_of_one_of_many_starts(app: Rhythm, field: str) -> None:
     with pytest.raises((ValueError, RhythmError), match=r"id|text|duration|attribute"):
         app.start_many("wait", [Start(**{field: value_of(field)})])
@@ -138,33 +168,43 @@ def test_so_are_those_of_one_of_many_starts(app: Rhythm, field: str) -> None:
 
 CRON = f"{'0,' * 95}0 0 1 1 *"  # of 199 characters
 AT_LIMIT: dict[str, tuple[int, Callable[[Rhythm, int], object], str]] = {
-    "name": (TEXTS.name, lambda app, n: app.queue_task("t" * n), "a task's name is a text of 1 to 200 printable characters"),
-    "reason": (TEXTS.reason, lambda app, n: app.pause_queue("q", "r" * n), "reason has at most 1,000 characters, not 1,001"),
-    "cron": (TEXTS.cron, lambda app, n: app.schedule("t", "wait", cron=CRON.rjust(n)), "cron has at most 200 characters, not 201"),
+    "name": (TEXTS.name, lambda app, n: app.queue_task("t" * n),
+        "a task's name is a text of 1 to 200 printable characters"),
+    "reason": (TEXTS.reason, lambda app, n: app.pause_queue("q", "r" * n),
+        "reason has at most 1,000 characters, not 1,001"),
+    "cron": (TEXTS.cron, lambda app, n: app.schedule("t", "wait", cron=CRON.rjust(n)),
+        "cron has at most 200 characters, not 201"),
     "attributes": (
-        TEXTS.attributes, lambda app, n: app.start_workflow("wait", attributes={f"a{i}": 1 for i in range(n)}),
+        TEXTS.attributes, lambda app,
+        n: app.start_workflow("wait", attributes={f"a{i}": 1 for i in range(n)}),
         "an execution has at most 50 attributes, not 51",
     ),
     "attribute": (
-        TEXTS.attribute_bytes - 2, lambda app, n: app.start_workflow("wait", attributes={"a": "x" * n}),
+        TEXTS.attribute_bytes - 2, lambda app,
+        n: app.start_workflow("wait", attributes={"a": "x" * n}),
         "an attribute has at most 4,096 bytes; 'a' has 4,097",
     ),
     "roles": (
-        TEXTS.roles, lambda app, n: app.create_token("ada", business_roles=[f"r{i}" for i in range(n)]),
+        TEXTS.roles, lambda app,
+        n: app.create_token("ada", business_roles=[f"r{i}" for i in range(n)]),
         "there are at most 100 roles of a kind, not 101",
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("limit", "call", "message"), AT_LIMIT.values(), ids=AT_LIMIT)
-def test_a_text_of_exactly_its_limit_is_taken(app: Rhythm, limit: int, call: Callable[[Rhythm, int], object], message: str) -> None:
+def test_a_text_of_exactly_its_limit_is_taken(
+    app: Rhythm, limit: int, call: Callable[[Rhythm, int], object], message: str
+) -> None:
     call(app, limit)
     with pytest.raises(ValueError, match=message):
         call(app, limit + 1)
 
 
 def test_the_attributes_of_an_execution_are_limited_together(app: Rhythm) -> None:
-    with pytest.raises(ValueError, match="the attributes of an execution have at most 16,384 bytes together"):
+    with pytest.raises(
+        ValueError, match="the attributes of an execution have at most 16,384 bytes together"
+    ):
         app.start_workflow("wait", attributes={f"a{i}": "x" * 4000 for i in range(5)})
     with pytest.raises(ValueError, match="at most 50 attributes"):
         app.bulk("pause", attributes={f"a{i}": 1 for i in range(51)})
@@ -172,7 +212,13 @@ def test_the_attributes_of_an_execution_are_limited_together(app: Rhythm) -> Non
 
 @pytest.mark.parametrize(
     "actor",
-    [Actor("x" * 201), Actor("a", ("x" * 201,)), Actor("a", tuple("ab" * 51)), Actor("a", token="x" * 201), Actor("a", source="x" * 201)],
+    [
+        Actor("x" * 201),
+        Actor("a", ("x" * 201,)),
+        Actor("a", tuple("ab" * 51)),
+        Actor("a", token="x" * 201),
+        Actor("a", source="x" * 201),
+    ],
 )
 def test_so_is_whoever_acts(app: Rhythm, actor: Actor) -> None:
     with pytest.raises(ValueError, match=r"200|100"):
@@ -183,15 +229,41 @@ def test_so_is_whoever_acts(app: Rhythm, actor: Actor) -> None:
     ("statement", "code", "message"),
     [
         ('set_attribute("a", inputs.long)', "LimitExceeded", "the attribute `a` is over 4 KiB"),
-        ("for (i in range(51)) { set_attribute(`a${i}`, 1) }", "LimitExceeded", "an execution has at most 50 attributes"),
-        ("for (i in range(5)) { set_attribute(`a${i}`, inputs.short) }", "LimitExceeded", "of 16,384 bytes together"),
-        ("set_attribute(inputs.long, 1)", "InvalidArgument", "a name of `set_attribute` has at most 200 characters"),
-        ('await approval({ role: "r", reason: inputs.long })', "InvalidArgument", "the reason of an approval has at most 4,000 characters"),
-        ('await approval({ role: "r", escalate: ["s" for i in range(21)] })', "InvalidArgument", "`escalate` has at most 20 stages"),
-        ('await event("e", { where: { a: inputs.long } })', "LimitExceeded", "`where` of an event is over 4 KiB"),
+        (
+            "for (i in range(51)) { set_attribute(`a${i}`, 1) }",
+            "LimitExceeded",
+            "an execution has at most 50 attributes",
+        ),
+        (
+            "for (i in range(5)) { set_attribute(`a${i}`, inputs.short) }",
+            "LimitExceeded",
+            "of 16,384 bytes together",
+        ),
+        (
+            "set_attribute(inputs.long, 1)",
+            "InvalidArgument",
+            "a name of `set_attribute` has at most 200 characters",
+        ),
+        (
+            'await approval({ role: "r", reason: inputs.long })',
+            "InvalidArgument",
+            "the reason of an approval has at most 4,000 characters",
+        ),
+        (
+            'await approval({ role: "r", escalate: ["s" for i in range(21)] })',
+            "InvalidArgument",
+            "`escalate` has at most 20 stages",
+        ),
+        (
+            'await event("e", { where: { a: inputs.long } })',
+            "LimitExceeded",
+            "`where` of an event is over 4 KiB",
+        ),
     ],
 )
-def test_what_a_workflow_gives_is_limited_too(make_app: MakeApp, statement: str, code: str, message: str) -> None:
+def test_what_a_workflow_gives_is_limited_too(
+    make_app: MakeApp, statement: str, code: str, message: str
+) -> None:
     app = make_app(flows=(f"workflow w(inputs) {{ {statement} }}",))
     with pytest.raises(RhythmError, match=message) as failed:
         app.run("w", {"long": "x" * 5000, "short": "x" * 4000})
@@ -200,12 +272,16 @@ def test_what_a_workflow_gives_is_limited_too(make_app: MakeApp, statement: str,
 
 def test_what_a_workflow_says_of_itself_within_the_limits_is_shown(make_app: MakeApp) -> None:
     each = "for (i in range(50)) {{ set_attribute(`a${{i}}`, {}) }}"
-    app = make_app(flows=(f"workflow w {{ {each.format(1)}\n{each.format(2)}\nawait sleep(0.01) }}",))
+    app = make_app(
+        flows=(f"workflow w {{ {each.format(1)}\n{each.format(2)}\nawait sleep(0.01) }}",)
+    )
     app.run("w", id="w")
     assert app.get("w").attributes == {f"a{i}": 2 for i in range(50)}
 
 
-def test_a_list_cuts_what_is_large_and_says_so_and_one_execution_is_whole(make_app: MakeApp) -> None:
+def test_a_list_cuts_what_is_large_and_says_so_and_one_execution_is_whole(
+    make_app: MakeApp,
+) -> None:
     app = make_app(flows=("workflow w(inputs) { throw inputs }",))
     with pytest.raises(RhythmError):
         app.run("w", {"code": "Big", "message": "m" * 3000, "data": "d" * 100_000}, id="w")

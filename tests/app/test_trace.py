@@ -59,17 +59,43 @@ def told(app: Rhythm, id: str) -> list[TraceStep]:
     steps, waiting = list[TraceStep](), [app.store.reading.get([id])[id]]
     for row in waiting:
         program = app.program(row.name, row.version) if row.type == WORKFLOW else None
-        steps.append(TraceStep(moment(row.created_at), row.id, "started", row.name, detail=load(row.inputs)))
+        steps.append(
+            TraceStep(moment(row.created_at), row.id, "started", row.name, detail=load(row.inputs))
+        )
         if row.finished_at is not None:
-            steps.append(TraceStep(moment(row.finished_at), row.id, row.status, row.name, detail=load(row.result or row.error or "null")))
+            steps.append(
+                TraceStep(
+                    moment(row.finished_at),
+                    row.id,
+                    row.status,
+                    row.name,
+                    detail=load(row.result or row.error or "null"),
+                )
+            )
         for each in app.store.reading.history(row.id):
             if row.finished_at is None or each.at < row.finished_at:
                 line = None if row.type == TASK else line_of(program, each.statement)
                 detail = load(each.error) if each.error else None
-                steps.append(TraceStep(moment(each.at), row.id, each.cause, row.name, line, detail, each.worker))
+                steps.append(
+                    TraceStep(
+                        moment(each.at), row.id, each.cause, row.name, line, detail, each.worker
+                    )
+                )
         for request in app.store.people.resumes(row.id):
-            how = {"triggered_by": request.triggered_by, "triggered_by_id": request.triggered_by_id, "data": load(request.trigger_data)}
-            steps.append(TraceStep(moment(request.requested_at), row.id, "resumed", row.name, detail={**how, "reason": request.reason}))
+            how = {
+                "triggered_by": request.triggered_by,
+                "triggered_by_id": request.triggered_by_id,
+                "data": load(request.trigger_data),
+            }
+            steps.append(
+                TraceStep(
+                    moment(request.requested_at),
+                    row.id,
+                    "resumed",
+                    row.name,
+                    detail={**how, "reason": request.reason},
+                )
+            )
         waiting += app.store.reading.children(row.id)
     return steps
 
@@ -113,7 +139,9 @@ def test_pages_of_any_size_are_the_whole(app: Rhythm, ran: str, limit: int) -> N
     assert steps == app.trace(ran)
 
 
-def test_of_what_one_commit_did_children_end_then_the_workflow_turns_then_children_start(app: Rhythm) -> None:
+def test_of_what_one_commit_did_children_end_then_the_workflow_turns_then_children_start(
+    app: Rhythm,
+) -> None:
     handle = app.start_workflow("outer", {"n": 1}, id="w")
     with app.worker():
         app.signal(handle.id, "go")
@@ -125,10 +153,16 @@ def test_of_what_one_commit_did_children_end_then_the_workflow_turns_then_childr
     rows(app.store, "UPDATE history SET at = 50 WHERE execution_id <> 'w' OR seq > 1")
     first, *children = [child.id for child in app.children("w").items]
     assert [(step.at.microsecond, step.execution_id, step.what) for step in app.trace("w")] == [
-        (5, "w", "started"), (10, "w", "turn"), (10, first, "started"), *((10, child, "started") for child in children),
-        (20, f"{first}.1", "started"), (20, f"{first}.1", "completed"),
-        (40, first, "completed"), *((40, child, "failed") for child in children), (40, "w", "completed"),
-    ]  # fmt: skip
+        (5, "w", "started"),
+        (10, "w", "turn"),
+        (10, first, "started"),
+        *((10, child, "started") for child in children),
+        (20, f"{first}.1", "started"),
+        (20, f"{first}.1", "completed"),
+        (40, first, "completed"),
+        *((40, child, "failed") for child in children),
+        (40, "w", "completed"),
+    ]
 
 
 def cost(app: Rhythm, id: str, limit: int) -> tuple[int, int]:
@@ -140,7 +174,8 @@ def cost(app: Rhythm, id: str, limit: int) -> tuple[int, int]:
 
 
 def test_a_page_costs_the_same_however_many_children_there_are(app: Rhythm) -> None:
-    """The execution itself, where everything stands, and what is on the page: three statements, and two rows for each step."""
+    """The execution itself, where everything stands, and what is on the page: three statements, and
+    two rows for each step."""
     ids = [app.start_workflow("fan", {"n": n}).id for n in (10, 300)]
     with app.worker():
         for id in ids:
@@ -152,9 +187,17 @@ def test_a_page_costs_the_same_however_many_children_there_are(app: Rhythm) -> N
 def test_programs_of_a_page_are_few(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each that is loaded is a statement: a page that needs many ends early."""
     names = [f"w{n}" for n in range(6)]
-    app.register("\n".join(f'workflow {name}() {{\n  await task("plus", {{ n: 1 }})\n  return 1\n}}' for name in names))
     app.register(
-        f"workflow all_of_them() {{\n  return await all([{', '.join(f'workflow({name!r})' for name in names)}])\n}}".replace("'", '"')
+        "\n".join(
+            f'workflow {name}() {{\n  await task("plus", {{ n: 1 }})\n  return 1\n}}'
+            for name in names
+        )
+    )
+    app.register(
+        (
+            f"workflow all_of_them() {{\n  return await "
+            f"all([{', '.join(f'workflow({name!r})' for name in names)}])\n}}"
+        ).replace("'", '"')
     )
     handle = app.start_workflow("all_of_them")
     with app.worker():
@@ -197,7 +240,17 @@ def test_a_trace_has_its_limits(app: Rhythm, ran: str, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    "cursor", ["", "x", "1:2", "1:1:1:1:1:1:", "1:1:1:1:1:1:a\nb", "9" * 30 + ":1:1:1:0:0:w", "1:1:1:1:1:x:w", "-1:1:1:1:1:1:w"]
+    "cursor",
+    [
+        "",
+        "x",
+        "1:2",
+        "1:1:1:1:1:1:",
+        "1:1:1:1:1:1:a\nb",
+        "9" * 30 + ":1:1:1:0:0:w",
+        "1:1:1:1:1:x:w",
+        "-1:1:1:1:1:1:w",
+    ],
 )
 def test_a_cursor_that_is_none_is_refused(app: Rhythm, ran: str, cursor: str) -> None:
     with pytest.raises(ValueError, match="is not the cursor of a page"):

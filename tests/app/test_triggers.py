@@ -1,4 +1,5 @@
-"""Workflows that events start (`@on`), from the text of a workflow to its result, on every database."""
+"""Workflows that events start (`@on`), from the text of a workflow to its result, on every
+database."""
 
 from __future__ import annotations
 
@@ -10,8 +11,12 @@ import rhythm
 from tests.app.conftest import MakeApp
 
 WAIT = "120s"
-SHIP = '@on("order.paid") @queue("orders")\nworkflow ship(inputs) { return ["shipped", inputs.order] }'
-PAY = '@on("order.created")\nworkflow pay(inputs) { publish("order.paid", { order: inputs.order }) }'
+SHIP = (
+    '@on("order.paid") @queue("orders")\nworkflow ship(inputs) { return ["shipped", inputs.order] }'
+)
+PAY = (
+    '@on("order.created")\nworkflow pay(inputs) { publish("order.paid", { order: inputs.order }) }'
+)
 
 
 def results(app: rhythm.Rhythm, workflow: str) -> list[Any]:
@@ -27,7 +32,10 @@ def test_an_event_starts_a_workflow_and_its_events_start_others(make_app: MakeAp
         assert results(app, "ship") == [["shipped", 7]]
     (shipped,) = app.list("ship")
     assert (shipped.queue, shipped.attributes["event_type"]) == ("orders", "order.paid")
-    started = {row.name: row.started_by for row in app.store.reading.get([e.id for e in app.list()]).values()}
+    started = {
+        row.name: row.started_by
+        for row in app.store.reading.get([e.id for e in app.list()]).values()
+    }
     assert started == {"pay": "ada", "ship": "ada"}
 
 
@@ -57,4 +65,7 @@ def test_an_annotation_that_stands_twice_starts_one(make_app: MakeApp) -> None:
     app = make_app(flows=('@on("a") @on("b") @on("a") workflow both() { return 1 }',))
     for type in ("a", "b", "c"):
         app.publish(type)
-    assert sorted(execution.attributes["event_type"] for execution in app.list("both")) == ["a", "b"]
+    assert sorted(execution.attributes["event_type"] for execution in app.list("both")) == [
+        "a",
+        "b",
+    ]

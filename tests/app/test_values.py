@@ -1,4 +1,5 @@
-"""What Python code gives an application goes through the gate: typed values get in, others are refused, large ones are told."""
+"""What Python code gives an application goes through the gate: typed values get in, others are
+refused, large ones are told."""
 
 from __future__ import annotations
 
@@ -58,10 +59,16 @@ def test_what_cannot_be_stored_is_refused_at_the_door(make_app: MakeApp) -> None
         app.signal(handle.id, "order", "\0")
 
 
-def test_large_inputs_and_signals_are_told_once(make_app: MakeApp, caplog: pytest.LogCaptureFixture) -> None:
+def test_large_inputs_and_signals_are_told_once(
+    make_app: MakeApp, caplog: pytest.LogCaptureFixture
+) -> None:
     app, large = make_app(flows=(FLOW,)), "x" * 300_000
     with caplog.at_level(logging.WARNING, "rhythm"):
         for _ in range(2):
             app.signal(app.start_workflow("main", large).id, "order", large)
-    told = [record.getMessage().split(" execution")[0] for record in caplog.records if record.name == "rhythm"]
+    told = [
+        record.getMessage().split(" execution")[0]
+        for record in caplog.records
+        if record.name == "rhythm"
+    ]
     assert told == ["payload_large what=inputs of=main", "payload_large what=signal of=order"]

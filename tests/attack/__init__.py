@@ -1,1 +1,2 @@
-"""Attacks on Rhythm by people who may do something, and want more: each scenario plays them and counts what got through."""
+"""Attacks on Rhythm by people who may do something, and want more: each scenario plays them and
+counts what got through."""

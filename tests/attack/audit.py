@@ -1,5 +1,5 @@
-"""Somebody with the rights of a worker on the database forges an approval and its record: each way must be refused, or be told by
-`audit verify` and the doctor."""
+"""Somebody with the rights of a worker on the database forges an approval and its record: each way
+must be refused, or be told by `audit verify` and the doctor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ Forgery = Callable[[Rhythm, str, random.Random], None]
 
 
 def _row(app: Rhythm, n: str, approval: str, prev: str, hash: str) -> None:
-    rows(app.store, f"{ROWS}({n}, 1, 'bob', NULL, 'cli', 'approval.approve', ?, '{{}}', ?, ?)", [approval, prev, hash])
+    rows(
+        app.store,
+        f"{ROWS}({n}, 1, 'bob', NULL, 'cli', 'approval.approve', ?, '{{}}', ?, ?)",
+        [approval, prev, hash],
+    )
 
 
 def before_the_first(app: Rhythm, approval: str, rng: random.Random) -> None:
@@ -63,7 +67,11 @@ def by_a_decision_alone(app: Rhythm, approval: str, rng: random.Random) -> None:
 def by_a_token(app: Rhythm, approval: str, rng: random.Random) -> None:
     columns = "(id, name, hash, roles, business_roles, taken_roles, created_at, created_by)"
     made = f"made{rng.getrandbits(32)}"
-    rows(app.store, f"INSERT INTO api_tokens {columns} VALUES (?, 'bob', 'x', ?, '[]', '[]', 1, 'root')", [made, ADMIN])
+    rows(
+        app.store,
+        f"INSERT INTO api_tokens {columns} VALUES (?, 'bob', 'x', ?, '[]', '[]', 1, 'root')",
+        [made, ADMIN],
+    )
 
 
 def by_more_roles(app: Rhythm, approval: str, rng: random.Random) -> None:
@@ -72,7 +80,8 @@ def by_more_roles(app: Rhythm, approval: str, rng: random.Random) -> None:
 
 
 FORGED: tuple[Forgery, ...] = (
-    before_the_first, beyond_the_head, at_the_head_with_a_wrong_hash, over_a_row, without_a_row, by_the_head, by_a_decision_alone,
+    before_the_first, beyond_the_head, at_the_head_with_a_wrong_hash, over_a_row, without_a_row,
+    by_the_head, by_a_decision_alone,
     by_a_token, by_more_roles,
 )  # fmt: skip
 
@@ -88,8 +97,15 @@ def unnoticed(url: str, forgery: Forgery, seed: int) -> str:
         try:
             forgery(app, approval, random.Random(seed))
         except Exception as refused:
-            return "" if not isinstance(refused, RhythmError) or "audit" in str(refused) else str(refused)
-        told = [*app.verify_audit(head).problems, *(finding.message for finding in examine(app.store, 60.0))]
+            return (
+                ""
+                if not isinstance(refused, RhythmError) or "audit" in str(refused)
+                else str(refused)
+            )
+        told = [
+            *app.verify_audit(head).problems,
+            *(finding.message for finding in examine(app.store, 60.0)),
+        ]
         app.resume_queue("orders", by="ann")  # who comes later is not kept from acting
         return "" if told else forgery.__name__
 
@@ -107,7 +123,10 @@ def scenario(seed: int, scale: float) -> list[Figure]:
     count = max(int(FORGERIES * scale), len(FORGED))
     for kind, place in KINDS.items():
         with place() as fresh:
-            tried: list[Any] = [(FORGED[i % len(FORGED)], unnoticed(fresh(), FORGED[i % len(FORGED)], seed + i)) for i in range(count)]
+            tried: list[Any] = [
+                (FORGED[i % len(FORGED)], unnoticed(fresh(), FORGED[i % len(FORGED)], seed + i))
+                for i in range(count)
+            ]
         figures += [
             at_least(f"forgeries, {kind}", len(tried), len(FORGED)),
             none(f"neither refused nor told, {kind}", [told for _, told in tried if told]),

@@ -1,6 +1,8 @@
-"""Texts, workflows and requests that are small and ask for much: memory, room, time of a worker, executions without end.
+"""Texts, workflows and requests that are small and ask for much: memory, room, time of a worker,
+executions without end.
 
-While they are at work somebody else's workflow must be served, a cancel must end each of them, and what they leave must be small.
+While they are at work somebody else's workflow must be served, a cancel must end each of them, and
+what they leave must be small.
 """
 
 from __future__ import annotations
@@ -26,23 +28,40 @@ LOOPS = {
     "publish": "let t = 1",
 }
 CALLS = {
-    "parse_json": "n = parse_json(t)", "int": "n = int(t)", "join": 'n = join(t, ",")', "sum": "n = sum(t)", "sort": "n = sort(t)",
+    "parse_json": "n = parse_json(t)", "int": "n = int(t)", "join": 'n = join(t, ",")',
+    "sum": "n = sum(t)", "sort": "n = sort(t)",
     "publish": 'publish("x", t)',
 }  # fmt: skip
 FLOWS = "\n".join(
-    f"workflow loop_{name}() {{\n {begin}\n let n = 0\n while (true) {{\n try {{ {CALLS[name]} }} catch (e) {{ n = 1 }}\n }}\n}}"
+    (
+        f"workflow loop_{name}() {{\n {begin}\n let n = 0\n while (true) {{\n try {{ "
+        f"{CALLS[name]} }} catch (e) {{ n = 1 }}\n }}\n}}"
+    )
     for name, begin in LOOPS.items()
 )
-FORK = 'workflow fork() { return await all([workflow("fork"), workflow("fork"), workflow("fork"), workflow("fork")]) }'
+FORK = (
+    'workflow fork() { return await all([workflow("fork"), workflow("fork"), '
+    'workflow("fork"), workflow("fork")]) }'
+)
 PING = "workflow ping() { return 1 }"
 TEXTS: dict[str, Callable[[Rhythm], Any]] = {
-    "a file of 4,000 workflows": lambda app: app.register("\n".join(f"workflow w{i} {{}}" for i in range(4000))),
-    "a file of a megabyte": lambda app: app.register("workflow w() { return 1 }\n" + "// x\n" * 250_000),
+    "a file of 4,000 workflows": lambda app: app.register(
+        "\n".join(f"workflow w{i} {{}}" for i in range(4000))
+    ),
+    "a file of a megabyte": lambda app: app.register(
+        "workflow w() { return 1 }\n" + "// x\n" * 250_000
+    ),
     "a cron of 850 KB": lambda app: app.schedule("s", "ping", cron="0-59," * 170_000 + "1 * * * *"),
-    "a date beyond all dates": lambda app: app.schedule("s", "ping", at="9999-12-31T23:59:59-23:59"),
+    "a date beyond all dates": lambda app: app.schedule(
+        "s", "ping", at="9999-12-31T23:59:59-23:59"
+    ),
     "a reason of a megabyte": lambda app: app.pause_queue("q", "x" * 1_000_000),
-    "attributes of a megabyte": lambda app: app.start_workflow("ping", attributes={"a": "x" * 1_000_000}),
-    "ten thousand attributes": lambda app: app.start_workflow("ping", attributes={f"a{i}": i for i in range(10_000)}),
+    "attributes of a megabyte": lambda app: app.start_workflow(
+        "ping", attributes={"a": "x" * 1_000_000}
+    ),
+    "ten thousand attributes": lambda app: app.start_workflow(
+        "ping", attributes={f"a{i}": i for i in range(10_000)}
+    ),
     "a key of a megabyte": lambda app: app.start_workflow("ping", idempotency_key="x" * 1_000_000),
     "inputs a thousand deep": lambda app: app.start_workflow("ping", _deep(1000)),
     "inputs of two megabytes": lambda app: app.start_workflow("ping", "x" * 2_000_000),
@@ -73,7 +92,8 @@ def taken(url: str) -> list[str]:
 
 
 def looped(url: str) -> tuple[list[float], list[str], int]:
-    """How long somebody else's workflow took while loops run, the loops that no cancel reached, and what the audit kept of them."""
+    """How long somebody else's workflow took while loops run, the loops that no cancel reached, and
+    what the audit kept of them."""
     with Rhythm(url, (), tasks=(), environment={}, worker_poll_interval="20ms") as app:
         app.register(PING, FLOWS)
         with app.worker():
@@ -87,13 +107,16 @@ def looped(url: str) -> tuple[list[float], list[str], int]:
 
 
 def forked(url: str) -> tuple[list[float], int, int]:
-    """How long somebody else's workflow took in a queue of its own, how many there were at the end, and how many came after it."""
+    """How long somebody else's workflow took in a queue of its own, how many there were at the end,
+    and how many came after it."""
     with Rhythm(url, (), tasks=(), environment={}, worker_poll_interval="20ms") as app:
         app.register(PING, FORK)
         count = "SELECT count(*) FROM executions"
         with app.worker(queues=("other", "default")):
             bomb = app.start_workflow("fork")
-            _until(lambda: rows(app.store, count)[0][0] < 2000 and app.get(bomb).finished_at is None)
+            _until(
+                lambda: rows(app.store, count)[0][0] < 2000 and app.get(bomb).finished_at is None
+            )
             waits = [_ping(app, "other") for _ in range(3)]
             app.terminate(bomb)
             alive = "SELECT 1 FROM executions WHERE finished_at IS NULL LIMIT 1"
@@ -121,7 +144,11 @@ def scenario(seed: int, scale: float) -> list[Figure]:
     figures = list[Figure]()
     for kind, place in KINDS.items():
         with place() as fresh:
-            texts, (waits, left, kept), (others, ended, grown) = taken(fresh()), looped(fresh()), forked(fresh())
+            texts, (waits, left, kept), (others, ended, grown) = (
+                taken(fresh()),
+                looped(fresh()),
+                forked(fresh()),
+            )
         figures += [
             none(f"texts that were taken, {kind}", texts),
             *spread(f"another's workflow beside loops, {kind}", waits),

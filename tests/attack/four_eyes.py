@@ -1,10 +1,11 @@
-"""Chains of people, workflows, events, signals, schedules, children, retries and resumes, each ending in an approval: whoever had a hand
-in what is decided about must be refused, and nobody else.
+"""Chains of people, workflows, events, signals, schedules, children, retries and resumes, each
+ending in an approval: whoever had a hand in what is decided about must be refused, and nobody else.
 
-A chain is a row of stations. Data comes into a station from people (who start it, signal it, publish to it, resume it with data, make its
-schedule, retry it) and from the station before, and goes on to the next. So everybody who did one of these things has a hand in what the
-last station asks; bystanders do things that look alike and give it nothing. In the end everybody tries to decide, with a quorum that
-nobody reaches, so that one vote does not end the approval.
+A chain is a row of stations. Data comes into a station from people (who start it, signal it,
+publish to it, resume it with data, make its schedule, retry it) and from the station before, and
+goes on to the next. So everybody who did one of these things has a hand in what the last station
+asks; bystanders do things that look alike and give it nothing. In the end everybody tries to
+decide, with a quorum that nobody reaches, so that one vote does not end the approval.
 """
 
 from __future__ import annotations
@@ -62,19 +63,26 @@ workflow station(ctx, inputs) {
 
 
 class Station:
-    """One workflow of a chain: how data comes in from the one before, and how people give it more."""
+    """One workflow of a chain: how data comes in from the one before, and how people give it
+    more."""
 
     def __init__(self, name: str, entry: str, touches: list[str]) -> None:
         self.name, self.entry, self.touches = name, entry, touches
         self.inputs: dict[str, Any] = {"me": name, "takes": [], "data": None, "give": "ask"}
 
     def take(self, rng: random.Random) -> None:
-        """What it waits for: what comes in, and what people give, in any order; a retry last, when all the rest is there."""
+        """What it waits for: what comes in, and what people give, in any order; a retry last, when
+        all the rest is there."""
         comes = {"publish": ["event"], "send": ["signal"]}.get(self.entry, [])
         waits = [*comes, *(touch for touch in self.touches if touch != "retry")]
         rng.shuffle(waits)
-        below = ["below"] * (self.entry == "below")  # first: whoever publishes to a child finds it there
-        self.inputs["takes"] = [*below, *waits, *(touch for touch in self.touches if touch == "retry")]
+        # first: whoever publishes to a child finds it there
+        below = ["below"] * (self.entry == "below")
+        self.inputs["takes"] = [
+            *below,
+            *waits,
+            *(touch for touch in self.touches if touch == "retry"),
+        ]
 
 
 class Chain:
@@ -90,7 +98,13 @@ class Chain:
             if entries[i] == "below":
                 entries[i - 1] = "publish" if i > 1 else "child"
         self.stations = [
-            Station(f"{name}-{i}", entry, rng.sample(TOUCHES, rng.randint(0, 2)) if i < count - 1 or rng.random() < 0.7 else [])
+            Station(
+                f"{name}-{i}",
+                entry,
+                rng.sample(TOUCHES, rng.randint(0, 2))
+                if i < count - 1 or rng.random() < 0.7
+                else [],
+            )
             for i, entry in enumerate(entries)
         ]
         for before, after in zip(self.stations, self.stations[1:], strict=False):
@@ -102,7 +116,8 @@ class Chain:
     def _join(self, before: Station, after: Station) -> None:
         if after.entry == "below":
             before.inputs["give"], after.inputs["below"] = "return", before.inputs
-            before.touches = [touch for touch in before.touches if touch != "retry"]  # events of before are not for who is retried
+            # events of before are not for who is retried
+            before.touches = [touch for touch in before.touches if touch != "retry"]
         elif after.entry == "kick":
             before.inputs |= {"give": "kick", "next": after.inputs}
         else:
@@ -127,14 +142,17 @@ class Chain:
     # the story
 
     def play(self) -> Iterator[None]:
-        """Does what people do; at each `yield` the workers do their part until nothing is left to do."""
+        """Does what people do; at each `yield` the workers do their part until nothing is left to
+        do."""
         for station in reversed(self.stations):  # who receives is there before who sends
             self._begin(station)
             yield
         self._stand_by()
         waiting = [(station, touch) for station in self.stations for touch in station.touches]
         for _ in range(40):
-            waiting = [(station, touch) for station, touch in waiting if not self._touch(station, touch)]
+            waiting = [
+                (station, touch) for station, touch in waiting if not self._touch(station, touch)
+            ]
             yield
             if not waiting:
                 return
@@ -145,8 +163,16 @@ class Chain:
             case "start" | "publish" | "send":
                 if not self._is_child(station):
                     attributes = {"schedule": f"{self.name}-other"}
-                    app.start_workflow("station", inputs, id=name, by=self.somebody(f"starts {name}"), attributes=attributes)
-                    app.start_workflow("station", {**inputs, "data": "other"}, id=name, by=self.bystander())
+                    app.start_workflow(
+                        "station",
+                        inputs,
+                        id=name,
+                        by=self.somebody(f"starts {name}"),
+                        attributes=attributes,
+                    )
+                    app.start_workflow(
+                        "station", {**inputs, "data": "other"}, id=name, by=self.bystander()
+                    )
             case "below":
                 app.start_workflow("station", inputs, id=name, by=self.somebody(f"starts {name}"))
             case "knock":
@@ -162,10 +188,18 @@ class Chain:
         app, name = self.app, station.name
         times: dict[str, Any] = {"every": "1000h"}
         before = {"me": "old", "takes": [], "data": None, "give": "nothing"}
-        app.schedule(name, "station", inputs=before, by=self.somebody(f"makes the schedule {name}"), **times)
+        app.schedule(
+            name, "station", inputs=before, by=self.somebody(f"makes the schedule {name}"), **times
+        )
         if station.entry == "clock":
             times = {"at": datetime.now(UTC) + timedelta(seconds=0.2)}
-        app.schedule(name, "station", inputs=station.inputs, by=self.somebody(f"changes the schedule {name}"), **times)
+        app.schedule(
+            name,
+            "station",
+            inputs=station.inputs,
+            by=self.somebody(f"changes the schedule {name}"),
+            **times,
+        )
         if station.entry == "run":
             app.run_schedule(name, by=self.somebody(f"runs the schedule {name}"))
 
@@ -175,7 +209,9 @@ class Chain:
         awaited = (app.get(id).awaiting or {}) if id else {}
         if id is None or (touch == "child" and awaited.get("op") != "workflow"):
             return False
-        if touch == "retry" and (awaited.get("name") != "go" or ("resume" in station.touches and not self._resumed(id))):
+        if touch == "retry" and (
+            awaited.get("name") != "go" or ("resume" in station.touches and not self._resumed(id))
+        ):
             return False
         match touch:
             case "event":
@@ -194,17 +230,26 @@ class Chain:
         return True
 
     def _signal_child(self, station: Station, id: str) -> bool:
-        leaves = [child.id for child in self.app.children(id) if child.name == "leaf" and child.finished_at is None]
+        leaves = [
+            child.id
+            for child in self.app.children(id)
+            if child.name == "leaf" and child.finished_at is None
+        ]
         if leaves:
-            self.app.signal(leaves[0], "in", by=self.somebody(f"signals the child of {station.name}"))
+            self.app.signal(
+                leaves[0], "in", by=self.somebody(f"signals the child of {station.name}")
+            )
         return bool(leaves)
 
     def _resume(self, station: Station, id: str) -> bool:
-        """Paused by anybody, and resumed with data. While somebody is asked to decide, it gets none."""
+        """Paused by anybody, and resumed with data. While somebody is asked to decide, it gets
+        none."""
         before = set(self.hands), list(self.story)
         self.app.pause(id, by=self.bystander())
         try:
-            self.app.resume(id, by=self.somebody(f"resumes {station.name} with data"), data={"given": 1})
+            self.app.resume(
+                id, by=self.somebody(f"resumes {station.name} with data"), data={"given": 1}
+            )
         except Undecidable:
             self.hands, self.story = before
             self.app.resume(id, by=self.bystander())
@@ -216,12 +261,20 @@ class Chain:
         """Somebody decides on what a station asks, and says something with it."""
         asked = _asked(self.app).get(f"{station.name} asks")
         if asked:
-            self.app.approve(asked, by=Actor(self.somebody(f"comments at {station.name}"), ("finance",)), comment="7")
+            self.app.approve(
+                asked,
+                by=Actor(self.somebody(f"comments at {station.name}"), ("finance",)),
+                comment="7",
+            )
         return asked is not None
 
     def _resumed(self, id: str) -> bool:
-        """Whether the signal for its resume is taken: then `go` that it waits for is that for its retry."""
-        gone = "SELECT 1 FROM workflow_signals WHERE execution_id = ? AND name = 'go' AND consumed_seq IS NOT NULL"
+        """Whether the signal for its resume is taken: then `go` that it waits for is that for its
+        retry."""
+        gone = (
+            "SELECT 1 FROM workflow_signals WHERE execution_id = ? AND name = 'go' AND "
+            "consumed_seq IS NOT NULL"
+        )
         return bool(rows(self.app.store, gone, [id]))
 
     def _late(self, id: str) -> None:
@@ -240,16 +293,29 @@ class Chain:
 
     def _id(self, station: Station) -> str | None:
         """The newest execution of a station."""
-        asked = "SELECT id FROM executions WHERE name = 'station' AND finished_at IS NULL AND inputs = ? ORDER BY created_at DESC LIMIT 1"
+        asked = (
+            "SELECT id FROM executions WHERE name = 'station' AND finished_at IS NULL AND "
+            "inputs = ? ORDER BY created_at DESC LIMIT 1"
+        )
         found = rows(self.app.store, asked, [dump(station.inputs, "inputs")])
         return str(found[0][0]) if found else None
 
     def _stand_by(self) -> None:
         """What looks like a hand in it, and is none."""
         app, last = self.app, self.stations[-1]
-        app.start_workflow("station", {"me": last.name, "takes": ["event"], "data": None, "give": "nothing"}, by=self.bystander())
+        app.start_workflow(
+            "station",
+            {"me": last.name, "takes": ["event"], "data": None, "give": "nothing"},
+            by=self.bystander(),
+        )
         app.publish("item", {"to": f"{self.name}-nobody"}, by=self.bystander())
-        app.schedule(f"{self.name}-other", "station", every="1000h", inputs={"me": "other"}, by=self.bystander())
+        app.schedule(
+            f"{self.name}-other",
+            "station",
+            every="1000h",
+            inputs={"me": "other"},
+            by=self.bystander(),
+        )
         if last.entry in ("start", "publish", "send"):
             app.pause(last.name, by=self.bystander())
             app.resume(last.name, by=self.bystander())
@@ -258,9 +324,14 @@ class Chain:
         """What people have done, and what its executions wait for."""
         names = f"{self.name}-%"
         waits = rows(
-            self.app.store, "SELECT id, status, inputs FROM executions WHERE name = 'station' AND inputs LIKE ?", [f'%"me":"{names}']
+            self.app.store,
+            "SELECT id, status, inputs FROM executions WHERE name = 'station' AND inputs LIKE ?",
+            [f'%"me":"{names}'],
         )
-        where = [f"{id} {status} {self.app.get(str(id)).awaiting} {inputs}" for id, status, inputs in waits]
+        where = [
+            f"{id} {status} {self.app.get(str(id)).awaiting} {inputs}"
+            for id, status, inputs in waits
+        ]
         return f"{self.name}: {', '.join(self.story)}; {where}"
 
     # the end
@@ -274,7 +345,9 @@ class Chain:
             for act in acts:
                 refused = _refused(act, approval, who)
                 if refused != involved:
-                    (out if refused else through).append(f"{who} on {approval}: {', '.join(self.story)}")
+                    (out if refused else through).append(
+                        f"{who} on {approval}: {', '.join(self.story)}"
+                    )
         return through, out
 
 
@@ -289,7 +362,8 @@ def _refused(act: Any, approval: str, who: str) -> bool:
 
 
 def play(url: str, seed: int, count: int) -> tuple[list[str], list[str], list[str]]:
-    """Plays chains on a new database: those that asked nobody, who was let through, who was kept out."""
+    """Plays chains on a new database: those that asked nobody, who was let through, who was kept
+    out."""
     rng = random.Random(seed)
     with Rhythm(url, (), tasks=(), environment={}, worker_poll_interval="5ms") as app:
         app.register(FLOWS)
@@ -300,17 +374,30 @@ def play(url: str, seed: int, count: int) -> tuple[list[str], list[str], list[st
                 left = [story for story in left if next(story, left) is not left]
                 _quiet(app)
             asked = _asked(app)
-        found = [chain.judge(asked[chain.stations[-1].name]) for chain in chains if chain.stations[-1].name in asked]
+        found = [
+            chain.judge(asked[chain.stations[-1].name])
+            for chain in chains
+            if chain.stations[-1].name in asked
+        ]
         assert examine(app.store, 60.0) == []
         through, out = ([each for pair in found for each in pair[i]] for i in (0, 1))
-        silent = [f"{chain} of seed {seed}" for chain in chains if chain.stations[-1].name not in asked]
+        silent = [
+            f"{chain} of seed {seed}" for chain in chains if chain.stations[-1].name not in asked
+        ]
         return silent, through, out
 
 
 def _quiet(app: Rhythm) -> None:
     """Until the workers have nothing to do."""
     soon = int((datetime.now(UTC) + timedelta(hours=1)).timestamp() * 1e6)
-    while rows(app.store, "SELECT 1 FROM ready WHERE state < 2 UNION ALL SELECT 1 FROM schedules WHERE next_at < ? LIMIT 1", [soon]):
+    while rows(
+        app.store,
+        (
+            "SELECT 1 FROM ready WHERE state < 2 UNION ALL SELECT 1 FROM schedules WHERE "
+            "next_at < ? LIMIT 1"
+        ),
+        [soon],
+    ):
         time.sleep(0.002)
 
 

@@ -1,4 +1,5 @@
-"""Empty databases for attacks: a file of SQLite, and a schema of a PostgreSQL server that is started for them."""
+"""Empty databases for attacks: a file of SQLite, and a schema of a PostgreSQL server that is
+started for them."""
 
 from __future__ import annotations
 

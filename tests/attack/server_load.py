@@ -1,4 +1,5 @@
-"""A server under attack by those who may use it and by those who may not, all at once: others must hardly notice.
+"""A server under attack by those who may use it and by those who may not, all at once: others must
+hardly notice.
 
 A viewer asks for the largest traces and lists over 45 connections, an author registers texts and
 starts executions with large inputs over 8, and 1,000 clients ask for much and take nothing, all
@@ -37,7 +38,8 @@ from tests.chaos.report import Figure, at_least, at_most, none, percentile, show
 
 SECONDS = 25.0  # of each database, at full size,
 GATHER_S = 3.0  # and before that, until all attackers are there
-CHILDREN, BULKY = 10_000, 300  # of the execution whose trace is asked for; executions that fill a list
+# of the execution whose trace is asked for; executions that fill a list
+CHILDREN, BULKY = 10_000, 300
 VIEWERS, AUTHORS, DEAF = 45, 8, 1000
 LATEST_S, LARGEST_MB = 1.0, 500.0
 LARGE, LARGE_EVERY = "x" * 200_000, 5  # inputs of the one who behaves, in every fifth round
@@ -82,15 +84,27 @@ async def ask(base: str, request: Callable[[], bytes], keep: Keep, count: Counte
 
 def request(method: str, path: str, secret: str, body: Any = None) -> bytes:
     content = b"" if body is None else json.dumps(body).encode()
-    kind = f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n" if body is not None else ""
-    return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n{kind}\r\n".encode() + content
+    kind = (
+        f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n"
+        if body is not None
+        else ""
+    )
+    return (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+        f"{secret}\r\n{kind}\r\n"
+    ).encode() + content
 
 
 async def viewer(base: str, secret: str, id: str, keep: Keep, count: Counter[str]) -> None:
     paths = [
-        f"/executions/{id}/trace?limit=1", f"/executions/{id}/trace?limit=1000", f"/executions/{id}/children?limit=1000",
-        "/executions?limit=1000", "/workflows?limit=1000", f"/executions/{id}", f"/executions/{id}/why",
-    ]  # fmt: skip
+        f"/executions/{id}/trace?limit=1",
+        f"/executions/{id}/trace?limit=1000",
+        f"/executions/{id}/children?limit=1000",
+        "/executions?limit=1000",
+        "/workflows?limit=1000",
+        f"/executions/{id}",
+        f"/executions/{id}/why",
+    ]
     asked = [request("GET", f"/api/v1{paths[n % len(paths)]}", secret) for n in range(VIEWERS)]
     await asyncio.gather(*(ask(base, lambda each=each: each, keep, count) for each in asked))
 
@@ -158,7 +172,9 @@ def attack(kind: str, base: str, secret: str, id: str, seconds: float) -> None:
     count, until = Counter[str](), time.monotonic() + seconds
 
     async def whole() -> None:
-        task = asyncio.create_task(ATTACKERS[kind](base, secret, id, lambda: time.monotonic() < until, count))
+        task = asyncio.create_task(
+            ATTACKERS[kind](base, secret, id, lambda: time.monotonic() < until, count)
+        )
         await asyncio.wait([task], timeout=seconds)
         print(json.dumps(count), flush=True)
         os._exit(0)
@@ -179,8 +195,13 @@ def attacking(kind: str, base: str, secret: str, id: str, seconds: float) -> sub
 @contextlib.contextmanager
 def serving(url: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`rhythm server` on a database, as a process, and its address."""
-    with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "log", "w+", encoding="utf-8") as log:
-        plain = {name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open(Path(folder) / "log", "w+", encoding="utf-8") as log,
+    ):
+        plain = {
+            name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")
+        }
         plain["PYTHONPATH"] = str(Path(rhythm.__file__).parents[1])  # also if it was a relative one
         command = [sys.executable, "-m", "rhythm", "server", "--port", "0", "--database", url]
         process = subprocess.Popen(command, cwd=folder, stderr=log, text=True, env=plain)
@@ -201,7 +222,9 @@ def _address(process: subprocess.Popen[str], log: Path) -> str:
 
 def memory_mb(process: subprocess.Popen[str]) -> float:
     """The most that a process has had."""
-    (found,) = re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text(encoding="ascii"))
+    (found,) = re.findall(
+        r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    )
     return int(found) / 1024
 
 
@@ -221,7 +244,8 @@ def fill(url: str, scale: float) -> tuple[str, dict[str, str]]:
 
 
 class Good:
-    """Whoever behaves: one request after the other, and how long each took until there was an answer."""
+    """Whoever behaves: one request after the other, and how long each took until there was an
+    answer."""
 
     def __init__(self, base: str, secret: str) -> None:
         self.base, self.headers = base, {"Authorization": f"Bearer {secret}"}

@@ -1,5 +1,6 @@
-"""A short form of each attack: what got through must be nothing. Control
-characters and slow clients are tests of their own parts already; how long others wait is measured on a quiet machine (`make attack`)."""
+"""A short form of each attack: what got through must be nothing. Control characters and slow
+clients are tests of their own parts already; how long others wait is measured on a quiet machine
+(`make attack`)."""
 
 from __future__ import annotations
 

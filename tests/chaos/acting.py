@@ -1,7 +1,9 @@
-"""People at their screens: they start, decide, signal, publish, pause, resume and run over HTTP, and insist until they are answered.
+"""People at their screens: they start, decide, signal, publish, pause, resume and run over HTTP,
+and insist until they are answered.
 
-What they were told is written down here, outside the database. What can be told from another request (by an `Idempotency-Key`, an id)
-is sent again as it is; a pause or a resume is not, so each of its tries has a reason of its own, by which the audit can tell them apart.
+What they were told is written down here, outside the database. What can be told from another
+request (by an `Idempotency-Key`, an id) is sent again as it is; a pause or a resume is not, so each
+of its tries has a reason of its own, by which the audit can tell them apart.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from rhythm.ids import personal_key
 from rhythm.store.provenance import person
 
 PATIENCE_S = 60.0  # with one request: servers come back
-GIVE_UP_S = (0.001, 0.004, 0.02)  # after which somebody looks away, now and then, and never sees the answer
+# after which somebody looks away, now and then, and never sees the answer
+GIVE_UP_S = (0.001, 0.004, 0.02)
 Lines = Mapping[str, Any]
 
 
@@ -71,23 +74,32 @@ class Person:
     # requests
 
     def ask(self, path: str, body: Lines | None = None, key: str | None = None) -> Answer:
-        """A request that may come twice: sent again until there is an answer, sometimes although one is on its way."""
+        """A request that may come twice: sent again until there is an answer, sometimes although
+        one is on its way."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             impatient = body is not None and self.chance.random() < 0.15
-            answer = self._send(path, body, key, self.chance.choice(GIVE_UP_S) if impatient else None)
+            answer = self._send(
+                path, body, key, self.chance.choice(GIVE_UP_S) if impatient else None
+            )
             if answer is not None and answer.status < 500:
                 return answer
             assert time.monotonic() < deadline, f"no answer to {path}: {answer}"
             time.sleep(0.0 if impatient else 0.05)
 
-    def _send(self, path: str, body: Lines | None, key: str | None, give_up_s: float | None = None) -> Answer | None:
+    def _send(
+        self, path: str, body: Lines | None, key: str | None, give_up_s: float | None = None
+    ) -> Answer | None:
         """One request, to one of the servers. None: there was no answer."""
         headers = {} if key is None else {"Idempotency-Key": key}
         limits: Any = {} if give_up_s is None else {"timeout": httpx.Timeout(20, read=give_up_s)}
         url = f"{self.chance.choice(self.bases)}/api/v1{path}"
         try:
-            got = self.http.get(url) if body is None else self.http.post(url, json=body, headers=headers, **limits)
+            got = (
+                self.http.get(url)
+                if body is None
+                else self.http.post(url, json=body, headers=headers, **limits)
+            )
         except httpx.ConnectError:
             self.book.count("no server there")
             return None
@@ -104,7 +116,11 @@ class Person:
     # acts
 
     def start(self, id: str, workflow: str, inputs: Any) -> None:
-        self._good(self.ask("/executions", {"workflow": workflow, "inputs": inputs, "id": id}, key=id), 200, 201)
+        self._good(
+            self.ask("/executions", {"workflow": workflow, "inputs": inputs, "id": id}, key=id),
+            200,
+            201,
+        )
 
     def decide(self, approval: str, how: str, key: str, **body: Any) -> Answer:
         """Whether it counts is for the caller to see."""
@@ -115,8 +131,12 @@ class Person:
         return answer
 
     def signal(self, id: str, name: str, payload: Any, key: str) -> None:
-        self._good(self.ask(f"/executions/{id}/signals", {"name": name, "payload": payload}, key), 200)
-        self.book.acknowledged.append(Act(self.name, "execution.signal", id, f"{id}#{personal_key(person(self.name), key)}"))
+        self._good(
+            self.ask(f"/executions/{id}/signals", {"name": name, "payload": payload}, key), 200
+        )
+        self.book.acknowledged.append(
+            Act(self.name, "execution.signal", id, f"{id}#{personal_key(person(self.name), key)}")
+        )
 
     def publish(self, id: str, type: str, data: Any) -> None:
         self._good(self.ask("/events", {"type": type, "data": data, "id": id}), 200)
@@ -135,7 +155,9 @@ class Person:
 
     def resume(self, id: str, mark: str, data: Any = None) -> bool:
         """False: it was not paused, or a try without an answer has done it."""
-        return self._changed("execution", id, "resume", mark, {} if data is None else {"data": data})
+        return self._changed(
+            "execution", id, "resume", mark, {} if data is None else {"data": data}
+        )
 
     def toggle(self, schedule: str, mark: str) -> None:
         """Pauses a schedule and resumes it; others may be about it, too."""
@@ -147,7 +169,9 @@ class Person:
         deadline, tries = time.monotonic() + PATIENCE_S, 0
         while True:
             act = Act(self.name, f"{kind}.{what}", id, mark and f"{mark} {tries}")
-            answer = self._send(f"/{kind}s/{id}/{what}", {**body, "reason": act.mark} if mark else body, None)
+            answer = self._send(
+                f"/{kind}s/{id}/{what}", {**body, "reason": act.mark} if mark else body, None
+            )
             if answer is not None and answer.status < 500:
                 self._good(answer, 200)
                 self.book.acknowledged += [act] if answer.body["changed"] else []

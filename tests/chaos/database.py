@@ -1,6 +1,8 @@
-"""The database is stopped in the middle of everything and comes back; single sessions are ended all the time.
+"""The database is stopped in the middle of everything and comes back; single sessions are ended all
+the time.
 
-While it is down clients insist, a worker is killed, and another one is started that finds no database.
+While it is down clients insist, a worker is killed, and another one is started that finds no
+database.
 """
 
 from __future__ import annotations
@@ -23,13 +25,20 @@ def scenario(seed: int, scale: float) -> list[Figure]:
         progress_s, ended = list[float](), [0]
 
         def strike() -> float:
-            if (len(progress_s) < stops and w.chance.random() < 0.15) or ended[0] > 8 * len(progress_s) + 4:
+            if (len(progress_s) < stops and w.chance.random() < 0.15) or ended[0] > 8 * len(
+                progress_s
+            ) + 4:
                 progress_s.append(restart(server, w, LONGEST_DOWN_S if scale > SHORT else 1.0))
                 return 1.0
             ended[0] += server.end_session(w.chance)
             return w.chance.random() * 0.5
 
-        w.torment(strike, lambda: len(progress_s) >= stops and len(w.load.started) >= programs, IN_FLIGHT, 60.0 + 20.0 * stops)
+        w.torment(
+            strike,
+            lambda: len(progress_s) >= stops and len(w.load.started) >= programs,
+            IN_FLIGHT,
+            60.0 + 20.0 * stops,
+        )
         settled = w.load.settle(60.0)
         sessions = len(server.sessions())
         return [
@@ -37,7 +46,11 @@ def scenario(seed: int, scale: float) -> list[Figure]:
             at_least("stops of the database", len(progress_s), stops),
             at_least("sessions ended", ended[0], stops),
             at_least("calls of the client without an answer", w.load.unanswered, 1),
-            *spread("first progress once it accepts connections", progress_s, most_p99=3.0 if scale > SHORT else 15.0),
+            *spread(
+                "first progress once it accepts connections",
+                progress_s,
+                most_p99=3.0 if scale > SHORT else 15.0,
+            ),
             shown("calm again", str(settled)),
             at_most("sessions while all is calm", sessions, (WORKERS + 1) * SESSIONS),
             at_most("sessions left, ours", len(server.sessions()), 4),

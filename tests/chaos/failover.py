@@ -1,4 +1,5 @@
-"""The primary is killed and its synchronous standby takes its place: worker processes and clients go on by a URL that names both."""
+"""The primary is killed and its synchronous standby takes its place: worker processes and clients
+go on by a URL that names both."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ WORKERS, IN_FLIGHT = 3, 40
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
-    """A pair can be used once: several follow each other, and their figures are those of the last, but for the times."""
+    """A pair can be used once: several follow each other, and their figures are those of the last,
+    but for the times."""
     failovers, progress_s = max(1, round(3 * scale)), list[float]()
     for n in range(failovers):
         figures = [*_once(seed + n, scale, progress_s)]
@@ -39,7 +41,9 @@ def _once(seed: int, scale: float, progress_s: list[float]) -> list[Figure]:
                 progress_s.append(_fail_over(servers))
             return 0.1
 
-        w.torment(strike, lambda: acknowledged[0] > 0 and len(w.load.started) >= programs, IN_FLIGHT, 90.0)
+        w.torment(
+            strike, lambda: acknowledged[0] > 0 and len(w.load.started) >= programs, IN_FLIGHT, 90.0
+        )
         return [
             *w.verdict(),
             at_least("acknowledged starts when the primary was killed", acknowledged[0], 1),
@@ -48,13 +52,16 @@ def _once(seed: int, scale: float, progress_s: list[float]) -> list[Figure]:
 
 
 def _fail_over(servers: Pair) -> float:
-    """How long after the standby was told to take over the first turn was committed there: all clocks are this machine's."""
+    """How long after the standby was told to take over the first turn was committed there: all
+    clocks are this machine's."""
     servers.lose_the_primary()
     told_us, turn = time.time_ns() // 1000, list[int | None]()
     servers.promote()
 
     def first_turn() -> int | None:
-        [(at_us,)] = servers.rows(servers.standby, f"SELECT min(at) FROM rhythm.history WHERE at > {told_us}")
+        [(at_us,)] = servers.rows(
+            servers.standby, f"SELECT min(at) FROM rhythm.history WHERE at > {told_us}"
+        )
         turn[:] = [at_us]
         return turn[0]
 

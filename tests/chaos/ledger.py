@@ -44,14 +44,20 @@ def begun(lines: Iterable[Line]) -> dict[str, list[Line]]:
 
 
 def again(lines: Iterable[Line], finished_at: Mapping[str, int]) -> list[Line]:
-    """Bodies that began after the end of their task was committed: `finished_at` is by task, on the database's clock."""
+    """Bodies that began after the end of their task was committed: `finished_at` is by task, on the
+    database's clock."""
     ended = {task: at_us - offset_us() + SLACK_US for task, at_us in finished_at.items()}
-    return [line for line in lines if line.what == "began" and line.task in ended and line.at_us > ended[line.task]]
+    return [
+        line
+        for line in lines
+        if line.what == "began" and line.task in ended and line.at_us > ended[line.task]
+    ]
 
 
 def takeovers_s(lines: list[Line], gone: Mapping[int, float]) -> list[float]:
-    """For every body that was running when its process went (`gone`: pid to when): how long until another one began it again. What
-    was given back before the process went may have begun before that, too: 0."""
+    """For every body that was running when its process went (`gone`: pid to when): how long until
+    another one began it again. What was given back before the process went may have begun before
+    that, too: 0."""
     running = dict[tuple[int, str], int]()  # since when
     for line in lines:
         if line.pid in gone and line.what == "began":
@@ -61,6 +67,10 @@ def takeovers_s(lines: list[Line], gone: Mapping[int, float]) -> list[float]:
     starts = begun(lines)
     found = []
     for (pid, task), since_us in running.items():
-        later = [line.at_us / 1e6 - gone[pid] for line in starts[task] if line.pid != pid and line.at_us > since_us]
+        later = [
+            line.at_us / 1e6 - gone[pid]
+            for line in starts[task]
+            if line.pid != pid and line.at_us > since_us
+        ]
         found += [max(0.0, later[0])] if later else []
     return found

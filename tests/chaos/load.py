@@ -1,4 +1,5 @@
-"""The client: starts programs, sends their signals, insists until it has an answer, and checks every result."""
+"""The client: starts programs, sends their signals, insists until it has an answer, and checks
+every result."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ BATCH = 500
 
 
 class Load:
-    """Programs on one database. `distinct`: how many different ones; more starts than that begin with the first again."""
+    """Programs on one database. `distinct`: how many different ones; more starts than that begin
+    with the first again."""
 
     def __init__(self, url: str, seed: int, distinct: int) -> None:
         self.store = open_store(url)
@@ -44,7 +46,8 @@ class Load:
     # load
 
     def feed(self, in_flight: int, most: int = 100) -> None:
-        """Lets so many programs be under way, and sends what is due. What has no answer is asked again, under the same id."""
+        """Lets so many programs be under way, and sends what is due. What has no answer is asked
+        again, under the same id."""
         try:
             self._ask(min(most, in_flight - self.open()))
             self._send()
@@ -52,12 +55,16 @@ class Load:
             self.unanswered += 1
 
     def start(self, name: str, text: str, inputs: Iterable[Any], result: Any = None) -> list[str]:
-        """Starts a workflow of the scenario's own once for each of these inputs, all at once; its ids."""
+        """Starts a workflow of the scenario's own once for each of these inputs, all at once; its
+        ids."""
         made = compiled(name, text, Expected("completed", result))
         self.store.definitions.register(made.definitions)
         first = sum(id.startswith(f"{name}-") for id in self.started)
         new = [
-            NewExecution(f"{name}-{first + i}", WORKFLOW, name, "default", json.dumps(one), made.version) for i, one in enumerate(inputs)
+            NewExecution(
+                f"{name}-{first + i}", WORKFLOW, name, "default", json.dumps(one), made.version
+            )
+            for i, one in enumerate(inputs)
         ]
         self.store.executions.start(new)
         self.started |= {row.id: made for row in new}
@@ -65,7 +72,11 @@ class Load:
         return [row.id for row in new]
 
     def open(self) -> int:
-        return int(self.query("SELECT count(*) FROM executions WHERE finished_at IS NULL AND parent_id IS NULL")[0][0])
+        return int(
+            self.query(
+                "SELECT count(*) FROM executions WHERE finished_at IS NULL AND parent_id IS NULL"
+            )[0][0]
+        )
 
     def _ask(self, count: int) -> None:
         for _ in range(max(0, count)):
@@ -73,7 +84,10 @@ class Load:
             self.waiting[f"{number:06}"] = self._case(number % self.distinct)
         if not self.waiting:
             return
-        new = [NewExecution(id, WORKFLOW, case.name, "default", "null", case.version) for id, case in self.waiting.items()]
+        new = [
+            NewExecution(id, WORKFLOW, case.name, "default", "null", case.version)
+            for id, case in self.waiting.items()
+        ]
         self.store.executions.start(new)
         for id, case in self.waiting.items():
             first = time.monotonic() + self.chance.random()
@@ -96,7 +110,8 @@ class Load:
             answer = self.store.messages.signal(self.signals[0][1], 1000)
             signal = self.signals.pop(0)[1]
             if answer in ("sent", "duplicate"):
-                self.sent.append(signal.id)  # else it has ended without waiting for it: its result is wrong
+                # else it has ended without waiting for it: its result is wrong
+                self.sent.append(signal.id)
 
     def settle(self, within_s: float) -> bool:
         """No more programs: whether all come to their end in time."""
@@ -119,12 +134,22 @@ class Load:
             for id in ids[i : i + BATCH]:
                 execution, expected = there.get(id), self.started[id].expected
                 if execution is None or execution.finished_at is None:
-                    found.append(f"{id} ({self.started[id].name}) is {execution.status if execution else 'not there'}")
+                    found.append(
+                        f"{id} ({self.started[id].name}) is "
+                        f"{execution.status if execution else 'not there'}"
+                    )
                     continue
                 done = execution.status == "completed"
-                value = json.loads(execution.result or "null") if done else json.loads(execution.error or "{}").get("code")
+                value = (
+                    json.loads(execution.result or "null")
+                    if done
+                    else json.loads(execution.error or "{}").get("code")
+                )
                 if repr(Expected(execution.status, value)) != repr(expected):
-                    found.append(f"{id} ({self.started[id].name}) {execution.status} {value!r} {execution.error} instead of {expected}")
+                    found.append(
+                        f"{id} ({self.started[id].name}) {execution.status} {value!r} "
+                        f"{execution.error} instead of {expected}"
+                    )
         return found
 
     def lost(self) -> list[str]:
@@ -135,10 +160,15 @@ class Load:
 
     def finished_at(self) -> dict[str, int]:
         """When the tasks ended that ended by themselves."""
-        return dict(self.query("SELECT id, finished_at FROM executions WHERE type = 1 AND status IN (5, 6)"))
+        return dict(
+            self.query("SELECT id, finished_at FROM executions WHERE type = 1 AND status IN (5, 6)")
+        )
 
     def broken_rules(self) -> list[str]:
-        return [f"{finding.rule} {finding.subject}: {finding.message}" for finding in examine(self.store, 60.0)]
+        return [
+            f"{finding.rule} {finding.subject}: {finding.message}"
+            for finding in examine(self.store, 60.0)
+        ]
 
     def query(self, text: str) -> list[Any]:
         return rows(self.store, text)

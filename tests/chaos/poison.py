@@ -1,5 +1,6 @@
-"""Tasks that take their worker with them, eat its memory or never end, alone and two at once: each is given up after so many claims,
-however often it may be tried; the others go on, and come to their right ends."""
+"""Tasks that take their worker with them, eat its memory or never end, alone and two at once: each
+is given up after so many claims, however often it may be tried; the others go on, and come to their
+right ends."""
 
 from __future__ import annotations
 
@@ -14,9 +15,18 @@ from tests.chaos.server import own_server
 from tests.chaos.world import SHORT, World, world
 
 WORKERS, IN_FLIGHT, CRASH_LIMIT = 3, 40, 3
-LIMITED = ("sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh")  # as much memory as a container would have
+# as much memory as a container would have
+LIMITED = ("sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh")
 DEADLY = ("leave", "stubborn", "segfault")  # the others end by themselves, the first time
-ROUNDS = (("leave",), ("stubborn",), ("segfault",), ("devour", "block"), ("leave", "stubborn"), ("segfault", "leave"))  # at once
+# at once
+ROUNDS = (
+    ("leave",),
+    ("stubborn",),
+    ("segfault",),
+    ("devour", "block"),
+    ("leave", "stubborn"),
+    ("segfault", "leave"),
+)
 SHORT_ROUNDS = (("leave", "stubborn"), ("devour", "block"))
 FLOW = """
 workflow NAME() {
@@ -39,21 +49,31 @@ class Given(NamedTuple):
 
 def scenario(seed: int, scale: float) -> list[Figure]:
     programs = max(30, round(600 * scale))
-    with own_server() as server, world(server.url, seed, programs, {**PATIENT, "RHYTHM_CRASH_LIMIT": str(CRASH_LIMIT)}) as w:
+    with (
+        own_server() as server,
+        world(server.url, seed, programs, {**PATIENT, "RHYTHM_CRASH_LIMIT": str(CRASH_LIMIT)}) as w,
+    ):
         w.workers.start(WORKERS, before=LIMITED)
         given, left = list[Given](), [*(ROUNDS if scale > SHORT else SHORT_ROUNDS)]
 
         def next_round() -> float:
-            """One after the other, when nothing is suspected any more. Workers are started again, as always."""
+            """One after the other, when nothing is suspected any more. Workers are started again,
+            as always."""
             w.workers.start(WORKERS - len(w.workers.alive), before=LIMITED)
-            if left and not unended(w, given) and not w.load.query("SELECT 1 FROM ready WHERE crashes > 0 LIMIT 1"):
+            if (
+                left
+                and not unended(w, given)
+                and not w.load.query("SELECT 1 FROM ready WHERE crashes > 0 LIMIT 1")
+            ):
                 names = left.pop(0)
                 for name in names:
                     given.append(give(w, name, len(given), len(names) == 1))
             return 0.1
 
         def done() -> bool:
-            return not left and not unended(w, given) and len(w.load.started) >= programs + len(given)
+            return (
+                not left and not unended(w, given) and len(w.load.started) >= programs + len(given)
+            )
 
         w.torment(next_round, done, IN_FLIGHT, 60.0 + 20.0 * len(left))
         errors = errors_of(w, given)
@@ -65,11 +85,18 @@ def scenario(seed: int, scale: float) -> list[Figure]:
         return [
             *verdict,
             at_least("poison given", len(given), 2),
-            at_least("workers that were killed by a task", len(w.workers.all) - WORKERS, CRASH_LIMIT),
+            at_least(
+                "workers that were killed by a task", len(w.workers.all) - WORKERS, CRASH_LIMIT
+            ),
             none("innocents taken for poison", taken_for_poison(w, given)),
             none("poison that did not end", [one for one in given if one.id not in errors]),
             none(
-                "poison not given up at the limit", [errors[one.id] for one in deadly if one.id in errors and not at_limit(errors[one.id])]
+                "poison not given up at the limit",
+                [
+                    errors[one.id]
+                    for one in deadly
+                    if one.id in errors and not at_limit(errors[one.id])
+                ],
             ),
             none("poison not begun as often as that", begun_otherwise(w, given)),
             *[shown(f"{one.task}: {errors.get(one.id, '')[:90]}", "") for one in given],
@@ -88,7 +115,8 @@ def at_limit(error: str) -> bool:
 
 
 def begun_otherwise(w: World, given: Sequence[Given]) -> list[str]:
-    """Each claim is a beginning, unless the worker died of another poison before it came to that."""
+    """Each claim is a beginning, unless the worker died of another poison before it came to
+    that."""
     begun, found = ledger.begun(ledger.read(w.folder)), []
     for one in given:
         times = sum(len(lines) for task, lines in begun.items() if task.startswith(f"{one.id}."))
@@ -100,7 +128,9 @@ def begun_otherwise(w: World, given: Sequence[Given]) -> list[str]:
 
 def taken_for_poison(w: World, given: Sequence[Given]) -> list[str]:
     """Programs some of which was beside poison each time a worker died."""
-    found = w.load.query("SELECT DISTINCT root_id FROM executions WHERE strpos(error, 'its worker died') > 0")
+    found = w.load.query(
+        "SELECT DISTINCT root_id FROM executions WHERE strpos(error, 'its worker died') > 0"
+    )
     return sorted({id for (id,) in found} - {one.id for one in given})
 
 
@@ -111,5 +141,9 @@ def unended(w: World, given: Sequence[Given]) -> list[str]:
 
 def errors_of(w: World, given: Sequence[Given]) -> dict[str, str]:
     found = w.load.store.reading.get([one.id for one in given])
-    errors = {id: json.loads(execution.result or "null") for id, execution in found.items() if execution.finished_at is not None}
+    errors = {
+        id: json.loads(execution.result or "null")
+        for id, execution in found.items()
+        if execution.finished_at is not None
+    }
     return {id: f"{error['code']}: {error['message']}" for id, error in errors.items() if error}

@@ -1,4 +1,5 @@
-"""Worker processes: started, killed, frozen and told to stop; what they write is kept, for each of them, in a file."""
+"""Worker processes: started, killed, frozen and told to stop; what they write is kept, for each of
+them, in a file."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ SETTINGS = {
     "RHYTHM_CRASH_LIMIT": "1000000",  # what chance kills is no poison
 }
 
-# Where nobody is to be taken for dead because the machine is slow. One whose process has ended is missed at once all the same.
+# Where nobody is to be taken for dead because the machine is slow. One whose process has ended is
+# missed at once all the same.
 PATIENT = {"RHYTHM_HEARTBEAT_INTERVAL": "1", "RHYTHM_DEAD_AFTER": "20", "RHYTHM_CLAIM_TTL": "60"}
 
 
@@ -54,7 +56,10 @@ class Process:
     def pids(self) -> list[int]:
         """Its own and, of a supervisor, those of its processes."""
         try:
-            return [self.pid, *map(int, Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split())]
+            return [
+                self.pid,
+                *map(int, Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()),
+            ]
         except OSError:  # it has gone
             return [self.pid]
 
@@ -96,25 +101,53 @@ class Workers:
         return [process for process in self.alive if process.worker_names()]
 
     def start(
-        self, count: int = 1, settings: Mapping[str, str] | None = None, before: Sequence[str] = (), options: Sequence[str] = ()
+        self,
+        count: int = 1,
+        settings: Mapping[str, str] | None = None,
+        before: Sequence[str] = (),
+        options: Sequence[str] = (),
     ) -> list[Process]:
-        """`before`: a command that starts the worker, such as strace; `options`: of the worker's own command."""
-        started = [self._start({**self.settings, **(settings or {})}, before, options) for _ in range(count)]
+        """`before`: a command that starts the worker, such as strace; `options`: of the worker's
+        own command."""
+        started = [
+            self._start({**self.settings, **(settings or {})}, before, options)
+            for _ in range(count)
+        ]
         self.all += started
         return started
 
     def start_on(self, machine: str) -> Process:
-        """A worker that takes itself for one on this machine: it sees whose processes have ended there, and nowhere else."""
+        """A worker that takes itself for one on this machine: it sees whose processes have ended
+        there, and nowhere else."""
         [process] = self.start(settings={"RHYTHM_TEST_MACHINE": machine})
         process.machine = machine
         return process
 
-    def _start(self, settings: Mapping[str, str], before: Sequence[str], options: Sequence[str]) -> Process:
+    def _start(
+        self, settings: Mapping[str, str], before: Sequence[str], options: Sequence[str]
+    ) -> Process:
         log = self.folder / "logs" / f"{len(self.all)}-{time.monotonic_ns()}"
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")}
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")
+        }
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-        ledger = {"RHYTHM_TEST_CHAOS_LEDGER": str(self.folder / "ledger"), "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
-        worker = [sys.executable, "-m", "rhythm", "worker", "--app", str(APP), "--database", self.url, "--concurrency", "16"]
+        ledger = {
+            "RHYTHM_TEST_CHAOS_LEDGER": str(self.folder / "ledger"),
+            "PYTHONPATH": path,
+            "PYTHONUNBUFFERED": "1",
+        }
+        worker = [
+            sys.executable,
+            "-m",
+            "rhythm",
+            "worker",
+            "--app",
+            str(APP),
+            "--database",
+            self.url,
+            "--concurrency",
+            "16",
+        ]
         with log.open("wb") as out:
             popen = subprocess.Popen(
                 [*before, *worker, *options],
@@ -133,7 +166,11 @@ class Workers:
             process.send(signal.SIGCONT)
             process.send(signal.SIGTERM)
         deadline = time.monotonic() + within_s
-        late = [process for process in alive if process.exit_s(max(0.0, deadline - time.monotonic())) is None]
+        late = [
+            process
+            for process in alive
+            if process.exit_s(max(0.0, deadline - time.monotonic())) is None
+        ]
         for process in late:
             process.kill()
         return late
@@ -147,7 +184,11 @@ class Workers:
         found = []
         for process in self.all:
             lines = process.log().splitlines()
-            places = [i for i, line in enumerate(lines) if "Traceback" in line or "it slept although" in line]
+            places = [
+                i
+                for i, line in enumerate(lines)
+                if "Traceback" in line or "it slept although" in line
+            ]
             found += [" | ".join(lines[max(0, i - 1) : i + 25]) for i in places]
         return found
 

@@ -1,4 +1,5 @@
-"""The load: generated programs and fixed ones that wait for signals, each under a name of its own, with what it must give."""
+"""The load: generated programs and fixed ones that wait for signals, each under a name of its own,
+with what it must give."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def case_of(seed: int, number: int) -> Case:
     return compiled(name, _named(_quicker(text), name), expected, signals)
 
 
-def compiled(name: str, text: str, expected: Expected, signals: tuple[tuple[str, Any], ...] = ()) -> Case:
+def compiled(
+    name: str, text: str, expected: Expected, signals: tuple[tuple[str, Any], ...] = ()
+) -> Case:
     programs = compile_flow(text, f"{name}.flow").programs_or_raise()
     definitions = [definition_of(p, text) for p in programs]
     return Case(name, programs[0].version, definitions, expected, signals)
@@ -58,8 +61,15 @@ def _quicker(text: str) -> str:
 
 def _named(text: str, name: str) -> str:
     """Under names that no other program has: `main` is `p7`, its child `first` is `p7_first`."""
-    text = re.sub(r"^workflow (\w+)", lambda found: f"workflow {_own(name, found[1])}", text, flags=re.MULTILINE)
-    return re.sub(r"\bworkflow\(\"(\w+)\"", lambda found: f'workflow("{_own(name, found[1])}"', text)
+    text = re.sub(
+        r"^workflow (\w+)",
+        lambda found: f"workflow {_own(name, found[1])}",
+        text,
+        flags=re.MULTILINE,
+    )
+    return re.sub(
+        r"\bworkflow\(\"(\w+)\"", lambda found: f'workflow("{_own(name, found[1])}"', text
+    )
 
 
 def _own(name: str, inner: str) -> str:

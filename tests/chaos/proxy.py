@@ -1,7 +1,8 @@
 """A way to PostgreSQL that breaks at the worst moments: it knows a commit when it sees one.
 
-It cuts the connection before a commit is passed on, or after the server has carried it out and before its answer is passed back;
-it swallows what is sent for a while; it passes on one byte at a time.
+It cuts the connection before a commit is passed on, or after the server has carried it out and
+before its answer is passed back; it swallows what is sent for a while; it passes on one byte at a
+time.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ HOLE_S = 3.0
 
 
 class Proxy:
-    """Between clients, which use `url`, and the server's socket. `calm` lets everything through; `queries` counts what was asked."""
+    """Between clients, which use `url`, and the server's socket. `calm` lets everything through;
+    `queries` counts what was asked."""
 
     def __init__(self, socket: str, chance: Random) -> None:
         self.socket, self.chance, self.met = socket, chance, Counter[str]()
-        self.chances = dict.fromkeys(("cut before", "cut after", "black hole", "byte by byte"), 0.0)  # for each commit
+        # for each commit
+        self.chances = dict.fromkeys(("cut before", "cut after", "black hole", "byte by byte"), 0.0)
         self.url = ""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="proxy")
@@ -44,12 +47,16 @@ class Proxy:
 
     def fault(self) -> str:
         """What is done to a commit, if anything."""
-        return next((what for what, chance in self.chances.items() if self.chance.random() < chance), "")
+        return next(
+            (what for what, chance in self.chances.items() if self.chance.random() < chance), ""
+        )
 
     async def _listen(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port = self._server.sockets[0].getsockname()[1]
-        self.url = f"postgresql://rhythm@127.0.0.1:{port}/postgres?sslmode=disable&gssencmode=disable"
+        self.url = (
+            f"postgresql://rhythm@127.0.0.1:{port}/postgres?sslmode=disable&gssencmode=disable"
+        )
 
     async def _close(self) -> None:
         self._server.close()

@@ -19,8 +19,12 @@ import psycopg
 
 from tests.support.postgres import SETTINGS, _binaries, _cleaned_up, _unprivileged
 
-# What was acknowledged must outlive the server, not the machine: its writes reach the system before the answer does.
-DURABLE = "-c fsync=off -c synchronous_commit=on -c max_connections=200 -c logging_collector=off -c log_min_messages=warning"
+# What was acknowledged must outlive the server, not the machine: its writes reach the system before
+# the answer does.
+DURABLE = (
+    "-c fsync=off -c synchronous_commit=on -c max_connections=200 -c logging_collector=off -c "
+    "log_min_messages=warning"
+)
 
 
 class Server:
@@ -38,7 +42,9 @@ class Server:
 
     def start(self) -> None:
         """Returns when it accepts connections."""
-        self._control_it("-w", "-l", str(self.log), "-o", f"{SETTINGS} {self.settings} -k {self.folder}", "start")
+        self._control_it(
+            "-w", "-l", str(self.log), "-o", f"{SETTINGS} {self.settings} -k {self.folder}", "start"
+        )
 
     def stop(self, mode: str = "immediate") -> None:
         self._control_it("-m", mode, "-w", "stop")
@@ -58,13 +64,18 @@ class Server:
 
     def sessions(self) -> list[int]:
         """The server's processes of all clients but this one."""
-        found = self.rows("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY pid")
+        found = self.rows(
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND "
+            "pid <> pg_backend_pid() ORDER BY pid"
+        )
         return [pid for (pid,) in found]
 
     def end_session(self, chance: Random) -> bool:
         """Ends a session of somebody, in the middle of whatever it does."""
         sessions = self.sessions()
-        return bool(sessions) and bool(self.rows(f"SELECT pg_terminate_backend({chance.choice(sessions)})")[0][0])
+        return bool(sessions) and bool(
+            self.rows(f"SELECT pg_terminate_backend({chance.choice(sessions)})")[0][0]
+        )
 
     def set(self, name: str, value: str) -> None:
         """Changes a setting of the server, at once."""
@@ -93,11 +104,15 @@ def _template() -> Path:
 
 @contextlib.contextmanager
 def own_server(settings: str = "") -> Iterator[Server]:
-    folder = Path(tempfile.mkdtemp(prefix="rhythm-chaos-", dir="/tmp"))  # a short path: the name of a socket is limited
+    # a short path: the name of a socket is limited
+    folder = Path(tempfile.mkdtemp(prefix="rhythm-chaos-", dir="/tmp"))
     server = Server(folder, f"{DURABLE} {settings}")
     if server._drop:
         shutil.chown(folder, "nobody")
-    with _cleaned_up(f"'{server._control}' -D '{folder}/data' -m immediate -w stop; rm -rf '{folder}'", server._drop):
+    with _cleaned_up(
+        f"'{server._control}' -D '{folder}/data' -m immediate -w stop; rm -rf '{folder}'",
+        server._drop,
+    ):
         server.make()
         server.start()
         yield server

@@ -1,4 +1,5 @@
-"""Several `rhythm server` processes on loopback, each at an address of its own: one that was killed comes back where it was."""
+"""Several `rhythm server` processes on loopback, each at an address of its own: one that was killed
+comes back where it was."""
 
 from __future__ import annotations
 
@@ -32,17 +33,39 @@ class Servers:
     @property
     def ready(self) -> list[int]:
         """The ports where somebody answers."""
-        return [port for port, process in self.at.items() if process.alive and "rhythm: serving" in process.log()]
+        return [
+            port
+            for port, process in self.at.items()
+            if process.alive and "rhythm: serving" in process.log()
+        ]
 
     def start(self, port: int) -> None:
         log = self.folder / "logs" / f"server-{len(self.all)}"
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("RHYTHM_", "WORKFLOW_"))}
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("RHYTHM_", "WORKFLOW_"))
+        }
         path = {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
-        command = [sys.executable, "-m", "rhythm", "server", "--port", str(port), "--database", self.url]
+        command = [
+            sys.executable,
+            "-m",
+            "rhythm",
+            "server",
+            "--port",
+            str(port),
+            "--database",
+            self.url,
+        ]
         with log.open("wb") as out:
             popen = subprocess.Popen(
-                command, cwd=self.folder, env={**inherited, **path}, stdout=out, stderr=out, preexec_fn=_die_with_us
-            )  # fmt: skip
+                command,
+                cwd=self.folder,
+                env={**inherited, **path},
+                stdout=out,
+                stderr=out,
+                preexec_fn=_die_with_us,
+            )
         self.at[port] = Process(popen, log)
         self.all.append(self.at[port])
 
@@ -56,7 +79,11 @@ class Servers:
         alive = [process for process in self.at.values() if process.alive]
         for process in alive:
             process.send(signal.SIGTERM)
-        bad = [process for process in alive if process.exit_s(within_s) is None or process.popen.returncode != 0]
+        bad = [
+            process
+            for process in alive
+            if process.exit_s(within_s) is None or process.popen.returncode != 0
+        ]
         self.end()
         return bad
 
@@ -71,9 +98,11 @@ class Servers:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Of those that the system gives to nobody: else a client that knocks where nobody is may be given the very port it knocks at, and
-    the server could not come back."""
-    free = (port for port in random.SystemRandom().sample(range(20_000, 32_000), 1000) if _is_free(port))
+    """Of those that the system gives to nobody: else a client that knocks where nobody is may be
+    given the very port it knocks at, and the server could not come back."""
+    free = (
+        port for port in random.SystemRandom().sample(range(20_000, 32_000), 1000) if _is_free(port)
+    )
     return list(islice(free, count))
 
 

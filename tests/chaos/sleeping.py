@@ -1,4 +1,5 @@
-"""A thousand workflows asleep cost next to nothing; then a thousand timers are due at once, and a thousand signals come at once."""
+"""A thousand workflows asleep cost next to nothing; then a thousand timers are due at once, and a
+thousand signals come at once."""
 
 from __future__ import annotations
 
@@ -15,8 +16,11 @@ from tests.chaos.world import SHORT, World, world
 
 POLL_S = 1.0
 ORDINARY = {  # as in production: what an idle worker costs is a question of its defaults
-    "RHYTHM_WORKER_POLL_INTERVAL": str(POLL_S), "RHYTHM_HEARTBEAT_INTERVAL": "5", "RHYTHM_DEAD_AFTER": "30", "RHYTHM_CLAIM_TTL": "30",
-}  # fmt: skip
+    "RHYTHM_WORKER_POLL_INTERVAL": str(POLL_S),
+    "RHYTHM_HEARTBEAT_INTERVAL": "5",
+    "RHYTHM_DEAD_AFTER": "30",
+    "RHYTHM_CLAIM_TTL": "30",
+}
 ASLEEP = "workflow asleep() {\n  await sleep(3600)\n}\n"
 TIMED = "workflow timed(inputs) {\n  await sleep_until(inputs.at)\n}\n"
 WAITING = 'workflow waiting() {\n  await signal("go")\n}\n'
@@ -38,7 +42,11 @@ def scenario(seed: int, scale: float) -> list[Figure]:
         return [
             *w.verdict(),
             at_least("asleep for an hour", len(asleep), count),
-            at_most("queries of an idle worker in a poll interval", asked / watch_s * POLL_S, 2.0 if scale > SHORT else 3.0),
+            at_most(
+                "queries of an idle worker in a poll interval",
+                asked / watch_s * POLL_S,
+                2.0 if scale > SHORT else 3.0,
+            ),
             *spread("timers due at once: late", late_s, most_p99=10.0),
             at_least("… of these fired", len(late_s), count),
             *spread("signals at once: latency", latency_s, most_p99=10.0),
@@ -47,7 +55,15 @@ def scenario(seed: int, scale: float) -> list[Figure]:
 
 
 def parked(w: World, count: int) -> bool:
-    return until(lambda: w.load.query("SELECT count(*) FROM executions WHERE status = 1 AND finished_at IS NULL")[0][0] >= count, 60.0)
+    return until(
+        lambda: (
+            w.load.query(
+                "SELECT count(*) FROM executions WHERE status = 1 AND finished_at IS NULL"
+            )[0][0]
+            >= count
+        ),
+        60.0,
+    )
 
 
 def watched(server: Server, meanwhile: Callable[[], None]) -> int:
@@ -77,8 +93,16 @@ def signals_at_once(w: World, count: int) -> list[float]:
     for id in ids:
         w.load.store.messages.signal(NewSignal(f"{id}#go", id, "go", "null"), 1000)
     ended(w, "waiting", count)
-    received = "SELECT e.finished_at - s.received_at FROM executions e JOIN workflow_signals s ON s.execution_id = e.id"
-    return [us / 1e6 for (us,) in w.load.query(f"{received} WHERE e.name = 'waiting' AND e.finished_at IS NOT NULL")]
+    received = (
+        "SELECT e.finished_at - s.received_at FROM executions e JOIN workflow_signals s ON "
+        "s.execution_id = e.id"
+    )
+    return [
+        us / 1e6
+        for (us,) in w.load.query(
+            f"{received} WHERE e.name = 'waiting' AND e.finished_at IS NOT NULL"
+        )
+    ]
 
 
 def ended(w: World, name: str, count: int) -> list[tuple[int]]:

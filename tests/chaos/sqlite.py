@@ -1,4 +1,5 @@
-"""Three processes on one SQLite file, killed at will: nobody meets a lock, nothing is lost, and what was acknowledged was synced."""
+"""Three processes on one SQLite file, killed at will: nobody meets a lock, nothing is lost, and
+what was acknowledged was synced."""
 
 from __future__ import annotations
 
@@ -32,7 +33,12 @@ def _kills(seed: int, scale: float) -> list[Figure]:
             killer.kill()
             return w.chance.uniform(0.5, 2.0)
 
-        w.torment(kill, lambda: killer.count >= kills and len(w.load.started) >= programs, IN_FLIGHT, 60.0 + 3.0 * kills)
+        w.torment(
+            kill,
+            lambda: killer.count >= kills and len(w.load.started) >= programs,
+            IN_FLIGHT,
+            60.0 + 3.0 * kills,
+        )
         verdict = w.verdict()
         with sqlite3.connect(f"{folder}/rhythm.db") as db:
             whole = [line for (line,) in db.execute("PRAGMA integrity_check") if line != "ok"]
@@ -46,14 +52,29 @@ def _kills(seed: int, scale: float) -> list[Figure]:
 
 
 def _syncs(seed: int, scale: float) -> list[Figure]:
-    """One worker under strace: each group commit that was acknowledged was synced before, by the thread that committed it."""
+    """One worker under strace: each group commit that was acknowledged was synced before, by the
+    thread that committed it."""
     strace = unpacked("strace", "strace")
     assert strace, "syncs are counted with strace, a package of Debian: install it"
     programs = max(10, round(100 * scale))
-    with tempfile.TemporaryDirectory(prefix="rhythm-chaos-") as folder, world(f"sqlite:///{folder}/rhythm.db", seed, programs) as w:
+    with (
+        tempfile.TemporaryDirectory(prefix="rhythm-chaos-") as folder,
+        world(f"sqlite:///{folder}/rhythm.db", seed, programs) as w,
+    ):
         counted, traced = Path(folder) / "commits", Path(folder) / "strace"
-        tracing = (str(strace), "-D", "-f", "-y", "-e", "trace=fsync,fdatasync,write", "-o", str(traced))
-        [worker] = w.workers.start(settings={"RHYTHM_TEST_CHAOS_COMMITS": str(counted)}, before=tracing)
+        tracing = (
+            str(strace),
+            "-D",
+            "-f",
+            "-y",
+            "-e",
+            "trace=fsync,fdatasync,write",
+            "-o",
+            str(traced),
+        )
+        [worker] = w.workers.start(
+            settings={"RHYTHM_TEST_CHAOS_COMMITS": str(counted)}, before=tracing
+        )
         w.torment(lambda: 1.0, lambda: len(w.load.started) >= programs, IN_FLIGHT, 60.0)
         w.load.settle(60.0)
         worker.send(signal.SIGTERM)
@@ -69,13 +90,16 @@ def _syncs(seed: int, scale: float) -> list[Figure]:
 
 
 class Syncs:
-    """What strace saw. A thread marks with `<` where its group commit begins and with `>` that it was acknowledged; a sync of the log
-    by this thread in between is the commit's own, or that of a checkpoint it made, whose sync of the database file is counted apart."""
+    """What strace saw. A thread marks with `<` where its group commit begins and with `>` that it
+    was acknowledged; a sync of the log by this thread in between is the commit's own, or that of a
+    checkpoint it made, whose sync of the database file is counted apart."""
 
     def __init__(self, trace: str, marks: str) -> None:
         self.acknowledged = self.unsynced = self.within = self.between = self.checkpoints = 0
         inside = dict[str, int]()  # of the threads within a commit: how many syncs they have seen
-        for thread, call, file, mark in re.findall(r"^(\d+) +(\w+)\(\d+<([^>]*)>(?:, \"(.)\", 1)?", trace, re.MULTILINE):
+        for thread, call, file, mark in re.findall(
+            r"^(\d+) +(\w+)\(\d+<([^>]*)>(?:, \"(.)\", 1)?", trace, re.MULTILINE
+        ):
             if file.endswith(f"/{marks}") and mark == "<":
                 inside[thread] = 0
             elif file.endswith(f"/{marks}"):

@@ -1,4 +1,5 @@
-"""What happens between people and workflows, each time in an execution of its own: which acts, and how it must end."""
+"""What happens between people and workflows, each time in an execution of its own: which acts, and
+how it must end."""
 
 from __future__ import annotations
 
@@ -59,24 +60,39 @@ workflow beat(inputs) {
   return kept
 }
 """
-BY_HAND, TOGGLED = "by-hand", "toggled"  # schedules: one that is run by people, one that is paused and resumed by them
+# schedules: one that is run by people, one that is paused and resumed by them
+BY_HAND, TOGGLED = "by-hand", "toggled"
 OUTCOMES = {"approve": "approved", "reject": "rejected"}
 
 
 class Stories:
-    """`people`: by their part. An operator starts, signals, publishes, pauses; two of finance and one of the board decide."""
+    """`people`: by their part. An operator starts, signals, publishes, pauses; two of finance and
+    one of the board decide."""
 
     def __init__(self, load: Load, book: Book, people: dict[str, Person], seed: int) -> None:
         self.load, self.book, self.people, self.seed = load, book, people, seed
         self.operator, self.board = people["operator"], people["board"]
         self.finance = [people["finance 1"], people["finance 2"]]
-        self.outcomes = dict[str, tuple[str, set[str]]]()  # of approvals: how they ended, and by whom
-        self.told, self.made = dict[str, Any](), dict[str, Any]()  # what events must have started, and with which result
+        # of approvals: how they ended, and by whom
+        self.outcomes = dict[str, tuple[str, set[str]]]()
+        # what events must have started, and with which result
+        self.told, self.made = dict[str, Any](), dict[str, Any]()
         self.runs = set[str]()  # of a schedule
         self.kinds: list[Callable[[str, Random], None]] = [
-            self.one_decides, self.quorum, self.duel, self.escalated, self.hurry, self.handed, self.letters, self.held, self.lapsed,
-            self.order, self.triggered, self.run_now, self.toggled,
-        ]  # fmt: skip
+            self.one_decides,
+            self.quorum,
+            self.duel,
+            self.escalated,
+            self.hurry,
+            self.handed,
+            self.letters,
+            self.held,
+            self.lapsed,
+            self.order,
+            self.triggered,
+            self.run_now,
+            self.toggled,
+        ]
         self.number, self.stopped = 0, threading.Event()
         self.done = Counter[str]()
         self._lock = threading.Lock()
@@ -117,16 +133,21 @@ class Stories:
 
     def quorum(self, id: str, chance: Random) -> None:
         approval = self._ask(id, quorum=2)
-        answers = together(*[lambda one=one: one.decide(approval, "approve", f"{id}-key") for one in self.finance])
+        answers = together(
+            *[lambda one=one: one.decide(approval, "approve", f"{id}-key") for one in self.finance]
+        )
         for answer in answers:
             self._counts(answer)
         self._ended(id, approval, "approved", {one.name for one in self.finance})
 
     def duel(self, id: str, chance: Random) -> None:
-        """Two decide at once, each in their own way, with the same key of theirs: one wins, the other one is told."""
+        """Two decide at once, each in their own way, with the same key of theirs: one wins, the
+        other one is told."""
         approval, (yes, no) = self._ask(id), chance.sample(self.finance, 2)
         acts = ((yes, "approve"), (no, "reject"))
-        answers = together(*[lambda who=who, how=how: who.decide(approval, how, f"{id}-key") for who, how in acts])
+        answers = together(
+            *[lambda who=who, how=how: who.decide(approval, how, f"{id}-key") for who, how in acts]
+        )
         won = [act for act, answer in zip(acts, answers, strict=True) if answer.status == 200]
         lost = [answer.code for answer in answers if answer.status != 200]
         assert (len(won), lost) == (1, ["already_decided"]), answers
@@ -147,8 +168,14 @@ class Stories:
         self.operator.seen(f"/approvals/{approval}")
         self.stopped.wait(chance.choice([0.0, 0.2, 0.25, 0.3, 0.6]))
         answer = self.finance[0].decide(approval, "approve", f"{id}-key")
-        assert answer.status == 200 or answer.code in ("approval_expired", "already_decided"), answer
-        decision, by = ("approved", {self.finance[0].name}) if answer.status == 200 else ("expired", set[str]())
+        assert answer.status == 200 or answer.code in ("approval_expired", "already_decided"), (
+            answer
+        )
+        decision, by = (
+            ("approved", {self.finance[0].name})
+            if answer.status == 200
+            else ("expired", set[str]())
+        )
         self.outcomes[approval] = (decision, by)
         self._expect(id, "hurry", Expected("completed", decision))
 
@@ -178,7 +205,8 @@ class Stories:
     # signals, pauses, events
 
     def letters(self, id: str, chance: Random) -> None:
-        """They arrive in the order in which they were acknowledged, also those that come during a pause."""
+        """They arrive in the order in which they were acknowledged, also those that come during a
+        pause."""
         self.operator.start(id, "mail", None)
         paused = chance.randrange(4)
         for i in range(3):
@@ -194,7 +222,11 @@ class Stories:
         self.operator.start(id, "hold", None)
         times = chance.randint(1, 3)
         for i in range(times):
-            assert self.operator.pause(id, f"{id} {i}", **({} if chance.random() < 0.5 else {"timeout": "1h", "then": "cancel"}))
+            assert self.operator.pause(
+                id,
+                f"{id} {i}",
+                **({} if chance.random() < 0.5 else {"timeout": "1h", "then": "cancel"}),
+            )
             if i == times - 1:
                 self.operator.signal(id, "end", None, "end")
             self._resume(id, f"{id} {i}", {"n": i})
@@ -204,16 +236,27 @@ class Stories:
         """A pause that ends by itself."""
         then = chance.choice(["resume", "cancel"])
         self.operator.start(id, "hold", None)
-        assert self.operator.pause(id, id, timeout=0.3, then=then) or any(act.object == id for act in self.book.unanswered)
+        assert self.operator.pause(id, id, timeout=0.3, then=then) or any(
+            act.object == id for act in self.book.unanswered
+        )
         if then == "resume":
             self.operator.signal(id, "end", None, "end")
-        self._expect(id, "hold", Expected("completed", None) if then == "resume" else Expected("cancelled", "Cancelled"))
+        self._expect(
+            id,
+            "hold",
+            Expected("completed", None) if then == "resume" else Expected("cancelled", "Cancelled"),
+        )
 
     def _resume(self, id: str, mark: str, data: Any) -> None:
-        """A pause without an answer may come after its resume: whoever paused looks whether it goes on."""
+        """A pause without an answer may come after its resume: whoever paused looks whether it goes
+        on."""
         self.operator.resume(id, mark, data)
         tries = 0
-        while any(act.object == id for act in self.book.unanswered) and self._is_held(id) and tries < 20:
+        while (
+            any(act.object == id for act in self.book.unanswered)
+            and self._is_held(id)
+            and tries < 20
+        ):
             tries += 1
             self.operator.resume(id, f"{mark} again {tries}", data)
 

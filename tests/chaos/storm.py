@@ -1,5 +1,6 @@
-"""Workers are told to stop under load, again and again, with more or less time to do so: once, twice, while there is no database, and
-before they have come to work. Some are supervisors of two processes."""
+"""Workers are told to stop under load, again and again, with more or less time to do so: once,
+twice, while there is no database, and before they have come to work. Some are supervisors of two
+processes."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from tests.chaos.report import Figure, at_least, none, shown, spread
 from tests.chaos.server import Server, own_server
 from tests.chaos.world import SHORT, World, world
 
-WORKERS, IN_FLIGHT = 3, 20  # two cores: what starts, and what stops in its second, needs some of them
+# two cores: what starts, and what stops in its second, needs some of them
+WORKERS, IN_FLIGHT = 3, 20
 GRACES_S = (0.0, 1.0, 5.0)
 POLL_S = 1.0  # as in production
 STARTING_S = 1.5  # within which some are told to stop
@@ -41,7 +43,8 @@ class Farewell:
 
     @property
     def out_of_time(self) -> bool:
-        """It went although it may not have given back everything: on a machine this busy it could not."""
+        """It went although it may not have given back everything: on a machine this busy it could
+        not."""
         return self.took_s >= self.allowed_s - 1.0 + GIVE_BACK_S
 
     def _wait(self) -> None:
@@ -70,12 +73,16 @@ class Storm:
             grace_s = self.w.chance.choice(GRACES_S)
             several = self.w.chance.random() < 0.2
             options = ("--processes", "2") if several else ()
-            [process] = self.w.workers.start(settings={"RHYTHM_SHUTDOWN_GRACE": f"{grace_s:.0f}"}, options=options)
+            [process] = self.w.workers.start(
+                settings={"RHYTHM_SHUTDOWN_GRACE": f"{grace_s:.0f}"}, options=options
+            )
             self.graces[process] = grace_s
             self.supervisors |= {process} if several else set()
             first = not any(farewell.starting for farewell in self.farewells) and not self.hasty
             if self.farewells and (first or self.w.chance.random() < 0.25):
-                self.hasty[process] = process.began + (0.2 if first else self.w.chance.uniform(0.0, STARTING_S))
+                self.hasty[process] = process.began + (
+                    0.2 if first else self.w.chance.uniform(0.0, STARTING_S)
+                )
 
     def strike(self) -> float:
         self.check()
@@ -84,8 +91,16 @@ class Storm:
             self.tell(process, True)
         told = {farewell.process for farewell in self.farewells}
         working = time.monotonic() - (3.0 if self.count > 20 else 1.0)
-        ready = [process for process in self.w.workers.ready if process not in told | set(self.hasty) and process.began < working]
-        if ready and len(self.farewells) < self.count and sum(not farewell.gone_at for farewell in self.farewells) < 2:
+        ready = [
+            process
+            for process in self.w.workers.ready
+            if process not in told | set(self.hasty) and process.began < working
+        ]
+        if (
+            ready
+            and len(self.farewells) < self.count
+            and sum(not farewell.gone_at for farewell in self.farewells) < 2
+        ):
             if len(self.farewells) >= (self.outages + 1) * max(4, self.count // 3):
                 self.without_database(ready[:2])
             else:
@@ -94,12 +109,15 @@ class Storm:
         return 0.1 + self.w.chance.random() * 0.8
 
     def tell(self, process: Process, answers: bool) -> None:
-        self.farewells.append(Farewell(process, self.graces[process], answers, self.w.chance.random() < 0.1))
+        self.farewells.append(
+            Farewell(process, self.graces[process], answers, self.w.chance.random() < 0.1)
+        )
 
     def without_database(self, processes: list[Process]) -> None:
         self.outages += 1
         for farewell in self.farewells:
-            farewell.answers = farewell.answers and bool(farewell.gone_at)  # else it may have nobody to give its claims to
+            # else it may have nobody to give its claims to
+            farewell.answers = farewell.answers and bool(farewell.gone_at)
         self.server.stop("immediate")
         for process in processes:
             self.tell(process, False)
@@ -114,20 +132,33 @@ class Storm:
                 self.checked.add(farewell)
                 for name in farewell.process.worker_names() if farewell.answers else ():
                     held = self.w.load.query(f"SELECT id FROM ready WHERE claimed_by = '{name}'")
-                    self.left += [(farewell, f"{id} of {name}, {self.described(farewell)}") for (id,) in held]
+                    self.left += [
+                        (farewell, f"{id} of {name}, {self.described(farewell)}") for (id,) in held
+                    ]
 
     def described(self, farewell: Farewell) -> str:
-        what = "starting " * farewell.starting + "supervisor" * (farewell.process in self.supervisors)
+        what = "starting " * farewell.starting + "supervisor" * (
+            farewell.process in self.supervisors
+        )
         return f"{farewell.took_s:.1f} of {farewell.allowed_s:.1f} s {what}"
 
     @property
     def done(self) -> bool:
-        return not self.hasty and len(self.farewells) >= self.count and all(farewell.gone_at for farewell in self.farewells)
+        return (
+            not self.hasty
+            and len(self.farewells) >= self.count
+            and all(farewell.gone_at for farewell in self.farewells)
+        )
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
     count, programs = max(6, round(200 * scale)), max(20, round(400 * scale))
-    with own_server() as server, world(server.url, seed, programs, {**PATIENT, "RHYTHM_WORKER_POLL_INTERVAL": str(POLL_S)}) as w:
+    with (
+        own_server() as server,
+        world(
+            server.url, seed, programs, {**PATIENT, "RHYTHM_WORKER_POLL_INTERVAL": str(POLL_S)}
+        ) as w,
+    ):
         storm = Storm(w, server, count)
         storm.start()
         w.load.start("long", LONG, [None] * max(4, round(40 * scale)))
@@ -136,20 +167,38 @@ def scenario(seed: int, scale: float) -> list[Figure]:
             farewell.thread.join()
         storm.check()
         verdict = w.verdict()
-        answered = {pid: f.gone_at for f in storm.farewells if f.answers and not f.twice for pid in f.pids}
+        answered = {
+            pid: f.gone_at for f in storm.farewells if f.answers and not f.twice for pid in f.pids
+        }
         began_s = ledger.takeovers_s(ledger.read(w.folder), answered)
         slack_s = 0.0 if scale > SHORT else 10.0  # among other tests the machine is busy
         return [
             *verdict,
             at_least("told to stop", len(storm.farewells), count),
             shown("… of these twice", sum(farewell.twice for farewell in storm.farewells)),
-            at_least("… of these while they started", sum(farewell.starting for farewell in storm.farewells), 1),
-            at_least("… of these supervisors of two", sum(farewell.process in storm.supervisors for farewell in storm.farewells), 1),
-            shown("… of these while the database was down", sum(not farewell.answers for farewell in storm.farewells)),
+            at_least(
+                "… of these while they started",
+                sum(farewell.starting for farewell in storm.farewells),
+                1,
+            ),
+            at_least(
+                "… of these supervisors of two",
+                sum(farewell.process in storm.supervisors for farewell in storm.farewells),
+                1,
+            ),
+            shown(
+                "… of these while the database was down",
+                sum(not farewell.answers for farewell in storm.farewells),
+            ),
             none(
                 "later than its grace and a second",
                 [storm.described(f) for f in storm.farewells if f.took_s > f.allowed_s + slack_s],
             ),
-            none("claims left", [what for farewell, what in storm.left if not (slack_s and farewell.out_of_time)]),
-            *spread("what was given back began elsewhere", began_s, POLL_S + slack_s, POLL_S + slack_s),
+            none(
+                "claims left",
+                [what for farewell, what in storm.left if not (slack_s and farewell.out_of_time)],
+            ),
+            *spread(
+                "what was given back began elsewhere", began_s, POLL_S + slack_s, POLL_S + slack_s
+            ),
         ]

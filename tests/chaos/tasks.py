@@ -1,7 +1,8 @@
-"""The application of the workers that are tormented: small tasks that write down when they begin and when they end.
+"""The application of the workers that are tormented: small tasks that write down when they begin
+and when they end.
 
-The ledger is a file for each process, on the clock that counts since the machine started: it is the same for all processes, no
-fault reaches it, and what was written survives `kill -9`.
+The ledger is a file for each process, on the clock that counts since the machine started: it is the
+same for all processes, no fault reaches it, and what was written survives `kill -9`.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ from rhythm.worker import loop, neighbours
 logging.basicConfig(format="%(relativeCreated)d ms %(levelname)s %(message)s", level=logging.INFO)
 if "FAKETIME" in os.environ:  # it refuses the way in which Python sleeps
     time.sleep = lambda seconds: threading.Event().wait(seconds) and None
-LASTS_S = float(os.environ.get("RHYTHM_TEST_CHAOS_LASTS_S", "0.03"))  # the longest of the ordinary tasks
+# the longest of the ordinary tasks
+LASTS_S = float(os.environ.get("RHYTHM_TEST_CHAOS_LASTS_S", "0.03"))
 
 
 def _mark_commits(file: str) -> None:
-    """Whoever watches the calls of the system sees where a group commit begins, and where it is acknowledged."""
+    """Whoever watches the calls of the system sees where a group commit begins, and where it is
+    acknowledged."""
     marks, commit = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), SqliteTurns.commit
 
     def marking(self: SqliteTurns, turns: Any, ends: Any) -> Any:
@@ -59,8 +62,13 @@ def _ledger() -> int:
 
 def _note(what: str) -> None:
     attempt = rhythm.current()
-    since_boot_us, wall_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000, time.time_ns() // 1000
-    os.write(_ledger(), f"{since_boot_us} {what} {attempt.id} {attempt.attempt} {wall_us}\n".encode())
+    since_boot_us, wall_us = (
+        time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000,
+        time.time_ns() // 1000,
+    )
+    os.write(
+        _ledger(), f"{since_boot_us} {what} {attempt.id} {attempt.attempt} {wall_us}\n".encode()
+    )
 
 
 @contextmanager
@@ -145,7 +153,8 @@ def segfault() -> None:
 
 @rhythm.task
 def devour() -> int:
-    """Memory without an end; the worker's is limited, as in a container, so that the machine's is not."""
+    """Memory without an end; the worker's is limited, as in a container, so that the machine's is
+    not."""
     _note("began")
     size, _ = resource.getrlimit(resource.RLIMIT_AS)
     assert size != resource.RLIM_INFINITY, "the worker must have a limit"

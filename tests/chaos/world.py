@@ -1,4 +1,5 @@
-"""What every scenario has: a database, workers, a load, chance; and what is checked at the end of each."""
+"""What every scenario has: a database, workers, a load, chance; and what is checked at the end of
+each."""
 
 from __future__ import annotations
 
@@ -21,16 +22,27 @@ CALM_S = 60.0  # within which everything must come to its end once there are no 
 
 
 class World:
-    def __init__(self, folder: Path, url: str, seed: int, distinct: int, settings: Mapping[str, str]) -> None:
-        self.folder, self.url, self.chance, self.began = folder, url, Random(f"chaos {seed}"), time.monotonic()
+    def __init__(
+        self, folder: Path, url: str, seed: int, distinct: int, settings: Mapping[str, str]
+    ) -> None:
+        self.folder, self.url, self.chance, self.began = (
+            folder,
+            url,
+            Random(f"chaos {seed}"),
+            time.monotonic(),
+        )
         self.load = Load(url, seed, distinct)
         self.workers = Workers(folder, url, settings)
         self.said = 0.0
 
-    def torment(self, faults: Callable[[], float], done: Callable[[], bool], in_flight: int, most_s: float) -> None:
-        """Keeps the load up and lets `faults` strike, which says after how many seconds it wants to again.
+    def torment(
+        self, faults: Callable[[], float], done: Callable[[], bool], in_flight: int, most_s: float
+    ) -> None:
+        """Keeps the load up and lets `faults` strike, which says after how many seconds it wants to
+        again.
 
-        Nothing strikes before all workers work: who kills workers that have not begun shows nothing.
+        Nothing strikes before all workers work: who kills workers that have not begun shows
+        nothing.
         """
         until(lambda: len(self.workers.ready) == len(self.workers.alive) > 0, 60.0)
         deadline, due = time.monotonic() + most_s, time.monotonic() + 0.5
@@ -45,10 +57,18 @@ class World:
         if sys.stderr.isatty() and time.monotonic() - self.said > 0.5:
             self.said = time.monotonic()
             took = time.monotonic() - self.began
-            print(f"\r  {took:4.0f} s  {len(self.load.started):,} programs, {len(self.workers.all):,} processes ", end="", file=sys.stderr)
+            print(
+                (
+                    f"\r  {took:4.0f} s  {len(self.load.started):,} programs, "
+                    f"{len(self.workers.all):,} processes "
+                ),
+                end="",
+                file=sys.stderr,
+            )
 
     def verdict(self, excused: Callable[[ledger.Line], bool] | None = None) -> list[Figure]:
-        """Calms down, and checks what must hold after every scenario. `excused`: bodies of committed tasks that are counted apart."""
+        """Calms down, and checks what must hold after every scenario. `excused`: bodies of
+        committed tasks that are counted apart."""
         settled = self.load.settle(CALM_S)
         took_s = time.monotonic() - self.began
         late = self.workers.stop()
@@ -66,12 +86,18 @@ class World:
             none("rules broken (doctor)", self.load.broken_rules()),
             none("bugs in the logs", self.workers.bugs()),
             none("workers that did not stop when told", [process.log()[-300:] for process in late]),
-            *([shown("… of a task that was committed, within an instant of a thaw", len(apart))] if excused else []),
+            *(
+                [shown("… of a task that was committed, within an instant of a thaw", len(apart))]
+                if excused
+                else []
+            ),
         ]
 
 
 @contextmanager
-def world(url: str, seed: int, distinct: int, settings: Mapping[str, str] | None = None) -> Iterator[World]:
+def world(
+    url: str, seed: int, distinct: int, settings: Mapping[str, str] | None = None
+) -> Iterator[World]:
     with tempfile.TemporaryDirectory(prefix="rhythm-chaos-") as folder:
         made = World(Path(folder), url, seed, distinct, settings or {})
         try:

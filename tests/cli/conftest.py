@@ -166,7 +166,9 @@ class Shell:
     def read(self, name: str) -> str:
         return (self.folder / name).read_text(encoding="utf-8")
 
-    def rhythm(self, *args: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    def rhythm(
+        self, *args: str, stdin: str = "", **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "rhythm", *args],
             cwd=self.folder,
@@ -181,7 +183,9 @@ class Shell:
     def run(self, flow: str, *args: str, app: bool = True) -> dict[str, Any]:
         """The document that `rhythm run --output json` prints for this workflow."""
         self.write("main.flow", flow)
-        ran = self.rhythm("run", "main.flow", "--output", "json", *(["--app", "tasks.py"] if app else []), *args)
+        ran = self.rhythm(
+            "run", "main.flow", "--output", "json", *(["--app", "tasks.py"] if app else []), *args
+        )
         document: dict[str, Any] = json.loads(ran.stdout)
         assert ran.returncode == (0 if document["status"] == "completed" else 1), ran
         assert list(document) == ["status", "result", "error"]

@@ -12,8 +12,12 @@ from rhythm.cli.options import UsageError
 
 
 @pytest.mark.parametrize("by_path", [True, False], ids=["file", "module"])
-def test_file_that_fails_again_and_again_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_path: bool) -> None:
-    (tmp_path / "halfway.py").write_text("import sys\nbefore = 1\nraise ValueError(f'{len(sys.path)} places')")
+def test_file_that_fails_again_and_again_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_path: bool
+) -> None:
+    (tmp_path / "halfway.py").write_text(
+        "import sys\nbefore = 1\nraise ValueError(f'{len(sys.path)} places')"
+    )
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.chdir(tmp_path)
     said = set()

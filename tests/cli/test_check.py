@@ -1,4 +1,5 @@
-"""`rhythm check`, `rhythm listing`, `rhythm graph` and the front door: what they print and how they exit."""
+"""`rhythm check`, `rhythm listing`, `rhythm graph` and the front door: what they print and how they
+exit."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ workflow order(inputs) {
 
 
 def test_sound_file_is_counted_and_exits_0(shell: Shell) -> None:
-    shell.write("good.flow", 'workflow a() { return 1 }\nworkflow b() { return await workflow("a") }')
+    shell.write(
+        "good.flow", 'workflow a() { return 1 }\nworkflow b() { return await workflow("a") }'
+    )
     ran = shell.rhythm("check", "good.flow")
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "1 file, 2 workflows: no problems\n", "")
 
@@ -37,9 +40,18 @@ def test_six_mistakes_give_six_diagnostics_each_with_its_place_and_help(shell: S
     ran = shell.rhythm("check", "order.flow", "--format", "json")
     found = json.loads(ran.stdout)
     assert ran.returncode == 1
-    assert [(d["code"], d["line"], d["column"]) for d in found["diagnostics"] if d["severity"] == "error"] == [
-        ("F020", 2, 30), ("F022", 5, 3), ("F007", 6, 13), ("F008", 7, 32), ("F023", 8, 20), ("F012", 9, 21),
-    ]  # fmt: skip
+    assert [
+        (d["code"], d["line"], d["column"])
+        for d in found["diagnostics"]
+        if d["severity"] == "error"
+    ] == [
+        ("F020", 2, 30),
+        ("F022", 5, 3),
+        ("F007", 6, 13),
+        ("F008", 7, 32),
+        ("F023", 8, 20),
+        ("F012", 9, 21),
+    ]
     assert all(d["help"] for d in found["diagnostics"])
     assert found["errors"] == 6
 
@@ -81,9 +93,14 @@ def test_calls_are_checked_against_the_tasks_of_an_app(shell: Shell) -> None:
 @pytest.mark.parametrize("command", ["check", "fmt", "graph", "listing", "run"])
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("missing.flow", "missing.flow"), ("latin.flow", "is not UTF-8 text (byte 10); save it as UTF-8")],
+    [
+        ("missing.flow", "missing.flow"),
+        ("latin.flow", "is not UTF-8 text (byte 10); save it as UTF-8"),
+    ],
 )
-def test_file_that_cannot_be_read_is_one_line(shell: Shell, command: str, name: str, message: str) -> None:
+def test_file_that_cannot_be_read_is_one_line(
+    shell: Shell, command: str, name: str, message: str
+) -> None:
     (shell.folder / "latin.flow").write_bytes(b'let x = "a\xe9"')
     ran = shell.rhythm(command, name)
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -94,7 +111,10 @@ def test_file_that_cannot_be_read_is_one_line(shell: Shell, command: str, name: 
 def test_empty_folder_says_so(shell: Shell) -> None:
     (shell.folder / "empty").mkdir()
     ran = shell.rhythm("check", "empty")
-    assert (ran.returncode, ran.stderr) == (2, "rhythm: there is no .flow or .steps.json file in empty\n")
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        "rhythm: there is no .flow or .steps.json file in empty\n",
+    )
 
 
 def test_listing_shows_every_instruction_with_its_line(shell: Shell) -> None:
@@ -136,7 +156,10 @@ def test_no_command_shows_the_help_and_exits_2(shell: Shell) -> None:
 
 def test_unknown_command_suggests_the_nearest(shell: Shell) -> None:
     ran = shell.rhythm("chek")
-    assert (ran.returncode, ran.stderr) == (2, "rhythm: there is no command `chek`; did you mean `check`?\n")
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        "rhythm: there is no command `chek`; did you mean `check`?\n",
+    )
 
 
 def test_version_is_that_of_the_package(shell: Shell) -> None:
@@ -147,8 +170,10 @@ def test_reader_that_goes_away_is_no_error(shell: Shell) -> None:
     shell.write("a.flow", "\n".join(f"log({i})" for i in range(5000)))
     process = subprocess.Popen(
         [sys.executable, "-m", "rhythm", "listing", "a.flow"],
-        cwd=shell.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        cwd=shell.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.read(10)
@@ -162,7 +187,10 @@ def test_python_file_is_not_read_as_a_workflow(shell: Shell) -> None:
     ran = shell.rhythm("check", "tasks.py")
     assert (ran.returncode, ran.stderr) == (
         2,
-        "rhythm: tasks.py is Python; workflows are .flow files, and their tasks are given with --app tasks.py\n",
+        (
+            "rhythm: tasks.py is Python; workflows are .flow files, and their tasks are given "
+            "with --app tasks.py\n"
+        ),
     )
 
 

@@ -37,8 +37,12 @@ def database(request: pytest.FixtureRequest, shell: Shell) -> Iterator[Database]
         store.schema.migrate()
     else:
         schemas: Schemas = request.getfixturevalue("schemas")
-        url, store = f"{schemas.url}{'&' if '?' in schemas.url else '?'}schema={schemas.name}", schemas.empty_store()
-        schemas.admin.execute("SELECT pg_stat_reset()")  # what other tests have left behind is not this one's advice
+        url, store = (
+            f"{schemas.url}{'&' if '?' in schemas.url else '?'}schema={schemas.name}",
+            schemas.empty_store(),
+        )
+        # what other tests have left behind is not this one's advice
+        schemas.admin.execute("SELECT pg_stat_reset()")
     store.definitions.register([Definition("main", "1", "flow", "", "{}")])
     store.executions.start([NewExecution("w", WORKFLOW, "main", "default", version="1")])
     yield Database(url, store)
@@ -47,10 +51,16 @@ def database(request: pytest.FixtureRequest, shell: Shell) -> Iterator[Database]
 
 def test_healthy_database_is_one_line_and_exit_0(shell: Shell, database: Database) -> None:
     ran = shell.rhythm("doctor", "--database", database.url)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{len(RULES)} rules, 1 execution: all is well\n", "")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (
+        0,
+        f"{len(RULES)} rules, 1 execution: all is well\n",
+        "",
+    )
 
 
-def test_finding_is_told_with_its_law_and_what_to_do_and_exits_1(shell: Shell, database: Database) -> None:
+def test_finding_is_told_with_its_law_and_what_to_do_and_exits_1(
+    shell: Shell, database: Database
+) -> None:
     rows(database.store, "DELETE FROM ready")
     ran = shell.rhythm("doctor", "--database", database.url)
     assert (ran.returncode, ran.stderr) == (1, "")
@@ -72,15 +82,25 @@ def test_json_is_one_document(shell: Shell, database: Database) -> None:
         "rules": len(RULES),
         "executions": 1,
         "findings": [
-            {"rule": "pending_queued", "subject": "w", "message": "it has not begun, and it is not queued", "of": 1, "law": rule.law,
-             "remedy": rule.remedy},
+            {
+                "rule": "pending_queued",
+                "subject": "w",
+                "message": "it has not begun, and it is not queued",
+                "of": 1,
+                "law": rule.law,
+                "remedy": rule.remedy,
+            },
         ],
         "advice": [],
-    }  # fmt: skip
+    }
 
 
-def test_of_many_findings_some_are_told_and_all_are_counted(shell: Shell, database: Database) -> None:
-    database.store.executions.start([NewExecution(f"t{i:02}", TASK, "t", "default") for i in range(24)])
+def test_of_many_findings_some_are_told_and_all_are_counted(
+    shell: Shell, database: Database
+) -> None:
+    database.store.executions.start(
+        [NewExecution(f"t{i:02}", TASK, "t", "default") for i in range(24)]
+    )
     rows(database.store, "DELETE FROM ready")
     ran = shell.rhythm("doctor", "--database", database.url)
     assert "  … and 5 more\n" in ran.stdout
@@ -92,7 +112,8 @@ def test_advice_is_no_finding(shell: Shell, database: Database) -> None:
     ran = shell.rhythm("doctor", "--database", database.url)
     assert ran.returncode == 0
     assert ran.stdout == (
-        "advice: queue default: 1 ready, the oldest for 10 min; no worker claims any: is one running that serves it?\n"
+        "advice: queue default: 1 ready, the oldest for 10 min; no worker claims any: is "
+        "one running that serves it?\n"
         "\n"
         f"{len(RULES)} rules, 1 execution: no rule is broken\n"
     )
@@ -100,10 +121,16 @@ def test_advice_is_no_finding(shell: Shell, database: Database) -> None:
 
 def test_grace_says_how_late_things_may_be(shell: Shell, database: Database) -> None:
     past = time.time_ns() // 1000 - 600_000_000
-    rows(database.store, f"UPDATE ready SET state = 1, claimed_by = 'x', fence = 0, claim_expires_at = {past}")
+    rows(
+        database.store,
+        f"UPDATE ready SET state = 1, claimed_by = 'x', fence = 0, claim_expires_at = {past}",
+    )
     assert shell.rhythm("doctor", "--database", database.url).returncode == 0
     for grace in ("1m", "60"):
-        assert "claims_taken_back" in shell.rhythm("doctor", "--database", database.url, "--grace", grace).stdout
+        assert (
+            "claims_taken_back"
+            in shell.rhythm("doctor", "--database", database.url, "--grace", grace).stdout
+        )
     ran = shell.rhythm("doctor", "--grace", "soon")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert '"soon" is not a duration' in ran.stderr
@@ -117,11 +144,16 @@ def test_tables_of_another_rhythm_are_refused(shell: Shell, database: Database) 
         rows(database.store, "DELETE FROM schema_version WHERE version = 99")
     assert (ran.returncode, ran.stdout) == (2, "")
     known = len(migrations("rhythm.store.sqlite"))
-    assert ran.stderr == f"rhythm: the tables are those of a newer Rhythm (schema 99, this one knows up to {known}): upgrade Rhythm\n"
+    assert ran.stderr == (
+        f"rhythm: the tables are those of a newer Rhythm (schema 99, this one knows up to "
+        f"{known}): upgrade Rhythm\n"
+    )
 
 
 @pytest.mark.parametrize("url", ["sqlite:///empty.db", "POSTGRES"])
-def test_database_without_tables_is_refused_and_stays_without(shell: Shell, url: str, database_url: str) -> None:
+def test_database_without_tables_is_refused_and_stays_without(
+    shell: Shell, url: str, database_url: str
+) -> None:
     sqlite3.connect(shell.folder / "empty.db").close()
     if url == "POSTGRES":
         url = f"{database_url}{'&' if '?' in database_url else '?'}schema=nothing_here"
@@ -134,7 +166,10 @@ def test_database_without_tables_is_refused_and_stays_without(shell: Shell, url:
 def test_missing_file_is_not_made(shell: Shell) -> None:
     ran = shell.rhythm("doctor")
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr == ("rhythm: there is no database file rhythm.db; --database or RHYTHM_DATABASE_URL says which database is meant\n")
+    assert ran.stderr == (
+        "rhythm: there is no database file rhythm.db; --database or RHYTHM_DATABASE_URL "
+        "says which database is meant\n"
+    )
     assert not (shell.folder / "rhythm.db").exists()
 
 
@@ -147,7 +182,9 @@ def test_missing_file_is_not_made(shell: Shell) -> None:
         ("sqlite:///tasks.py", "file is not a database"),
     ],
 )
-def test_database_that_cannot_be_read_is_exit_2_with_the_reason(shell: Shell, url: str, message: str) -> None:
+def test_database_that_cannot_be_read_is_exit_2_with_the_reason(
+    shell: Shell, url: str, message: str
+) -> None:
     ran = shell.rhythm("doctor", "--database", url)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert message in ran.stderr
@@ -163,13 +200,17 @@ def test_looking_at_a_foreign_file_changes_nothing_in_it(shell: Shell) -> None:
     before = file.read_bytes()
     assert shell.rhythm("doctor", "--database", "sqlite:///foreign.db").returncode == 2
     assert file.read_bytes() == before
-    assert [path.name for path in shell.folder.iterdir() if path.name.startswith("foreign")] == ["foreign.db"]
+    assert [path.name for path in shell.folder.iterdir() if path.name.startswith("foreign")] == [
+        "foreign.db"
+    ]
 
 
 def test_damaged_file_is_exit_2(shell: Shell) -> None:
     store = open_store(f"sqlite:///{shell.folder}/rhythm.db")
     store.schema.migrate()
-    store.executions.start([NewExecution(f"w{i}", WORKFLOW, "main", "default", version="1") for i in range(500)])
+    store.executions.start(
+        [NewExecution(f"w{i}", WORKFLOW, "main", "default", version="1") for i in range(500)]
+    )
     store.close()
     file = shell.folder / "rhythm.db"
     data = bytearray(file.read_bytes())

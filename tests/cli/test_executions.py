@@ -1,4 +1,5 @@
-"""The commands on a database, on both databases: what they print, for people and for programs, and their exit codes."""
+"""The commands on a database, on both databases: what they print, for people and for programs, and
+their exit codes."""
 
 from __future__ import annotations
 
@@ -29,10 +30,12 @@ from tests.test_layers import HEAVY
 
 url, make_app = applications.url, applications.make_app
 NEW = (
-    "start", "list", "show", "trace", "result", "signal", "cancel", "retry", "pause", "resume", "workflows", "workers", "queues", "queue",
+    "start", "list", "show", "trace", "result", "signal", "cancel", "retry", "pause", "resume",
+    "workflows", "workers", "queues", "queue",
 )  # fmt: skip
 READING = [
-    "list", "workflows", "show x", "trace x", "result x", "signal x go", "cancel x", "retry x", "pause x", "resume x", "workers", "queues",
+    "list", "workflows", "show x", "trace x", "result x", "signal x go", "cancel x", "retry x",
+    "pause x", "resume x", "workers", "queues",
     "queue pause x",
 ]  # fmt: skip
 ORDER = """workflow order(inputs) {
@@ -67,7 +70,9 @@ Command = Callable[..., Ran]
 
 
 @pytest.fixture
-def rhythm(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def rhythm(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
     """Runs a command in a folder of its own, on the database of the test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RHYTHM_DATABASE_URL", url)
@@ -120,25 +125,36 @@ def ended(seen: ExecutionView) -> bool:
 
 
 def test_start_prints_the_id_alone_and_a_line_for_people(rhythm: Command, app: Rhythm) -> None:
-    ran = rhythm("start order.flow -i id=A17 -i count:=2 --attribute customer=Ada --attribute vip:=true --queue fast --priority 7")
+    ran = rhythm(
+        "start order.flow -i id=A17 -i count:=2 --attribute customer=Ada --attribute "
+        "vip:=true --queue fast --priority 7"
+    )
     seen = app.get(ran.out.strip())
     assert (ran.code, ran.out) == (0, f"{seen.id}\n")
     assert ran.err == f"started order (version {seen.version[:12]}, queue fast): {seen.id}\n"
-    assert (seen.inputs, seen.attributes, seen.queue) == ({"id": "A17", "count": 2}, {"customer": "Ada", "vip": True}, "fast")
+    assert (seen.inputs, seen.attributes, seen.queue) == (
+        {"id": "A17", "count": 2},
+        {"customer": "Ada", "vip": True},
+        "fast",
+    )
 
 
 def test_start_takes_inputs_from_a_file_and_from_standard_input(
     rhythm: Command, app: Rhythm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "inputs.json").write_text('{"id": "from a file"}')
-    assert app.get(rhythm("start order --inputs @inputs.json").out.strip()).inputs == {"id": "from a file"}
+    assert app.get(rhythm("start order --inputs @inputs.json").out.strip()).inputs == {
+        "id": "from a file"
+    }
     with (tmp_path / "inputs.json").open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         assert app.get(rhythm("start order --inputs -").out.strip()).inputs == {"id": "from a file"}
     assert app.get(rhythm("start order --inputs", "[1, 2]").out.strip()).inputs == [1, 2]
 
 
-def test_start_with_a_key_or_id_that_was_used_says_so_or_fails_or_replaces(rhythm: Command, app: Rhythm) -> None:
+def test_start_with_a_key_or_id_that_was_used_says_so_or_fails_or_replaces(
+    rhythm: Command, app: Rhythm
+) -> None:
     first = rhythm("start order --key K --id mine").out.strip()
     assert first == "mine"
     again = rhythm("start order --key K --output json")
@@ -150,17 +166,25 @@ def test_start_with_a_key_or_id_that_was_used_says_so_or_fails_or_replaces(rhyth
     replaced = rhythm("start order --key K --on-conflict replace --output json").json
     assert replaced["created"]
     assert app.get("mine").cancel_requested_at is not None
-    assert rhythm("start order --on-conflict replace").err.startswith("rhythm: --on-conflict replace goes with --key")
+    assert rhythm("start order --on-conflict replace").err.startswith(
+        "rhythm: --on-conflict replace goes with --key"
+    )
 
 
-def test_start_of_a_name_that_nobody_registered_looks_into_the_folder_of_workflows(rhythm: Command, tmp_path: Path) -> None:
-    assert rhythm("start other").err == "rhythm: there is no workflow `other`; none is registered yet\n"
+def test_start_of_a_name_that_nobody_registered_looks_into_the_folder_of_workflows(
+    rhythm: Command, tmp_path: Path
+) -> None:
+    assert (
+        rhythm("start other").err
+        == "rhythm: there is no workflow `other`; none is registered yet\n"
+    )
     (tmp_path / "workflows").mkdir()
     (tmp_path / "workflows" / "other.flow").write_text("workflow other(inputs) {\n  return 1\n}\n")
     assert rhythm("start other").code == 0
     (tmp_path / "workflows" / "other.flow").write_text("workflow other(inputs) {\n  return 2\n}\n")
     versions = [item["version"] for item in rhythm("workflows --output json").json["items"]]
-    assert rhythm("start other").code == 0  # a name that is registered is started as it is: the folder may not be meant for this database
+    # a name that is registered is started as it is: the folder may not be meant for this database
+    assert rhythm("start other").code == 0
     assert [item["version"] for item in rhythm("workflows --output json").json["items"]] == versions
     assert rhythm("start other --workflows workflows").code == 0
     assert [item["version"] for item in rhythm("workflows --output json").json["items"]] != versions
@@ -172,7 +196,11 @@ def test_start_of_a_file_that_its_folder_also_has_registers_it_once(rhythm: Comm
 
 def test_start_of_a_name_registers_the_files_that_are_named_first(rhythm: Command) -> None:
     assert rhythm("start child --workflows parent.flow --workflows order.flow").code == 0
-    assert [item["name"] for item in rhythm("workflows --output json").json["items"]] == ["child", "order", "parent"]
+    assert [item["name"] for item in rhythm("workflows --output json").json["items"]] == [
+        "child",
+        "order",
+        "parent",
+    ]
 
 
 def test_file_is_never_taken_for_the_text_of_a_workflow(rhythm: Command, tmp_path: Path) -> None:
@@ -180,7 +208,9 @@ def test_file_is_never_taken_for_the_text_of_a_workflow(rhythm: Command, tmp_pat
     assert rhythm("start {odd}.flow").code == 0
 
 
-def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: Command, make_app: MakeApp, tmp_path: Path) -> None:
+def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(
+    rhythm: Command, make_app: MakeApp, tmp_path: Path
+) -> None:
     make_app()
     (tmp_path / "bad.flow").write_text("workflow bad(inputs) {\n  retrun 1\n}\n")
     ran = rhythm("start bad.flow")
@@ -196,9 +226,11 @@ def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: C
         ("start ordre", 2, "there is no workflow `ordre`; did you mean `order`?"),
         ("start nothing.flow", 2, "there is no file or folder nothing.flow to read workflows from"),
         ("start a/b", 2, "a/b is neither the name of a workflow nor a .flow or .json file"),
-        ("start order --id a.b", 2, "'a.b' cannot be an id: an id contains no dot, slash, space or control character"),
+        ("start order --id a.b", 2,
+            "'a.b' cannot be an id: an id contains no dot, slash, space or control character"),
         ("start order --priority high", 2, "--priority is a whole number, not high"),
-        ("start order --priority 9999999999", 2, "priority is a whole number from -2,147,483,648 on"),
+        ("start order --priority 9999999999", 2,
+            "priority is a whole number from -2,147,483,648 on"),
         ("start order --delay soon", 2, '--delay: "soon" is not a duration'),
         ("start order --timeout 1s", 2, "--timeout goes with --wait"),
         ("start order --app tasks.py", 2, "--app goes with --wait"),
@@ -208,13 +240,15 @@ def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: C
         ("start order -i n", 2, "-i n: write KEY=TEXT, or KEY:=JSON"),
         ("start order --attribute n", 2, "--attribute n: write KEY=TEXT, or KEY:=JSON"),
         ("start order --inputs @nothing.json", 2, "cannot read nothing.json"),
-        ("start order --database sqlite://:memory:", 2, "a database in memory ends with this command"),
+        ("start order --database sqlite://:memory:", 2,
+            "a database in memory ends with this command"),
         ("list --limit many", 2, "--limit is a whole number, not many"),
         ("list --limit 0", 2, "limit is a whole number from 1 on, not 0"),
         ("list --status done", 2, "status is one of pending, running,"),
         ("list --cursor x", 2, "'x' is not the cursor of a page"),
         ("workflows ordre", 1, "there is no workflow `ordre`; did you mean `order`?"),
-        ("show nobody", 1, "there is no execution 'nobody'; `rhythm list` shows those that there are"),
+        ("show nobody", 1,
+            "there is no execution 'nobody'; `rhythm list` shows those that there are"),
         ("result nobody", 1, "there is no execution 'nobody'"),
         ("result mine --timeout soon", 2, '--timeout: "soon" is not a duration'),
         ("trace nobody", 1, "there is no execution 'nobody'"),
@@ -235,7 +269,9 @@ def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: C
         ("show mine more", 2, "`more` is one argument too many"),
     ],
 )  # fmt: skip
-def test_mistake_is_one_line_that_says_what_to_do(rhythm: Command, app: Rhythm, command: str, code: int, message: str) -> None:
+def test_mistake_is_one_line_that_says_what_to_do(
+    rhythm: Command, app: Rhythm, command: str, code: int, message: str
+) -> None:
     app.start_workflow("order", id="mine")
     app.queue_task("charge", {"order": "A"}, id="a-task")
     ran = rhythm(command)
@@ -245,7 +281,9 @@ def test_mistake_is_one_line_that_says_what_to_do(rhythm: Command, app: Rhythm, 
     assert len(app.list()) == 2
 
 
-def test_setting_that_cannot_be_is_wrong_usage(rhythm: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_setting_that_cannot_be_is_wrong_usage(
+    rhythm: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RHYTHM_CONCURRENCY", "many")
     for command in ("start order.flow", "list"):
         ran = rhythm(command)
@@ -257,13 +295,18 @@ def test_setting_that_cannot_be_is_wrong_usage(rhythm: Command, monkeypatch: pyt
     ("command", "message"),
     [
         ("start ordre", "there is no workflow `ordre`; none is registered yet"),
-        ("start ordre --workflows order.flow", "there is no workflow `ordre`; did you mean `order`?"),
+        (
+            "start ordre --workflows order.flow",
+            "there is no workflow `ordre`; did you mean `order`?",
+        ),
         ("start bad.flow", "bad.flow:2:3"),
         ("start order.flow --id a.b", "'a.b' cannot be an id"),
         ("start order.flow -i n", "write KEY=TEXT"),
     ],
 )
-def test_start_that_is_refused_leaves_no_new_database(rhythm: Command, tmp_path: Path, command: str, message: str) -> None:
+def test_start_that_is_refused_leaves_no_new_database(
+    rhythm: Command, tmp_path: Path, command: str, message: str
+) -> None:
     (tmp_path / "bad.flow").write_text("workflow bad(inputs) {\n  retrun 1\n}\n")
     ran = rhythm(f"{command} --database sqlite:///new.db")
     assert (ran.code, ran.out) == (2, "")
@@ -272,8 +315,21 @@ def test_start_that_is_refused_leaves_no_new_database(rhythm: Command, tmp_path:
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\udcffb"])
-@pytest.mark.parametrize("command", ["show", "list --workflow", "cancel", "start", "start order --id", "signal x", "start order -i"])
-def test_text_that_no_database_takes_is_refused(rhythm: Command, app: Rhythm, command: str, text: str) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        "show",
+        "list --workflow",
+        "cancel",
+        "start",
+        "start order --id",
+        "signal x",
+        "start order -i",
+    ],
+)
+def test_text_that_no_database_takes_is_refused(
+    rhythm: Command, app: Rhythm, command: str, text: str
+) -> None:
     ran = rhythm(command, text)
     assert (ran.code, ran.out) == (2, "")
     assert "is not a text that can be stored" in ran.err
@@ -282,17 +338,25 @@ def test_text_that_no_database_takes_is_refused(rhythm: Command, app: Rhythm, co
 def test_id_that_is_nearly_that_of_an_execution_is_suggested(rhythm: Command, app: Rhythm) -> None:
     id = app.start_workflow("order").id
     typo = id[:-1] + ("0" if id[-1] != "0" else "1")
-    assert rhythm(f"show {typo}").err == f"rhythm: there is no execution '{typo}'; did you mean {id}?\n"
+    assert (
+        rhythm(f"show {typo}").err
+        == f"rhythm: there is no execution '{typo}'; did you mean {id}?\n"
+    )
 
 
 # the database
 
 
 @pytest.mark.parametrize("command", READING)
-def test_command_on_what_is_there_makes_no_database(rhythm: Command, tmp_path: Path, command: str) -> None:
+def test_command_on_what_is_there_makes_no_database(
+    rhythm: Command, tmp_path: Path, command: str
+) -> None:
     ran = rhythm(f"{command} --database sqlite:///none.db")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err == "rhythm: there is no database none.db here; `rhythm start` or `rhythm worker` makes one, or give --database\n"
+    assert ran.err == (
+        "rhythm: there is no database none.db here; `rhythm start` or `rhythm worker` "
+        "makes one, or give --database\n"
+    )
     assert not (tmp_path / "none.db").exists()
 
 
@@ -317,7 +381,10 @@ def test_database_without_tables_is_left_as_it_is(rhythm: Command, tmp_path: Pat
     ran = rhythm("list --database sqlite:///empty.db")
     assert (ran.code, ran.err) == (
         1,
-        "rhythm: the database has no tables of Rhythm yet; `rhythm migrate` brings them, or give another --database\n",
+        (
+            "rhythm: the database has no tables of Rhythm yet; `rhythm migrate` brings them, "
+            "or give another --database\n"
+        ),
     )
 
 
@@ -341,23 +408,32 @@ def test_schema_of_a_newer_rhythm_is_refused(rhythm: Command, tmp_path: Path) ->
         ("mysql://x", "no database can be opened with `mysql://x`"),
         ("sqlite:///", "names no file"),
         ("sqlite:///no/folder/x.db", "there is no folder no/folder"),
-        ("sqlite:///order.flow", "cannot open the SQLite database order.flow: file is not a database"),
+        (
+            "sqlite:///order.flow",
+            "cannot open the SQLite database order.flow: file is not a database",
+        ),
         ("postgresql://nobody@127.0.0.1:1/none", "the PostgreSQL database did not answer"),
         ("postgresql://a b", "cannot be used"),
     ],
 )
 @pytest.mark.parametrize("command", ["list", "start order.flow"])
-def test_database_that_cannot_be_used_is_one_line(rhythm: Command, command: str, url_given: str, message: str) -> None:
+def test_database_that_cannot_be_used_is_one_line(
+    rhythm: Command, command: str, url_given: str, message: str
+) -> None:
     ran = rhythm(command, "--database", url_given)
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert message in ran.err
 
 
-def test_server_that_never_answers_is_not_waited_for_without_end(rhythm: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_never_answers_is_not_waited_for_without_end(
+    rhythm: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(connecting.DEFAULTS, "connect_timeout", "1")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for command, code in (("list", 1), ("migrate", 2)):
-            ran = rhythm(f"{command} --database postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none")
+            ran = rhythm(
+                f"{command} --database postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
+            )
             assert (ran.code, ran.out) == (code, "")
             assert "did not answer" in ran.err
 
@@ -385,12 +461,16 @@ def test_list_is_a_table_that_fits_and_says_how_to_go_on(rhythm: Command, app: R
     following = rhythm(page.err.removeprefix("there are more: rhythm "))
     assert following.out.splitlines()[1].startswith(failed)
     assert following.err == ""
-    assert [line.split()[0] for line in rhythm("list --status failed").out.splitlines()[1:]] == [failed]
+    assert [line.split()[0] for line in rhythm("list --status failed").out.splitlines()[1:]] == [
+        failed
+    ]
 
 
 EXECUTION = [
-    "id", "type", "name", "status", "inputs", "result", "error", "version", "queue", "parent_id", "root_id", "retry_of", "attempt",
-    "max_attempts", "created_at", "started_at", "finished_at", "cancel_requested_at", "paused_at", "awaiting", "attributes",
+    "id", "type", "name", "status", "inputs", "result", "error", "version", "queue", "parent_id",
+    "root_id", "retry_of", "attempt",
+    "max_attempts", "created_at", "started_at", "finished_at", "cancel_requested_at", "paused_at",
+    "awaiting", "attributes",
     "paused_reason", "paused_by", "paused_until", "paused_manually", "started_by",
 ]  # fmt: skip
 
@@ -402,31 +482,51 @@ def test_json_documents_keep_their_fields(rhythm: Command, app: Rhythm) -> None:
     shown = rhythm(f"show {id} --output json").json
     assert shown.pop("retried_as") is None
     assert list(shown) == EXECUTION
-    assert (shown["inputs"], shown["result"], shown["attributes"]) == ({"n": 2}, ["B/1", 0.5], {"a": [1]})
+    assert (shown["inputs"], shown["result"], shown["attributes"]) == (
+        {"n": 2},
+        ["B/1", 0.5],
+        {"a": [1]},
+    )
     assert all(
-        re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", shown[name]) for name in ("created_at", "started_at", "finished_at")
+        re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", shown[name])
+        for name in ("created_at", "started_at", "finished_at")
     )
     assert rhythm("list --output json").json == {"items": [shown], "cursor": None}
     assert [json.loads(line) for line in rhythm("list --output ndjson").out.splitlines()] == [shown]
     assert json.loads(rhythm(f"show {id} --output ndjson").out) == shown | {"retried_as": None}
     steps = rhythm(f"trace {id} --output json").json["items"]
-    assert all(list(step) == ["at", "execution_id", "what", "name", "line", "detail", "worker"] for step in steps)
-    assert [json.loads(line) for line in rhythm(f"trace {id} --output ndjson").out.splitlines()] == steps
+    assert all(
+        list(step) == ["at", "execution_id", "what", "name", "line", "detail", "worker"]
+        for step in steps
+    )
+    assert [
+        json.loads(line) for line in rhythm(f"trace {id} --output ndjson").out.splitlines()
+    ] == steps
     (child, _, parent) = rhythm("workflows --output json").json["items"]
     assert list(child) == ["name", "version", "language", "file", "registered_at"]
-    assert rhythm("workflows parent --output json").json == parent | {"on": [], "newest": {"completed": 1}}
+    assert rhythm("workflows parent --output json").json == parent | {
+        "on": [],
+        "newest": {"completed": 1},
+    }
 
 
 def test_next_page_of_json_is_asked_for_with_its_cursor(rhythm: Command, app: Rhythm) -> None:
     ids = [app.start_workflow("order").id for _ in range(3)]
     first = rhythm("list --output json --limit 2")
     assert (first.err, [item["id"] for item in first.json["items"]]) == ("", [ids[2], ids[1]])
-    assert [item["id"] for item in rhythm("list --output json --cursor", first.json["cursor"]).json["items"]] == [ids[0]]
+    assert [
+        item["id"]
+        for item in rhythm("list --output json --cursor", first.json["cursor"]).json["items"]
+    ] == [ids[0]]
     lines = rhythm("list --output ndjson --limit 2")
-    assert lines.err == f"there are more: rhythm list --cursor {first.json['cursor']} --limit 2 --output ndjson\n"
+    assert lines.err == (
+        f"there are more: rhythm list --cursor {first.json['cursor']} --limit 2 --output ndjson\n"
+    )
 
 
-def test_command_for_the_next_page_repeats_the_database_but_no_password(rhythm: Command, app: Rhythm, url: str) -> None:
+def test_command_for_the_next_page_repeats_the_database_but_no_password(
+    rhythm: Command, app: Rhythm, url: str
+) -> None:
     for _ in range(2):
         app.start_workflow("order")
     assert f" --database {shlex.quote(url)} " in rhythm("list --limit 1 --database", url).err
@@ -437,38 +537,66 @@ def test_command_for_the_next_page_repeats_the_database_but_no_password(rhythm: 
         assert "geheim" not in said
 
 
-def test_show_tells_what_an_execution_waits_for_and_until_when(rhythm: Command, app: Rhythm) -> None:
+def test_show_tells_what_an_execution_waits_for_and_until_when(
+    rhythm: Command, app: Rhythm
+) -> None:
     delayed = rhythm("start order --delay 3h").out.strip()
     assert re.search(r"\nwaits for   its time: .* UTC, in 2h59m\n", rhythm(f"show {delayed}").out)
     id = app.start_workflow("order", {"id": "A17"}, attributes={"customer": "Ada"}).id
     assert "\nwaits for   a worker that serves the queue default\n" in rhythm(f"show {id}").out
     until(app, id, waits_for_signal)
     shown = rhythm(f"show {id}").out
-    assert re.search(r"\nwaits for   signal approve \(line 3\)\n            next due .* UTC, in 1d23h\n", shown)
-    assert '\nchildren    1: 1 completed\nattributes  {"customer": "Ada"}\ninputs      {"id": "A17"}\n' in shown
-    assert re.search(r"^workflow    order, version [0-9a-f]{12} of order.flow$", shown, re.MULTILINE)
+    assert re.search(
+        r"\nwaits for   signal approve \(line 3\)\n            next due .* UTC, in 1d23h\n", shown
+    )
+    assert (
+        '\nchildren    1: 1 completed\nattributes  {"customer": "Ada"}\ninputs      {"id": "A17"}\n'
+        in shown
+    )
+    assert re.search(
+        r"^workflow    order, version [0-9a-f]{12} of order.flow$", shown, re.MULTILINE
+    )
     rhythm(f"pause {id} --reason 'the bank is down' --by Ada")
-    assert re.search(r"^status      paused since .* UTC, .* by Ada: the bank is down$", rhythm(f"show {id}").out, re.MULTILINE)
+    assert re.search(
+        r"^status      paused since .* UTC, .* by Ada: the bank is down$",
+        rhythm(f"show {id}").out,
+        re.MULTILINE,
+    )
     rhythm(f"cancel {id}")
-    assert re.search(r"^status      paused .*, asked to end .* UTC, ", rhythm(f"show {id}").out, re.MULTILINE)
+    assert re.search(
+        r"^status      paused .*, asked to end .* UTC, ", rhythm(f"show {id}").out, re.MULTILINE
+    )
 
 
 def test_show_leaves_out_of_a_group_what_has_ended(rhythm: Command, app: Rhythm) -> None:
-    app.register('workflow group(inputs) {\n  let a = await all([task("charge", { order: "A" }), sleep("1h")])\n  return a\n}')
+    app.register(
+        'workflow group(inputs) {\n  let a = await all([task("charge", { order: "A" }), '
+        'sleep("1h")])\n  return a\n}'
+    )
     id = app.start_workflow("group").id
-    until(app, id, lambda seen: any(child.finished_at for child in app.store.reading.children(seen.id)))
+    until(
+        app,
+        id,
+        lambda seen: any(child.finished_at for child in app.store.reading.children(seen.id)),
+    )
     assert "\nwaits for   a timer (line 2)\n            next due " in rhythm(f"show {id}").out
 
 
-def test_show_puts_a_failure_under_its_line_down_to_the_child_that_began_it(rhythm: Command, app: Rhythm) -> None:
+def test_show_puts_a_failure_under_its_line_down_to_the_child_that_began_it(
+    rhythm: Command, app: Rhythm
+) -> None:
     id = app.start_workflow("parent", {"n": 0}).id
     until(app, id, ended)
     shown = rhythm(f"show {id}").out
-    first, second = shown.index("failed[ChildFailed]: `child` failed: division by zero"), shown.index("failed[DivisionByZero]")
+    first, second = (
+        shown.index("failed[ChildFailed]: `child` failed: division by zero"),
+        shown.index("failed[DivisionByZero]"),
+    )
     assert first < second
     assert (
-        '2 │   let got = await all([task("charge", { order: "B" }), workflow("child", { n: inputs.n })])\n  │                   ^' in shown
-    )
+        '2 │   let got = await all([task("charge", { order: "B" }), workflow("child", { '
+        "n: inputs.n })])\n  │                   ^"
+    ) in shown
     assert "6 │   return 1 / inputs.n\n  │            ^" in shown
     assert shown.endswith(f"\n`rhythm retry {id}` goes on from there\n")
     child = rhythm(f"show {id}.3").out
@@ -477,7 +605,10 @@ def test_show_puts_a_failure_under_its_line_down_to_the_child_that_began_it(rhyt
     task = app.start_workflow("order", {"id": "unpaid"}).id
     until(app, task, ended)
     assert "\nattempt     1 of 1\n" in rhythm(f"show {task}.1").out
-    assert "failed[TaskFailed]: task `charge` failed: ValueError: no money" in rhythm(f"show {task}.1").out
+    assert (
+        "failed[TaskFailed]: task `charge` failed: ValueError: no money"
+        in rhythm(f"show {task}.1").out
+    )
 
 
 def test_show_tells_of_an_attempt_that_a_dead_worker_has_cost(rhythm: Command, app: Rhythm) -> None:
@@ -489,27 +620,46 @@ def test_show_tells_of_an_attempt_that_a_dead_worker_has_cost(rhythm: Command, a
         assert rob(app.store, f"worker {attempt}", crash_limit=3) == [id]
 
 
-def test_trace_tells_it_in_the_order_of_time_with_children_indented(rhythm: Command, app: Rhythm) -> None:
+def test_trace_tells_it_in_the_order_of_time_with_children_indented(
+    rhythm: Command, app: Rhythm
+) -> None:
     id = app.start_workflow("parent", {"n": 0}).id
     until(app, id, ended)
-    lines = [re.sub(r"^ *[\d.]+s  |\d+(\.\d+)?m?s", "", line) for line in rhythm(f"trace {id}").out.splitlines()]
-    assert lines[:2] == ["▶ parent(n=0)", '… line 2: let got = await all([task("charge", { order: "B" }), workflow("child", { n: in…']
+    lines = [
+        re.sub(r"^ *[\d.]+s  |\d+(\.\d+)?m?s", "", line)
+        for line in rhythm(f"trace {id}").out.splitlines()
+    ]
+    assert lines[:2] == [
+        "▶ parent(n=0)",
+        '… line 2: let got = await all([task("charge", { order: "B" }), workflow("child", { n: in…',
+    ]
     assert '  → charge(order="B")' in lines
-    assert lines.index("  ▶ workflow child(n=0)") < lines.index("  ■ failed child after : DivisionByZero: division by zero")
+    assert lines.index("  ▶ workflow child(n=0)") < lines.index(
+        "  ■ failed child after : DivisionByZero: division by zero"
+    )
     assert lines[-1] == "■ failed parent after : ChildFailed: `child` failed: division by zero"
     waits = app.start_workflow("order", {"id": "A17"}).id
     until(app, waits, waits_for_signal)
-    assert rhythm(f"trace {waits}").out.endswith(f"it is suspended; `rhythm show {waits}` tells what it waits for\n")
+    assert rhythm(f"trace {waits}").out.endswith(
+        f"it is suspended; `rhythm show {waits}` tells what it waits for\n"
+    )
 
 
 def test_trace_of_a_retry_begins_with_what_it_kept(rhythm: Command, app: Rhythm) -> None:
-    app.register('workflow twice(inputs) {\n  await task("charge", { order: "A" })\n  return await task("charge", { order: "unpaid" })\n}')
+    app.register(
+        'workflow twice(inputs) {\n  await task("charge", { order: "A" })\n  return await '
+        'task("charge", { order: "unpaid" })\n}'
+    )
     old = app.start_workflow("twice").id
     until(app, old, ended)
     new = app.retry(old).id
     until(app, new, ended)
     lines = [re.sub(r" in \S+$", "", line) for line in rhythm(f"trace {new}").out.splitlines()]
-    assert lines[:3] == ['     kept    ✓ charge = "A/1"', "    0.00s  ▶ twice(null)", f"    0.00s  ▶ goes on where {old} ended"]
+    assert lines[:3] == [
+        '     kept    ✓ charge = "A/1"',
+        "    0.00s  ▶ twice(null)",
+        f"    0.00s  ▶ goes on where {old} ended",
+    ]
 
 
 def test_what_a_terminal_would_obey_is_not_shown(rhythm: Command, app: Rhythm) -> None:
@@ -540,7 +690,9 @@ def test_workflows_are_listed_with_version_and_file(rhythm: Command, app: Rhythm
     rhythm("start order.flow")
     lines = rhythm("workflows").out.splitlines()
     version = app.workflows()[1].version
-    assert re.fullmatch(rf"order     {version[:12]}  \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC  order.flow", lines[2])
+    assert re.fullmatch(
+        rf"order     {version[:12]}  \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC  order.flow", lines[2]
+    )
     shown = rhythm("workflows order").out
     assert f"\nversion     {version}\nfile        order.flow\n" in shown
     assert shown.endswith("\nexecutions  1: 1 pending\n")
@@ -551,13 +703,25 @@ def test_workflows_are_listed_with_version_and_file(rhythm: Command, app: Rhythm
 
 def test_signal_says_whether_it_is_waited_for(rhythm: Command, app: Rhythm) -> None:
     id = app.start_workflow("order", {"id": "A17"}).id
-    assert rhythm(f"signal {id} later").out == f"sent later to {id}: it stays in the mailbox until the workflow asks for it\n"
+    assert (
+        rhythm(f"signal {id} later").out
+        == f"sent later to {id}: it stays in the mailbox until the workflow asks for it\n"
+    )
     until(app, id, waits_for_signal)
-    assert rhythm(f"signal {id} approve -i ok:=true -i by=Ada --signal-id one").out == f"sent approve to {id}: it waits for it\n"
-    assert rhythm(f"signal {id} approve --signal-id one").out == f"the signal one was sent to {id} before; nothing was sent now\n"
+    assert (
+        rhythm(f"signal {id} approve -i ok:=true -i by=Ada --signal-id one").out
+        == f"sent approve to {id}: it waits for it\n"
+    )
+    assert (
+        rhythm(f"signal {id} approve --signal-id one").out
+        == f"the signal one was sent to {id} before; nothing was sent now\n"
+    )
     assert until(app, id, ended).result["answer"] == {"ok": True, "by": "Ada"}
     late = rhythm(f"signal {id} approve 1")
-    assert (late.code, late.err) == (1, f"rhythm: the signal `approve` was not delivered to {id}: it has ended\n")
+    assert (late.code, late.err) == (
+        1,
+        f"rhythm: the signal `approve` was not delivered to {id}: it has ended\n",
+    )
 
 
 def test_payload_of_a_signal_is_json(rhythm: Command, app: Rhythm) -> None:
@@ -573,28 +737,45 @@ def test_cancel_tells_of_each_what_follows(rhythm: Command, app: Rhythm) -> None
     until(app, ids[0], waits_for_signal)
     ran = rhythm(f"cancel {ids[0]} nobody {ids[1]}")
     assert ran.code == 1
-    assert ran.out.startswith(f"asked {ids[0]} to end: it is cancelled as soon as a worker has run its `finally` blocks\n")
+    assert ran.out.startswith(
+        f"asked {ids[0]} to end: it is cancelled as soon as a worker has run its `finally` blocks\n"
+    )
     assert "there is no execution 'nobody'" in ran.err
     assert rhythm("list").out.count("asked to end") == 2
     for id in ids:
         assert until(app, id, ended).status == "cancelled"
     again = rhythm(f"cancel {ids[0]}")
-    assert (again.code, again.out, again.err) == (1, "", f"rhythm: {ids[0]} has ended already: it was cancelled\n")
+    assert (again.code, again.out, again.err) == (
+        1,
+        "",
+        f"rhythm: {ids[0]} has ended already: it was cancelled\n",
+    )
 
 
 def test_pause_and_resume(rhythm: Command, app: Rhythm) -> None:
     id = app.start_workflow("order", {"id": "A17"}).id
     until(app, id, waits_for_signal)
-    assert rhythm(f"pause {id} --reason why").out == f"paused {id}; `rhythm resume {id}` lets it go on\n"
-    assert rhythm(f"pause {id}").out == f"{id} is paused already; `rhythm resume {id}` lets it go on\n"
+    assert (
+        rhythm(f"pause {id} --reason why").out
+        == f"paused {id}; `rhythm resume {id}` lets it go on\n"
+    )
+    assert (
+        rhythm(f"pause {id}").out == f"{id} is paused already; `rhythm resume {id}` lets it go on\n"
+    )
     assert app.get(id).paused_reason == "why"
-    assert rhythm(f"resume {id}").out == f"resumed {id}: the next worker that is free goes on with it\n"
+    assert (
+        rhythm(f"resume {id}").out
+        == f"resumed {id}: the next worker that is free goes on with it\n"
+    )
     assert app.get(id).status == "suspended"
     app.cancel(id)
     until(app, id, ended)
     for command in ("pause", "resume"):
         ran = rhythm(f"{command} {id}")
-        assert (ran.code, ran.err) == (1, f"rhythm: {id} has ended already; `rhythm show {id}` tells how\n")
+        assert (ran.code, ran.err) == (
+            1,
+            f"rhythm: {id} has ended already; `rhythm show {id}` tells how\n",
+        )
 
 
 def test_retry_prints_the_new_id_alone(rhythm: Command, app: Rhythm) -> None:
@@ -602,11 +783,19 @@ def test_retry_prints_the_new_id_alone(rhythm: Command, app: Rhythm) -> None:
     until(app, id, ended)
     ran = rhythm(f"retry {id}")
     new = ran.out.strip()
-    assert (ran.code, ran.err) == (0, f"a new execution of parent goes on where it failed, with workflow child: {new}\n")
+    assert (ran.code, ran.err) == (
+        0,
+        f"a new execution of parent goes on where it failed, with workflow child: {new}\n",
+    )
     assert f"\nretry of    {id}\n" in rhythm(f"show {new}").out
-    assert f"\nretried as  {new} (pending)\n" in rhythm(f"show {id}").out.replace("suspended", "pending")
+    assert f"\nretried as  {new} (pending)\n" in rhythm(f"show {id}").out.replace(
+        "suspended", "pending"
+    )
     again = rhythm(f"retry {id}")
-    assert (again.out, again.err) == (f"{new}\n", f"a retry of this execution of parent is under way already: {new}\n")
+    assert (again.out, again.err) == (
+        f"{new}\n",
+        f"a retry of this execution of parent is under way already: {new}\n",
+    )
     both = rhythm(f"retry {id} --from-start")
     assert (both.code, both.out) == (1, "")
     assert f"a retry of {id} is under way: {new}; cancel that one first" in both.err
@@ -616,18 +805,29 @@ def test_retry_prints_the_new_id_alone(rhythm: Command, app: Rhythm) -> None:
     assert "`rhythm retry" not in shown
     assert rhythm(f"show {id} --output json").json["retried_as"] == {"id": new, "status": "failed"}
     assert rhythm(f"show {new}").out.endswith(f"\n`rhythm retry {new}` goes on from there\n")
-    assert rhythm(f"retry {id}").err == f"rhythm: {id} was retried as {new}, which failed in turn: retry {new} instead\n"
+    assert (
+        rhythm(f"retry {id}").err
+        == f"rhythm: {id} was retried as {new}, which failed in turn: retry {new} instead\n"
+    )
     assert "begins at the beginning: " in rhythm(f"retry {id} --from-start").err
     done = app.start_workflow("parent", {"n": 1}).id
     until(app, done, ended)
     assert rhythm(f"retry {done}").code == 1
 
 
-def test_show_and_retry_say_what_to_do_where_going_on_would_fail_again(rhythm: Command, app: Rhythm) -> None:
-    app.register('workflow odd(inputs) {\n  let a = await task("charge", { order: "A" })\n  throw { code: "Odd", message: a }\n}')
+def test_show_and_retry_say_what_to_do_where_going_on_would_fail_again(
+    rhythm: Command, app: Rhythm
+) -> None:
+    app.register(
+        'workflow odd(inputs) {\n  let a = await task("charge", { order: "A" })\n  throw '
+        '{ code: "Odd", message: a }\n}'
+    )
     id = app.start_workflow("odd").id
     until(app, id, ended)
-    advice = f"{id} failed when what it had waited for was done, so going on from there would fail again: retry it from the start "
+    advice = (
+        f"{id} failed when what it had waited for was done, so going on from there would fail "
+        f"again: retry it from the start "
+    )
     advice += f"(`rhythm retry {id} --from-start`; in Python `retry(id, from_start=True)`)\n"
     assert rhythm(f"show {id}").out.endswith(f"\n\n{advice}")
     ran = rhythm(f"retry {id}")
@@ -663,41 +863,59 @@ def test_wait_prints_the_result_in_place_of_the_id(rhythm: Command, app: Rhythm)
         assert "6 │   return 1 / inputs.n" in failed.err
 
 
-def test_wait_says_when_nobody_serves_the_queue(rhythm: Command, app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_says_when_nobody_serves_the_queue(
+    rhythm: Command, app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(waiting, "PATIENCE_S", 0.01)
     ran = rhythm("start order --queue lonely --wait --timeout 100ms")
     assert (ran.code, ran.out) == (3, "")
-    assert "order is pending\nnote: nobody seems to serve the queue `lonely`: run a worker for it" in ran.err
+    assert (
+        "order is pending\nnote: nobody seems to serve the queue `lonely`: run a worker for it"
+        in ran.err
+    )
     assert "had not ended after 100ms: it is pending" in ran.err
     id = app.list().items[0].id
     app.pause(id)
-    assert f"note: it is paused; `rhythm resume {id}` lets it go on" in rhythm(f"result {id} --timeout 100ms").err
+    assert (
+        f"note: it is paused; `rhythm resume {id}` lets it go on"
+        in rhythm(f"result {id} --timeout 100ms").err
+    )
 
 
 def test_hint_about_a_missing_task_says_how_many_others_there_are() -> None:
     app: Any = SimpleNamespace(tasks={f"task_{n:02}": None for n in range(13)})
     waits: Any = SimpleNamespace(awaiting={"op": "task", "name": "else", "n": 1})
     assert missing_tasks(app, waits).endswith(
-        "those registered are task_00, " + ", ".join(f"task_{n:02}" for n in range(1, 10)) + " and 3 more"
+        "those registered are task_00, "
+        + ", ".join(f"task_{n:02}" for n in range(1, 10))
+        + " and 3 more"
     )
 
 
 def test_process_with_tasks_does_the_work_itself(shell: Shell, url: str) -> None:
     """A newcomer needs a file of tasks, a workflow and this command."""
     options = ("--queue", "mine", "--app", "tasks.py", "--wait", "--database", url, "--timeout")
-    shell.write("hello.flow", 'workflow hello(inputs) {\n  return await task("greet", { name: inputs.name })\n}\n')
+    shell.write(
+        "hello.flow",
+        'workflow hello(inputs) {\n  return await task("greet", { name: inputs.name })\n}\n',
+    )
     ran = shell.rhythm("start", "hello.flow", "-i", "name=Ada", *options, "1m")
     assert (ran.returncode, ran.stdout) == (0, '"Hello, Ada!"\n')
     assert "printed by a task" in ran.stderr
     assert "printed by a program" in ran.stderr
-    shell.write("typo.flow", 'workflow typo(inputs) {\n  return await task("gret", { name: "x" })\n}\n')
+    shell.write(
+        "typo.flow", 'workflow typo(inputs) {\n  return await task("gret", { name: "x" })\n}\n'
+    )
     ran = shell.rhythm("start", "typo.flow", *options, "5s")
     assert ran.returncode == 3
     assert "note: --app registers no task `gret`; did you mean `greet`?\n" in ran.stderr
 
 
 def test_process_with_tasks_does_the_work_of_a_retry_itself(shell: Shell, url: str) -> None:
-    task = 'import os\nimport rhythm\n\n@rhythm.task\ndef open_file() -> str:\n    return os.path.basename(open("here").name)\n'
+    task = (
+        "import os\nimport rhythm\n\n@rhythm.task\ndef open_file() -> str:\n    return "
+        'os.path.basename(open("here").name)\n'
+    )
     shell.write("files.py", task)
     shell.write("late.flow", 'workflow late(inputs) {\n  return await task("open_file")\n}\n')
     options = ("--app", "files.py", "--wait", "--timeout", "1m", "--database", url)
@@ -706,7 +924,9 @@ def test_process_with_tasks_does_the_work_of_a_retry_itself(shell: Shell, url: s
     shell.write("here", "")
     again = shell.rhythm("retry", "first", *options)
     assert (again.returncode, again.stdout) == (0, '"here"\n')
-    assert again.stderr.startswith("a new execution of late goes on where it failed, with task open_file: ")
+    assert again.stderr.startswith(
+        "a new execution of late goes on where it failed, with task open_file: "
+    )
 
 
 # starting up

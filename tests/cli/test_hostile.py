@@ -1,4 +1,5 @@
-"""Nothing that somebody has written reaches a terminal as a command to it: not from a database, a file or an argument, in any output."""
+"""Nothing that somebody has written reaches a terminal as a command to it: not from a database, a
+file or an argument, in any output."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from tests.app.test_operating import until
 
 url, make_app = applications.url, applications.make_app
 CLI = Path(package.__file__).parent / "cli"
-# ESC (a colour, a title), BEL, BS, DEL, CSI and NEL of C1, turned and isolated writing, and a line that looks like one of ours
+# ESC (a colour, a title), BEL, BS, DEL, CSI and NEL of C1, turned and isolated writing, and a line
+# that looks like one of ours
 EVIL = "x\x1b[31m\x1b]0;t\x07\x08\x7f\x9b31m\x85\u202e\u2066\u200f\r\nFAKE completed\ty"
 QUOTED = '"' + "".join(f"\\u{ord(c):04x}" for c in EVIL) + '"'
 FLOWS = f"""
@@ -61,10 +63,16 @@ workflow all_of(inputs) {{
 }}
 """
 WITH_WARNINGS = (
-    f"workflow main(inputs) {{\n  // {EVIL.splitlines()[0]}\n  let x = await task({QUOTED})\n  return 1\n  return {QUOTED}\n}}\n"
+    f"workflow main(inputs) {{\n  // {EVIL.splitlines()[0]}\n  let x = await task({QUOTED})\n "
+    f" return 1\n  return {QUOTED}\n}}\n"
 )
 BROKEN = f"workflow main(inputs) {{\n  let = {QUOTED}  // {EVIL.splitlines()[0]}\n}}\n"
-FILES = {"good.flow": WITH_WARNINGS, "bad.flow": BROKEN, "evil\x1b[31m\x9b.flow": BROKEN, "app.py": f"raise ValueError({EVIL!r})\n"}
+FILES = {
+    "good.flow": WITH_WARNINGS,
+    "bad.flow": BROKEN,
+    "evil\x1b[31m\x9b.flow": BROKEN,
+    "app.py": f"raise ValueError({EVIL!r})\n",
+}
 STARTED = ("gives", "fails", "breaks", "parent", "asks", "waits", "listens", "works", "all_of")
 OUTPUTS = ("table", "json", "ndjson")
 
@@ -86,32 +94,71 @@ TRIED: dict[str, list[list[str]]] = {
         ["run", "good.flow", "-i", f"a={EVIL}"],
         ["run", "good.flow", "--app", "app.py"],
     ],
-    "check": [["check", name, "--format", kind] for name in [*FILES][:3] for kind in ("text", "json")] + [["check", EVIL]],
-    "fmt": [["fmt", "--check", name] for name in [*FILES][:3]] + [["fmt", EVIL], ["fmt", "--diff", "good.flow"]],
-    "graph": [["graph", name, "--format", kind] for name in ("good.flow", "bad.flow") for kind in ("text", "mermaid")],
-    "listing": [["listing", name, "--format", kind] for name in ("good.flow", "bad.flow") for kind in ("text", "json")],
-    "start": [["start", "gives", "--inputs", json.dumps(EVIL)], ["start", EVIL], ["start", "bad.flow"], ["start", "gives", "--id", EVIL]],
+    "check": [
+        ["check", name, "--format", kind] for name in [*FILES][:3] for kind in ("text", "json")
+    ]
+    + [["check", EVIL]],
+    "fmt": [["fmt", "--check", name] for name in [*FILES][:3]]
+    + [["fmt", EVIL], ["fmt", "--diff", "good.flow"]],
+    "graph": [
+        ["graph", name, "--format", kind]
+        for name in ("good.flow", "bad.flow")
+        for kind in ("text", "mermaid")
+    ],
+    "listing": [
+        ["listing", name, "--format", kind]
+        for name in ("good.flow", "bad.flow")
+        for kind in ("text", "json")
+    ],
+    "start": [
+        ["start", "gives", "--inputs", json.dumps(EVIL)],
+        ["start", EVIL],
+        ["start", "bad.flow"],
+        ["start", "gives", "--id", EVIL],
+    ],
     "list": [*in_each("list"), ["list", "--workflow", EVIL], ["list", "--cursor", EVIL]],
     "show": [*of_each("show"), ["show", EVIL]],
     "trace": [*of_each("trace"), ["trace", EVIL]],
     "why": [*of_each("why"), ["why", EVIL]],
     "result": [["result", id, "--timeout", "0s"] for id in STARTED] + [["result", EVIL]],
-    "signal": [["signal", "waits", EVIL], ["signal", "waits", "go", EVIL], ["signal", EVIL, "go"], ["signal", "fails", "go"]],
+    "signal": [
+        ["signal", "waits", EVIL],
+        ["signal", "waits", "go", EVIL],
+        ["signal", EVIL, "go"],
+        ["signal", "fails", "go"],
+    ],
     "publish": [["publish", EVIL], ["publish", "e", EVIL], ["publish", "e", json.dumps(EVIL)]],
     "pause": [["pause", "waits", "--reason", EVIL], ["pause", EVIL], *of_each("show")],
-    "resume": [["resume", "waits", "--reason", EVIL, "-i", f"a={EVIL}"], ["resume", EVIL], ["trace", "waits"]],
+    "resume": [
+        ["resume", "waits", "--reason", EVIL, "-i", f"a={EVIL}"],
+        ["resume", EVIL],
+        ["trace", "waits"],
+    ],
     "cancel": [["cancel", "waits"], ["cancel", EVIL], ["cancel", "--all", "--workflow", EVIL]],
     "terminate": [["terminate", "listens"], ["terminate", EVIL]],
     "retry": [["retry", "fails"], ["retry", "parent"], ["retry", EVIL]],
-    "approvals": [*in_each("approvals"), *in_each("approvals", "--status", "all"), ["approvals", "asks.1"], ["approvals", EVIL]],
-    "escalate": [["escalate", "asks.1", "--by", "ann", "--comment", EVIL], ["escalate", EVIL], ["approvals", "asks.1"]],
+    "approvals": [
+        *in_each("approvals"),
+        *in_each("approvals", "--status", "all"),
+        ["approvals", "asks.1"],
+        ["approvals", EVIL],
+    ],
+    "escalate": [
+        ["escalate", "asks.1", "--by", "ann", "--comment", EVIL],
+        ["escalate", EVIL],
+        ["approvals", "asks.1"],
+    ],
     "approve": [
         ["approve", "asks.1", "--by", "ann", "--comment", EVIL],
         ["approve", EVIL],
         ["approve", "asks.1", "--by", EVIL],
         ["approvals", "asks.1"],
     ],
-    "reject": [["reject", "asks.1", "--by", "bob", "--comment", EVIL], ["reject", EVIL], ["trace", "asks"]],
+    "reject": [
+        ["reject", "asks.1", "--by", "bob", "--comment", EVIL],
+        ["reject", EVIL],
+        ["trace", "asks"],
+    ],
     "worker": [
         ["worker", "--app", "app.py"],
         ["worker", "--app", EVIL],
@@ -121,7 +168,11 @@ TRIED: dict[str, list[list[str]]] = {
     "server": [["server", "--host", EVIL], ["server", "--port", EVIL]],
     "workers": in_each("workers"),
     "queues": in_each("queues"),
-    "queue": [["queue", "pause", "q", "--reason", EVIL], ["queue", "pause", EVIL], *in_each("queues")],
+    "queue": [
+        ["queue", "pause", "q", "--reason", EVIL],
+        ["queue", "pause", EVIL],
+        *in_each("queues"),
+    ],
     "workflows": [*in_each("workflows"), ["workflows", "gives"], ["workflows", EVIL]],
     "schedules": [
         ["schedules", "pause", "nightly", "--reason", EVIL],
@@ -151,7 +202,9 @@ Ran = Callable[[list[str]], tuple[str, str]]
 
 
 @pytest.fixture
-def ran(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ran:
+def ran(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Ran:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RHYTHM_DATABASE_URL", url)
     for name, text in FILES.items():
@@ -177,7 +230,13 @@ def haunted(ran: Ran, make_app: MakeApp) -> Rhythm:
     with app.worker():
         for name in STARTED:
             app.start_workflow(name, EVIL, id=name, attributes={"a": EVIL}, by="sue")
-        until(lambda: all(app.get(id).ended for id in STARTED[:4]) and app.approvals().items and app.get("listens").awaiting)
+        until(
+            lambda: (
+                all(app.get(id).ended for id in STARTED[:4])
+                and app.approvals().items
+                and app.get("listens").awaiting
+            )
+        )
     app.pause("asks", EVIL, by="ann")
     app.pause_schedule("nightly", EVIL, by="ann")
     app.pause_queue("default", EVIL, by="ann")
@@ -186,7 +245,9 @@ def haunted(ran: Ran, make_app: MakeApp) -> Rhythm:
 
 
 def harmless(text: str) -> bool:
-    return all(c.isprintable() or c in "\n\t" for c in text) and not any(line.startswith("FAKE") for line in text.split("\n"))
+    return all(c.isprintable() or c in "\n\t" for c in text) and not any(
+        line.startswith("FAKE") for line in text.split("\n")
+    )
 
 
 def test_every_command_is_tried() -> None:
@@ -224,8 +285,16 @@ def _texts(value: Any) -> list[str]:
 
 
 def test_our_own_sequences_pass_and_nobody_elses(capsys: pytest.CaptureFixture[str]) -> None:
-    output.print(output.styled("green", "32"), "\x1b[31mred", f"{output.MARK[:1]}{'0' * 16}\x1b[31m{output.END}", sep="|")
-    assert capsys.readouterr().out == "\x1b[32mgreen\x1b[0m|\ufffd[31mred|\ufffd0000000000000000\ufffd[31m\ufffd\n"
+    output.print(
+        output.styled("green", "32"),
+        "\x1b[31mred",
+        f"{output.MARK[:1]}{'0' * 16}\x1b[31m{output.END}",
+        sep="|",
+    )
+    assert (
+        capsys.readouterr().out
+        == "\x1b[32mgreen\x1b[0m|\ufffd[31mred|\ufffd0000000000000000\ufffd[31m\ufffd\n"
+    )
 
 
 def test_text_is_shown_escaped_and_indented() -> None:
@@ -248,25 +317,42 @@ def test_log_lines_are_harmless(formatter: Any) -> None:
     from logging import WARNING, makeLogRecord
 
     plain = makeLogRecord({"name": "mine", "levelname": "WARNING", "levelno": WARNING, "msg": EVIL})
-    event = makeLogRecord({"event": "bug", "fields": {"worker": EVIL, "detail": EVIL, "traceback": EVIL}, "levelname": "ERROR"})
+    event = makeLogRecord(
+        {
+            "event": "bug",
+            "fields": {"worker": EVIL, "detail": EVIL, "traceback": EVIL},
+            "levelname": "ERROR",
+        }
+    )
     for record in (plain, event):
         assert harmless(formatter.format(record))
 
 
 def test_no_module_prints_in_another_way() -> None:
-    """A new command cannot forget it: `print` is the one of `rhythm.cli.output`, and nobody writes to a stream by itself."""
+    """A new command cannot forget it: `print` is the one of `rhythm.cli.output`, and nobody writes
+    to a stream by itself."""
     for path in sorted(CLI.glob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         ours = any(
-            isinstance(node, ast.ImportFrom) and node.module == "rhythm.cli.output" and any(a.name == "print" for a in node.names)
+            isinstance(node, ast.ImportFrom)
+            and node.module == "rhythm.cli.output"
+            and any(a.name == "print" for a in node.names)
             for node in tree.body
         )
         called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        written = {name for name in called if name.endswith((".write", ".writelines")) and "std" in name}
+        written = {
+            name for name in called if name.endswith((".write", ".writelines")) and "std" in name
+        }
         if path.name != "output.py":
-            assert ours or "print" not in called, f"{path.name}: from rhythm.cli.output import print"
+            assert ours or "print" not in called, (
+                f"{path.name}: from rhythm.cli.output import print"
+            )
             assert not written, f"{path.name}: {written}; use rhythm.cli.output"
     for path in sorted(CLI.parent.rglob("*.py")):
         if CLI not in path.parents and path.name != "__main__.py":
-            calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)}
+            calls = {
+                ast.unparse(node.func)
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                if isinstance(node, ast.Call)
+            }
             assert "print" not in calls, path

@@ -27,9 +27,14 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def test_a_dry_run_says_what_would_run_and_touches_nothing(shell: Shell, url: str) -> None:
     for _ in range(2):
-        assert shell.rhythm("migrate", "--dry-run", "--database", url).stdout == "".join(f"would run {name}\n" for name in NAMES)
+        assert shell.rhythm("migrate", "--dry-run", "--database", url).stdout == "".join(
+            f"would run {name}\n" for name in NAMES
+        )
     assert not (shell.folder / "new.db").exists()
-    assert shell.rhythm("migrate", RHYTHM_DATABASE_URL=url).stdout == "".join(f"ran {name}\n" for name in NAMES) + AT
+    assert (
+        shell.rhythm("migrate", RHYTHM_DATABASE_URL=url).stdout
+        == "".join(f"ran {name}\n" for name in NAMES) + AT
+    )
     assert shell.rhythm("migrate", "--dry-run", "--database", url).stdout == f"nothing to do: {AT}"
     assert shell.rhythm("migrate", "--database", url).stdout == AT
 
@@ -47,8 +52,12 @@ def test_the_sql_is_printed_without_a_database(shell: Shell, url: str, line: str
     assert line in lines
 
 
-@pytest.mark.parametrize("url", ["sqlite:////nowhere/x.db", "postgresql://nobody@127.0.0.1:1/none", "mysql://x"])
-def test_a_database_that_cannot_be_opened_is_one_line_and_exit_code_2(shell: Shell, url: str) -> None:
+@pytest.mark.parametrize(
+    "url", ["sqlite:////nowhere/x.db", "postgresql://nobody@127.0.0.1:1/none", "mysql://x"]
+)
+def test_a_database_that_cannot_be_opened_is_one_line_and_exit_code_2(
+    shell: Shell, url: str
+) -> None:
     ran = shell.rhythm("migrate", "--database", url)
     assert (ran.returncode, ran.stdout, ran.stderr[:8]) == (2, "", "rhythm: ")
     assert "Traceback" not in ran.stderr
@@ -63,4 +72,7 @@ def test_the_settings_of_the_folder_say_which_database_is_meant(shell: Shell) ->
     for command in ("migrate", "doctor"):
         ran = shell.rhythm(command)
         assert (ran.returncode, ran.stdout) == (2, "")
-        assert ran.stderr == "rhythm: there is no setting `databse_url` (rhythm.toml); did you mean `database_url`?\n"
+        assert ran.stderr == (
+            "rhythm: there is no setting `databse_url` (rhythm.toml); did you mean "
+            "`database_url`?\n"
+        )

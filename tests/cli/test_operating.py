@@ -30,32 +30,60 @@ def status(app: Rhythm, *ids: str) -> list[str]:
     return [app.get(id).status for id in ids]
 
 
-def test_terminate_ends_each_and_tells_of_those_that_it_could_not(rhythm: Command, app: Rhythm) -> None:
+def test_terminate_ends_each_and_tells_of_those_that_it_could_not(
+    rhythm: Command, app: Rhythm
+) -> None:
     ran = rhythm("terminate a b nobody a --by Ada")
-    assert (ran.code, ran.out.splitlines()) == (1, [f"terminated {id}, with everything that it had started" for id in ("a", "b")])
+    assert (ran.code, ran.out.splitlines()) == (
+        1,
+        [f"terminated {id}, with everything that it had started" for id in ("a", "b")],
+    )
     assert ran.err.startswith("rhythm: there is no execution 'nobody'")
     again = rhythm("terminate a")
-    assert (again.code, again.out, again.err) == (1, "", "rhythm: a has ended already: it was cancelled\n")
+    assert (again.code, again.out, again.err) == (
+        1,
+        "",
+        "rhythm: a has ended already: it was cancelled\n",
+    )
     assert status(app, "a", "b", "c") == ["cancelled", "cancelled", "pending"]
 
 
 def test_a_second_cancel_says_that_it_ended_it(rhythm: Command, app: Rhythm) -> None:
     assert rhythm("cancel a").out.startswith("asked a to end")
-    assert rhythm("cancel a").out == "terminated a: it was asked to end before, and had not finished that\n"
+    assert (
+        rhythm("cancel a").out
+        == "terminated a: it was asked to end before, and had not finished that\n"
+    )
     assert (rhythm("cancel a").code, status(app, "a")) == (1, ["cancelled"])
 
 
 def test_one_command_for_many(rhythm: Command, app: Rhythm) -> None:
     assert rhythm("pause --all --workflow hold --dry-run").out == "3 executions would be paused\n"
     assert status(app, "a") == ["pending"]
-    assert rhythm("pause --all --workflow hold --limit 2 --reason why --by Ada").out == "2 executions were paused\n"
-    assert (app.get("a").paused_reason, app.get("a").paused_by, status(app, "c")) == ("why", "Ada", ["pending"])
+    assert (
+        rhythm("pause --all --workflow hold --limit 2 --reason why --by Ada").out
+        == "2 executions were paused\n"
+    )
+    assert (app.get("a").paused_reason, app.get("a").paused_by, status(app, "c")) == (
+        "why",
+        "Ada",
+        ["pending"],
+    )
     assert rhythm("resume --all --attribute customer=b").out == "one execution was resumed\n"
     assert rhythm("resume --all").out == "one execution was resumed\n"
     assert rhythm("cancel --all --workflow none").out == "0 executions were asked to end\n"
-    assert rhythm("cancel --all --created-before 2020-01-01T00:00:00Z --dry-run").out == "0 executions would be asked to end\n"
-    assert rhythm("cancel --all --status pending --queue default").out == "3 executions were asked to end\n"
-    assert rhythm("terminate --all --created-after 2020-01-01T00:00:00Z").out == "3 executions were terminated\n"
+    assert (
+        rhythm("cancel --all --created-before 2020-01-01T00:00:00Z --dry-run").out
+        == "0 executions would be asked to end\n"
+    )
+    assert (
+        rhythm("cancel --all --status pending --queue default").out
+        == "3 executions were asked to end\n"
+    )
+    assert (
+        rhythm("terminate --all --created-after 2020-01-01T00:00:00Z").out
+        == "3 executions were terminated\n"
+    )
     retried = rhythm("retry --all --workflow hold")
     assert (retried.code, retried.out) == (0, "3 executions were retried\n")
 
@@ -80,12 +108,17 @@ def test_those_that_cannot_be_retried_are_named(rhythm: Command, app: Rhythm) ->
         ("pause --all --timeout 1h", "--timeout is for one execution: leave out --all"),
         ("resume --all -i a=1", "data is for one execution: leave out -i or --all"),
         ("cancel --all --limit many", "--limit is a whole number, not many"),
-        ("cancel --all --status completed", "status is one of pending, running, suspended, paused to cancel"),
+        (
+            "cancel --all --status completed",
+            "status is one of pending, running, suspended, paused to cancel",
+        ),
         ("cancel --all --created-before yesterday", "created_before is a time with its zone"),
         ("cancel --all --attribute a", "--attribute a: write KEY=TEXT, or KEY:=JSON"),
     ],
 )
-def test_what_is_not_clear_is_refused_and_changes_nothing(rhythm: Command, app: Rhythm, command: str, message: str) -> None:
+def test_what_is_not_clear_is_refused_and_changes_nothing(
+    rhythm: Command, app: Rhythm, command: str, message: str
+) -> None:
     ran = rhythm(command)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
@@ -100,5 +133,9 @@ def test_why_answers_in_words_and_for_programs(rhythm: Command, app: Rhythm) -> 
     assert lines[2].startswith("- it is ready, and no worker serves the queue `default`, since ")
     assert lines[3:] == ["", "  rhythm resume a", "  rhythm worker --app FILE"]
     found = json.loads(rhythm("why b --output json").out)
-    assert (found["id"], found["reasons"][0]["commands"], found["reasons"][0]["since"][-1]) == ("b", ["rhythm worker --app FILE"], "Z")
+    assert (found["id"], found["reasons"][0]["commands"], found["reasons"][0]["since"][-1]) == (
+        "b",
+        ["rhythm worker --app FILE"],
+        "Z",
+    )
     assert rhythm("why nobody").code == 1

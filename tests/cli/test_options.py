@@ -22,7 +22,10 @@ OPTIONS = (
         (["a"], {}),
         (["--format", "json", "a"], {"format": "json"}),
         (["--format=json", "a"], {"format": "json"}),
-        (["a", "-i", "x=1", "--input", "y=2", "-iz=3", "--input=w=4"], {"input": ["x=1", "y=2", "z=3", "w=4"]}),
+        (
+            ["a", "-i", "x=1", "--input", "y=2", "-iz=3", "--input=w=4"],
+            {"input": ["x=1", "y=2", "z=3", "w=4"]},
+        ),
         (["a", "-f"], {"fast_forward": True}),
         (["a", "-i", "-1"], {"input": ["-1"]}),
         (["--", "-a"], {"file": "-a"}),
@@ -30,7 +33,10 @@ OPTIONS = (
     ],
 )
 def test_arguments_are_read(args: list[str], expected: dict[str, Any]) -> None:
-    assert vars(parse(OPTIONS, args)) == {"file": "a", "format": "text", "input": [], "fast_forward": False} | expected
+    assert (
+        vars(parse(OPTIONS, args))
+        == {"file": "a", "format": "text", "input": [], "fast_forward": False} | expected
+    )
 
 
 @pytest.mark.parametrize(

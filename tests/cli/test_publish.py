@@ -11,13 +11,24 @@ url, make_app, rhythm = applications.url, applications.make_app, executions.rhyt
 SHIP = '@on("order.paid") workflow ship(inputs) { return inputs }'
 
 
-def test_publish_says_what_it_starts_and_an_id_counts_once(rhythm: Command, make_app: MakeApp) -> None:
+def test_publish_says_what_it_starts_and_an_id_counts_once(
+    rhythm: Command, make_app: MakeApp
+) -> None:
     app = make_app(flows=(SHIP,))
-    assert rhythm("publish order.paid -i order:=17 --event-id one --by Ada").out == "published order.paid: it starts ship\n"
-    assert rhythm("publish order.paid --event-id one").out == "the event one was published before; nothing was done\n"
+    assert (
+        rhythm("publish order.paid -i order:=17 --event-id one --by Ada").out
+        == "published order.paid: it starts ship\n"
+    )
+    assert (
+        rhythm("publish order.paid --event-id one").out
+        == "the event one was published before; nothing was done\n"
+    )
     assert rhythm("publish order.sent").out == "published order.sent\n"
     (started,) = app.list()
-    assert (started.inputs, started.attributes) == ({"order": 17}, {"event_id": "one", "event_type": "order.paid"})
+    assert (started.inputs, started.attributes) == (
+        {"order": 17},
+        {"event_id": "one", "event_type": "order.paid"},
+    )
     assert app.store.reading.get([started.id])[started.id].started_by == "Ada"
 
 

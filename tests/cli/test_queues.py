@@ -24,11 +24,16 @@ def lines(text: str) -> list[list[str]]:
 def worker(app: Rhythm, name: str, silent_s: int = 0, draining: bool = False) -> None:
     app.store.workers.beat(BEAT.replace(worker=name, draining=draining), {}, 60)
     silent_us = silent_s * 1_000_000
-    change = "UPDATE worker_heartbeats SET beat_at = beat_at - ?, started_at = started_at - ? WHERE worker_id = ?"
+    change = (
+        "UPDATE worker_heartbeats SET beat_at = beat_at - ?, started_at = started_at - ? "
+        "WHERE worker_id = ?"
+    )
     rows(app.store, change, [silent_us, silent_us + 5_000_000, name])
 
 
-def test_workers_are_listed_with_what_they_do_and_how_long_ago_they_were_heard_of(rhythm: Command, make_app: MakeApp) -> None:
+def test_workers_are_listed_with_what_they_do_and_how_long_ago_they_were_heard_of(
+    rhythm: Command, make_app: MakeApp
+) -> None:
     app = make_app()
     assert rhythm("workers").out == "no workers: `rhythm worker --app FILE` starts one\n"
     worker(app, "a")
@@ -37,7 +42,18 @@ def test_workers_are_listed_with_what_they_do_and_how_long_ago_they_were_heard_o
     app.queue_task("somewhere")
     app.store.claims.claim("a", ["default"], 5, 60)
     heads, *found = lines(rhythm("workers", "--output", "table").out)
-    assert heads == ["WORKER", "STATE", "RUNNING", "CLAIMS", "LAST BEAT", "UP", "HOST", "PID", "VERSION", "QUEUES"]
+    assert heads == [
+        "WORKER",
+        "STATE",
+        "RUNNING",
+        "CLAIMS",
+        "LAST BEAT",
+        "UP",
+        "HOST",
+        "PID",
+        "VERSION",
+        "QUEUES",
+    ]
     assert found[0][:4] == ["a", "live", "3/20", "1"]
     assert found[0][5:] == ["5s", "box", "71", "0.1", "mail,default"]
     assert found[1][:5] == ["b", "dead", "3/20", "0", "1m30s ago"]
@@ -51,19 +67,35 @@ def test_workers_and_queues_for_programs(rhythm: Command, make_app: MakeApp) -> 
     (seen,) = rhythm("workers --output json").json["items"]
     times = {name: seen.pop(name) for name in ("silent_s", "started_at", "beat_at")}
     assert seen == {
-        "name": "a", "host": "box", "pid": 71, "queues": ["mail", "default"], "concurrency": 20, "running": 3, "claims": 0, "state": "live",
+        "name": "a",
+        "host": "box",
+        "pid": 71,
+        "queues": ["mail", "default"],
+        "concurrency": 20,
+        "running": 3,
+        "claims": 0,
+        "state": "live",
         "version": "0.1",
-    }  # fmt: skip
+    }
     assert times["started_at"].endswith("Z")
     mail = [json.loads(line) for line in rhythm("queues --output ndjson").out.splitlines()][1]
     assert mail.pop("paused_at").endswith("Z")
     assert mail == {
-        "name": "mail", "ready": 0, "oldest_s": None, "delayed": 0, "running": 0, "expired": 0, "workers": 1, "paused_by": "Ada",
+        "name": "mail",
+        "ready": 0,
+        "oldest_s": None,
+        "delayed": 0,
+        "running": 0,
+        "expired": 0,
+        "workers": 1,
+        "paused_by": "Ada",
         "paused_reason": "down",
-    }  # fmt: skip
+    }
 
 
-def test_queues_say_what_waits_for_how_long_and_that_nobody_serves_it(rhythm: Command, make_app: MakeApp) -> None:
+def test_queues_say_what_waits_for_how_long_and_that_nobody_serves_it(
+    rhythm: Command, make_app: MakeApp
+) -> None:
     app = make_app()
     assert rhythm("queues").out == "no queues: nothing waits, and no worker serves any\n"
     for delay in (None, None, "1h"):
@@ -77,33 +109,59 @@ def test_queues_say_what_waits_for_how_long_and_that_nobody_serves_it(rhythm: Co
     rows(app.store, "UPDATE ready SET claim_expires_at = 0 WHERE claimed_by = 'gone'")
     worker(app, "a")
     found = lines(rhythm("queues").out)
-    assert found[0] == ["QUEUE", "READY", "OLDEST", "DELAYED", "RUNNING", "EXPIRED", "WORKERS", "NOTE"]
+    assert found[0] == [
+        "QUEUE",
+        "READY",
+        "OLDEST",
+        "DELAYED",
+        "RUNNING",
+        "EXPIRED",
+        "WORKERS",
+        "NOTE",
+    ]
     assert found[2] == ["mail", "1", "3m20s", "1", "0", "1", "1"]
 
 
-def test_queue_pause_and_resume_say_what_they_did_and_may_be_repeated(rhythm: Command, make_app: MakeApp) -> None:
+def test_queue_pause_and_resume_say_what_they_did_and_may_be_repeated(
+    rhythm: Command, make_app: MakeApp
+) -> None:
     app = make_app()
     app.queue_task("somewhere", queue="mail")
     ran = rhythm("queue pause mail --reason 'the server is down' --by Ada")
     assert (ran.code, ran.out, ran.err) == (
-        0, "paused queue mail (1 waits in it): nothing of it begins; `rhythm queue resume mail` lets it go on\n", ""
-    )  # fmt: skip
+        0,
+        (
+            "paused queue mail (1 waits in it): nothing of it begins; `rhythm queue resume "
+            "mail` lets it go on\n"
+        ),
+        "",
+    )
     again = rhythm("queue pause mail --reason other")
     assert (again.code, again.out) == (
-        0, "queue mail is paused already (now by Ada: the server is down); `rhythm queue resume mail` lets it go on\n"
-    )  # fmt: skip
+        0,
+        (
+            "queue mail is paused already (now by Ada: the server is down); `rhythm queue "
+            "resume mail` lets it go on\n"
+        ),
+    )
     rows(app.store, "UPDATE queues SET paused_at = paused_at - 190000000")
     worker(app, "a")
     assert lines(rhythm("queues").out)[2][-1] == "paused 3m ago by Ada: the server is down"
     assert rhythm("queue resume mail").out == "resumed queue mail: workers take from it again\n"
-    assert (rhythm("queue resume mail").out, rhythm("queue resume mail").code) == ("queue mail was not paused\n", 0)
+    assert (rhythm("queue resume mail").out, rhythm("queue resume mail").code) == (
+        "queue mail was not paused\n",
+        0,
+    )
 
 
 def test_queue_that_nobody_knows_is_paused_with_a_note(rhythm: Command, make_app: MakeApp) -> None:
     app = make_app()
     app.queue_task("somewhere", queue="mail")
     ran = rhythm("queue pause mial")
-    assert (ran.code, ran.err) == (0, "rhythm: nothing is in queue mial, and no worker serves it; did you mean mail?\n")
+    assert (ran.code, ran.err) == (
+        0,
+        "rhythm: nothing is in queue mial, and no worker serves it; did you mean mail?\n",
+    )
     assert app.store.workers.paused_queues() == {"mial"}
     assert rhythm("queue resume mial").err == ""
 
@@ -112,7 +170,9 @@ def test_queue_of_resumes_and_wrong_words_are_refused(rhythm: Command, make_app:
     make_app()
     ran = rhythm("queue pause system")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("rhythm: queue `system` cannot be paused: it has the resumes of all workflows")
+    assert ran.err.startswith(
+        "rhythm: queue `system` cannot be paused: it has the resumes of all workflows"
+    )
     for command, message in {
         "queue": "ACTION is missing: what to do with it: pause or resume",
         "queue stop mail": "ACTION is pause or resume, not stop",

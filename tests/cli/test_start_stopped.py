@@ -24,9 +24,25 @@ def forever() -> None:
 def test_process_that_is_terminated_gives_its_claims_back(tmp_path: Path) -> None:
     (tmp_path / "tasks.py").write_text(TASKS)
     (tmp_path / "w.flow").write_text('workflow w {\n  return await task("forever")\n}')
-    command = [sys.executable, "-m", "rhythm", "start", "w.flow", "--id", "w1", "--wait", "--app", "tasks.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "rhythm",
+        "start",
+        "w.flow",
+        "--id",
+        "w1",
+        "--wait",
+        "--app",
+        "tasks.py",
+    ]
     running = subprocess.Popen(
-        command, cwd=tmp_path, env={**os.environ, "RHYTHM_SHUTDOWN_GRACE": "1s"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "RHYTHM_SHUTDOWN_GRACE": "1s"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert running.stderr

@@ -32,7 +32,10 @@ def test_length_has_its_two_largest_units(seconds: float, text: str) -> None:
     assert length(seconds) == text
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(-5, "now"), (0, "now"), (59, "59s"), (60, "1m"), (7199, "1h"), (200_000, "2d")])
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-5, "now"), (0, "now"), (59, "59s"), (60, "1m"), (7199, "1h"), (200_000, "2d")],
+)
 def test_age_has_one_unit(seconds: float, text: str) -> None:
     assert age(NOW - timedelta(seconds=seconds), NOW) == text
 
@@ -55,10 +58,14 @@ def test_moment_says_how_far_it_is() -> None:
         ({"op": "sleep", "n": 1}, "a timer"),
         ({"op": "branch", "n": 1}, "a branch"),
         ({"op": "child", "n": 7}, "execution 7"),
-        ({"op": "all", "n": 1, "first": 2, "count": 1000, "of": {"op": "task", "name": "t"}}, "1,000 × task t"),
-        ({"op": "race", "n": 1, "items": [{"op": "sleep", "n": 2}, {"op": "signal", "n": 3, "name": "go"}]}, "a timer or signal go"),
-        ({"op": "all", "n": 1, "items": [{"op": "settled", "n": 2}, {"op": "sleep", "n": 3}]}, "a timer"),
-        ({"op": "any", "n": 1, "items": [{"op": "event", "n": n, "name": n} for n in "abcde"]}, "event a or event b or event c or 2 more"),
+        ({"op": "all", "n": 1, "first": 2, "count": 1000, "of": {"op": "task", "name": "t"}},
+            "1,000 × task t"),
+        ({"op": "race", "n": 1, "items": [{"op": "sleep", "n": 2}, {"op": "signal", "n": 3,
+            "name": "go"}]}, "a timer or signal go"),
+        ({"op": "all", "n": 1, "items": [{"op": "settled", "n": 2}, {"op": "sleep", "n": 3}]},
+            "a timer"),
+        ({"op": "any", "n": 1, "items": [{"op": "event", "n": n, "name": n} for n in "abcde"]},
+            "event a or event b or event c or 2 more"),
         ({"op": "signal", "n": 1, "name": "a\x1bb"}, "signal a\N{REPLACEMENT CHARACTER}b"),
     ],
 )  # fmt: skip
@@ -78,7 +85,13 @@ def test_values_are_cut_to_a_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "cut_text"), [("short", "short"), ("a longer text", "a long…"), ("日本語です", "日本語…"), ("x́" * 9, "x́" * 6 + "…")]
+    ("text", "cut_text"),
+    [
+        ("short", "short"),
+        ("a longer text", "a long…"),
+        ("日本語です", "日本語…"),
+        ("x́" * 9, "x́" * 6 + "…"),
+    ],
 )
 def test_cell_is_cut_to_its_columns(text: str, cut_text: str) -> None:
     assert cut(text, 7) == cut_text

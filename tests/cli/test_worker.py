@@ -1,4 +1,5 @@
-"""`rhythm worker`, as real processes: work, signals, death, poison, a database that is not there yet."""
+"""`rhythm worker`, as real processes: work, signals, death, poison, a database that is not there
+yet."""
 
 from __future__ import annotations
 
@@ -69,10 +70,25 @@ class Workers:
         (folder / "flows.flow").write_text(FLOWS)
 
     def start(self, *args: str, app: str = "tasks.py", **settings: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "rhythm", "worker", "--app", app, "--workflows", "flows.flow", *args]
-        given = {f"RHYTHM_{name.upper()}": value for name, value in {"database_url": self.url, **settings}.items()}
+        command = [
+            sys.executable,
+            "-m",
+            "rhythm",
+            "worker",
+            "--app",
+            app,
+            "--workflows",
+            "flows.flow",
+            *args,
+        ]
+        given = {
+            f"RHYTHM_{name.upper()}": value
+            for name, value in {"database_url": self.url, **settings}.items()
+        }
         with self.log.open("ab") as log:
-            process = subprocess.Popen(command, cwd=self.folder, env={**os.environ, **given}, stderr=log, stdout=log)
+            process = subprocess.Popen(
+                command, cwd=self.folder, env={**os.environ, **given}, stderr=log, stdout=log
+            )
         self.running.append(process)
         return process
 
@@ -80,7 +96,9 @@ class Workers:
         """Started, and at work."""
         before = self.log.read_text().count(": worker ")
         process = self.start(*args, **settings)
-        self.until(lambda: self.log.read_text().count(": worker ") > before or process.poll() is not None)
+        self.until(
+            lambda: self.log.read_text().count(": worker ") > before or process.poll() is not None
+        )
         assert process.poll() is None, self.log.read_text()
         return process
 
@@ -123,13 +141,24 @@ def test_worker_does_the_work_and_ends_when_it_is_told(workers: Workers, app: Rh
     process = workers.began("--queues", "default,other", "--concurrency", "3", "--name", "ann")
     assert app.start_workflow("pids", {"n": 5}).result(timeout=LONG_S) == [process.pid] * 5
     (seen,) = app.workers()
-    assert (seen.name[:4], seen.pid, seen.queues, seen.concurrency) == ("ann-", process.pid, ("default", "other"), 3)
+    assert (seen.name[:4], seen.pid, seen.queues, seen.concurrency) == (
+        "ann-",
+        process.pid,
+        ("default", "other"),
+        3,
+    )
     process.send_signal(signal.SIGTERM)
     assert (process.wait(LONG_S), claims(app), app.workers()) == (0, [], [])
 
 
-@pytest.mark.parametrize(("args", "signals"), [(("--grace", "0s"), 1), (("--grace", "1h"), 2)], ids=["no grace", "a second signal"])
-def test_what_has_not_ended_is_given_back(workers: Workers, app: Rhythm, args: tuple[str, ...], signals: int) -> None:
+@pytest.mark.parametrize(
+    ("args", "signals"),
+    [(("--grace", "0s"), 1), (("--grace", "1h"), 2)],
+    ids=["no grace", "a second signal"],
+)
+def test_what_has_not_ended_is_given_back(
+    workers: Workers, app: Rhythm, args: tuple[str, ...], signals: int
+) -> None:
     file = workers.folder / "file"
     process = workers.began(*args)
     handle = app.start_workflow("forever", {"file": str(file)})
@@ -156,7 +185,9 @@ def test_within_its_grace_a_task_ends_and_is_committed(workers: Workers, app: Rh
     assert (handle.result(timeout=LONG_S), len(begun(file))) == ("ended", 1)
 
 
-def test_worker_on_the_same_machine_takes_over_at_once_what_a_killed_one_held(workers: Workers, app: Rhythm) -> None:
+def test_worker_on_the_same_machine_takes_over_at_once_what_a_killed_one_held(
+    workers: Workers, app: Rhythm
+) -> None:
     file = workers.folder / "file"
     process = workers.began(dead_after="1h", claim_ttl="1h")
     handle = app.start_workflow("forever", {"file": str(file)})
@@ -180,12 +211,16 @@ def test_worker_elsewhere_takes_over_what_a_silent_one_held(workers: Workers, ap
     workers.began(**silent)
     workers.until(lambda: len(begun(file)) == 2)
     process.send_signal(signal.SIGCONT)
-    workers.until(lambda: "lost" in workers.log.read_text() or "given up" in workers.log.read_text())
+    workers.until(
+        lambda: "lost" in workers.log.read_text() or "given up" in workers.log.read_text()
+    )
     Path(f"{file}.end").touch()
     assert handle.result(timeout=LONG_S) == "ended"
 
 
-def test_handler_that_blocks_the_event_loop_does_not_stop_the_heart(workers: Workers, app: Rhythm) -> None:
+def test_handler_that_blocks_the_event_loop_does_not_stop_the_heart(
+    workers: Workers, app: Rhythm
+) -> None:
     file = workers.folder / "file"
     fast = {"dead_after": "1s", "heartbeat_interval": "100ms", "claim_ttl": "1s"}
     workers.began(**fast)
@@ -195,14 +230,20 @@ def test_handler_that_blocks_the_event_loop_does_not_stop_the_heart(workers: Wor
 
 
 @pytest.mark.parametrize("code", [9, 2], ids=["any code", "the code of those who cannot begin"])
-def test_processes_that_die_are_replaced_and_what_kills_them_fails_after_the_limit(workers: Workers, app: Rhythm, code: int) -> None:
+def test_processes_that_die_are_replaced_and_what_kills_them_fails_after_the_limit(
+    workers: Workers, app: Rhythm, code: int
+) -> None:
     file = workers.folder / "file"
     supervisor = workers.began("--processes", "2", crash_limit="3")
     poison = app.queue_task("poison", {"file": str(file), "code": code})
     healthy = app.start_workflow("pids", {"n": 3})
     assert len(healthy.result(timeout=LONG_S)) == 3
     workers.until(lambda: poison.get().finished_at)
-    assert (begun(file), poison.get().status, "died 3 times" in str(poison.get().error)) == (["xxx"], "failed", True)
+    assert (begun(file), poison.get().status, "died 3 times" in str(poison.get().error)) == (
+        ["xxx"],
+        "failed",
+        True,
+    )
     pids = set(app.start_workflow("pids", {"n": 3}).result(timeout=LONG_S))
     assert supervisor.pid not in pids
     supervisor.send_signal(signal.SIGTERM)
@@ -246,13 +287,20 @@ print(supervisor.supervise(2, work, print))
 
 @pytest.mark.parametrize("when", TOLD_TOO_EARLY.values(), ids=TOLD_TOO_EARLY.keys())
 def test_signal_at_any_moment_reaches_every_process(when: str) -> None:
-    told = subprocess.run([sys.executable, "-c", SUPERVISOR.format(when=when)], capture_output=True, text=True, timeout=LONG_S)
+    told = subprocess.run(
+        [sys.executable, "-c", SUPERVISOR.format(when=when)],
+        capture_output=True,
+        text=True,
+        timeout=LONG_S,
+    )
     assert (told.returncode, told.stdout.strip(), told.stderr) == (0, "0", "")
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("processes", ["1", "2"])
-def test_storm_of_signals_ends_a_worker_in_good_order(workers: Workers, app: Rhythm, processes: str) -> None:
+def test_storm_of_signals_ends_a_worker_in_good_order(
+    workers: Workers, app: Rhythm, processes: str
+) -> None:
     """Each one interrupts whatever is done about those before it."""
     file = workers.folder / "file"
     process = workers.began("--grace", "1h", "--processes", processes)
@@ -265,7 +313,9 @@ def test_storm_of_signals_ends_a_worker_in_good_order(workers: Workers, app: Rhy
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-def test_two_signals_that_a_busy_process_gets_as_one_still_end_its_grace(workers: Workers, app: Rhythm) -> None:
+def test_two_signals_that_a_busy_process_gets_as_one_still_end_its_grace(
+    workers: Workers, app: Rhythm
+) -> None:
     file = workers.folder / "file"
     process = workers.began("--grace", "1h", "--processes", "2")
     app.start_workflow("forever", {"file": str(file)})
@@ -284,7 +334,9 @@ def test_two_signals_that_a_busy_process_gets_as_one_still_end_its_grace(workers
 
 def _waits(pid: int, number: int) -> bool:
     """Whether a signal waits for a process that does not run."""
-    (pending,) = re.findall(r"^ShdPnd:\s+(\w+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    (pending,) = re.findall(
+        r"^ShdPnd:\s+(\w+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE
+    )
     return bool(int(pending, 16) >> (number - 1) & 1)
 
 
@@ -294,7 +346,9 @@ def test_worker_that_waits_for_a_database_ends_at_once(workers: Workers, by: str
     with socket.create_server(("127.0.0.1", 0)) as mute:
         database_url = f"postgresql://me@127.0.0.1:{mute.getsockname()[1]}/app?connect_timeout=3600"
         if by == "its file":
-            (workers.folder / "tasks.py").write_text(f"import rhythm\nrhythm.init({database_url!r})")
+            (workers.folder / "tasks.py").write_text(
+                f"import rhythm\nrhythm.init({database_url!r})"
+            )
         process = workers.start("--grace", "1h", database_url=database_url)
         mute.settimeout(LONG_S)
         with mute.accept()[0]:
@@ -303,7 +357,9 @@ def test_worker_that_waits_for_a_database_ends_at_once(workers: Workers, by: str
 
 
 @pytest.mark.parametrize("url", ["postgres"], indirect=True)
-def test_worker_waits_for_a_database_that_is_not_there_yet(workers: Workers, app: Rhythm, database_url: str) -> None:
+def test_worker_waits_for_a_database_that_is_not_there_yet(
+    workers: Workers, app: Rhythm, database_url: str
+) -> None:
     with between(database_url) as way:
         later, way.url = way.url, ""
         schema = workers.url.partition("schema=")[2].partition("&")[0]
@@ -330,7 +386,9 @@ none = 1
 
 
 @pytest.mark.parametrize(("name", "queue"), [("app.py", "default"), ("app.py:other", "special")])
-def test_application_of_the_file_is_used(workers: Workers, app: Rhythm, name: str, queue: str) -> None:
+def test_application_of_the_file_is_used(
+    workers: Workers, app: Rhythm, name: str, queue: str
+) -> None:
     (workers.folder / "app.py").write_text(APP.format(url=workers.url))
     process = workers.began(app=name, database_url="sqlite:///nowhere/else.db")
     assert app.queue_task("pid", queue=queue).result(timeout=LONG_S) == process.pid
@@ -349,7 +407,9 @@ def test_application_of_the_file_is_used(workers: Workers, app: Rhythm, name: st
         (("--database", "mysql://x"), "no database can be opened with `mysql://x`", 1),
     ],
 )
-def test_what_cannot_begin_is_said_and_ends(workers: Workers, app: Rhythm, args: tuple[str, ...], said: str, code: int) -> None:
+def test_what_cannot_begin_is_said_and_ends(
+    workers: Workers, app: Rhythm, args: tuple[str, ...], said: str, code: int
+) -> None:
     (workers.folder / "app.py").write_text(APP.format(url=workers.url))
     assert workers.start(*args).wait(LONG_S) == code
     assert said in workers.log.read_text()

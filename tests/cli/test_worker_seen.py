@@ -64,7 +64,17 @@ def start(url: str, tmp_path: Path) -> Iterator[Start]:
 
     def run(*args: str) -> Worker:
         log = tmp_path / f"log{len(started)}"
-        command = [sys.executable, "-m", "rhythm", "worker", "--app", "tasks.py", "--database", url, *args]
+        command = [
+            sys.executable,
+            "-m",
+            "rhythm",
+            "worker",
+            "--app",
+            "tasks.py",
+            "--database",
+            url,
+            *args,
+        ]
         with log.open("wb") as out:
             started.append(subprocess.Popen(command, cwd=tmp_path, stdout=out, stderr=out))
         return Worker(started[-1], log)
@@ -101,7 +111,13 @@ def test_worker_tells_a_line_for_people_and_events_below_it(start: Start) -> Non
     worker.says(r"^rhythm: worker box-\w+: 1 task, queue default, 100 at once, on ")
     said = worker.stop().splitlines()
     assert said[1] == "rhythm: stopping"
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} INFO worker_stopped worker=box-\w+: nothing is held any more", said[2])
+    assert re.fullmatch(
+        (
+            r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} INFO worker_stopped worker=box-\w+: "
+            r"nothing is held any more"
+        ),
+        said[2],
+    )
     assert len(said) == 3
 
 
@@ -109,18 +125,36 @@ def test_every_line_of_a_json_log_is_a_document(start: Start) -> None:
     worker = start("--log-format", "json", "--log-level", "debug")
     worker.says('"worker_started"')
     events = [json.loads(line) for line in worker.stop().splitlines()]
-    assert [event["event"] for event in events] == ["worker_started", "worker_draining", "worker_stopped"]
-    assert events[0].keys() >= {"time", "level", "logger", "worker", "queues", "concurrency", "detail"}
+    assert [event["event"] for event in events] == [
+        "worker_started",
+        "worker_draining",
+        "worker_stopped",
+    ]
+    assert events[0].keys() >= {
+        "time",
+        "level",
+        "logger",
+        "worker",
+        "queues",
+        "concurrency",
+        "detail",
+    }
 
 
-def test_logging_that_the_application_has_set_up_is_left_alone(start: Start, tmp_path: Path) -> None:
-    (tmp_path / "tasks.py").write_text(f"import logging\n\nlogging.basicConfig(format='mine %(message)s', level='INFO')\n{TASKS}")
+def test_logging_that_the_application_has_set_up_is_left_alone(
+    start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "tasks.py").write_text(
+        f"import logging\n\nlogging.basicConfig(format='mine %(message)s', level='INFO')\n{TASKS}"
+    )
     worker = start()
     worker.says("^mine worker_started worker=")
     assert " INFO worker_stopped" not in worker.stop()
 
 
-def test_each_process_serves_metrics_and_health_on_a_port_of_its_own(start: Start, make_app: MakeApp) -> None:
+def test_each_process_serves_metrics_and_health_on_a_port_of_its_own(
+    start: Start, make_app: MakeApp
+) -> None:
     port = free_ports(2)
     worker = start("--metrics-port", str(port), "--processes", "2")
     for n in range(2):
@@ -151,16 +185,27 @@ def served(worker: Any) -> Iterator[str]:
 
 def test_readiness_says_why_not(make_app: MakeApp) -> None:
     with served(None) as base:
-        assert got(f"{base}/readyz") == (503, "application/json", '{"ready": false, "problems": ["it waits for the database"]}\n')
+        assert got(f"{base}/readyz") == (
+            503,
+            "application/json",
+            '{"ready": false, "problems": ["it waits for the database"]}\n',
+        )
         assert (got(f"{base}/healthz")[0], got(f"{base}/metrics")[::2]) == (200, (200, ""))
     worker = make_app().worker()
     with served(worker) as base:
         status, _, body = got(f"{base}/readyz")
-        assert (status, json.loads(body)["problems"]) == (503, ["it has not asked for work yet", "it has ended"])
+        assert (status, json.loads(body)["problems"]) == (
+            503,
+            ["it has not asked for work yet", "it has ended"],
+        )
         with worker:
             worker._worker.drain()
             status, _, body = got(f"{base}/readyz")
-            assert (status, json.loads(body)["draining"], "it is being stopped" in body) == (503, True, True)
+            assert (status, json.loads(body)["draining"], "it is being stopped" in body) == (
+                503,
+                True,
+                True,
+            )
 
 
 def test_client_that_goes_away_or_says_nothing_is_nobodys_problem(
@@ -179,14 +224,24 @@ def test_client_that_goes_away_or_says_nothing_is_nobodys_problem(
     assert capfd.readouterr() == ("", "")
 
 
-def test_port_that_is_taken_or_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_port_that_is_taken_or_none_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(UsageError, match=r"metrics cannot be served on 127.0.0.1 port \d+: .*; choose another --metrics-port"):
+        with pytest.raises(
+            UsageError,
+            match=(
+                r"metrics cannot be served on 127.0.0.1 port \d+: .*; choose another "
+                r"--metrics-port"
+            ),
+        ):
             Exporter("127.0.0.1", taken.getsockname()[1])
     with pytest.raises(UsageError, match="choose another"):
         Exporter("127.0.0.1", 70_000)
     assert main(["worker", "--app", "tasks.py", "--metrics-port", "http"]) == 2
-    assert capsys.readouterr().err.startswith("rhythm: --metrics-port is a whole number from 1 on, not http\n")
+    assert capsys.readouterr().err.startswith(
+        "rhythm: --metrics-port is a whole number from 1 on, not http\n"
+    )

@@ -1,6 +1,8 @@
-"""Drives the real worker and a real store with a clock of our own and handlers that end when we say.
+"""Drives the real worker and a real store with a clock of our own and handlers that end when we
+say.
 
-Nothing sleeps: when nothing can happen, the clock moves to the next thing that is due. A run is the same every time.
+Nothing sleeps: when nothing can happen, the clock moves to the next thing that is due. A run is the
+same every time.
 """
 
 from __future__ import annotations
@@ -58,10 +60,13 @@ class VirtualHandlers:
 
     def __init__(self, clock: Clock) -> None:
         self.clock, self.order = clock, 0
-        self.begins: Callable[[str, Any], None] = lambda id, inputs: None  # told of every body, with its inputs
+        # told of every body, with its inputs
+        self.begins: Callable[[str, Any], None] = lambda id, inputs: None
         self.agenda: list[tuple[float, int, Callable[[], None]]] = []
 
-    def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
+    def start(
+        self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]
+    ) -> Callable[[], object]:
         self.order += 1
         self.begins(current.id, inputs)
         entry = (
@@ -70,9 +75,15 @@ class VirtualHandlers:
             lambda: self._run(task, inputs or {}, report),
         )
         heapq.heappush(self.agenda, entry)
-        return lambda: self.agenda.remove(entry) or heapq.heapify(self.agenda) if entry in self.agenda else None
+        return lambda: (
+            self.agenda.remove(entry) or heapq.heapify(self.agenda)
+            if entry in self.agenda
+            else None
+        )
 
-    def _run(self, task: Task[..., Any], inputs: dict[str, Any], report: Callable[[Ended], None]) -> None:
+    def _run(
+        self, task: Task[..., Any], inputs: dict[str, Any], report: Callable[[Ended], None]
+    ) -> None:
         died: list[Crashed] = []
 
         def call() -> Any:
@@ -100,12 +111,14 @@ class Crashed(BaseException):
 
 
 class FaultyStore(Around):
-    """A store whose n-th call goes wrong: the process dies before it or after it, or its answer is lost."""
+    """A store whose n-th call goes wrong: the process dies before it or after it, or its answer is
+    lost."""
 
     def __init__(self, inner: Store, fail_at: int = 0, mode: str = "") -> None:
         super().__init__(inner, self._faulty)
         self.fail_at, self.mode, self.calls = fail_at, mode, 0
-        self.after: Callable[[str, Any], None] = lambda name, answer: None  # what a test does between a call and its answer
+        # what a test does between a call and its answer
+        self.after: Callable[[str, Any], None] = lambda name, answer: None
 
     def _faulty(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -129,7 +142,9 @@ class FaultyStore(Around):
 @cache
 def definitions(text: str) -> list[Definition]:
     """Compiled once: a test of interruptions makes hundreds of worlds of one text."""
-    programs = compile_text(text, "main.json" if text.startswith("{") else "main.flow").programs_or_raise()
+    programs = compile_text(
+        text, "main.json" if text.startswith("{") else "main.flow"
+    ).programs_or_raise()
     return [definition_of(p, text) for p in programs]
 
 
@@ -140,13 +155,20 @@ class World:
     """A database, a set of tasks, and one worker at a time."""
 
     def __init__(
-        self, text: str, fail_at: int = 0, mode: str = "", make_store: MakeStore = sqlite_in_memory,
-        sizes: Sizes | None = None, **settings: Any,
-    ) -> None:  # fmt: skip
+        self,
+        text: str,
+        fail_at: int = 0,
+        mode: str = "",
+        make_store: MakeStore = sqlite_in_memory,
+        sizes: Sizes | None = None,
+        **settings: Any,
+    ) -> None:
         self.clock = Clock()
         self.inner = make_store(self.clock.us)
         self.store: Any = FaultyStore(self.inner, fail_at, mode)
-        self.settings = WorkerSettings(claim_ttl_s=30.0, margin_s=1.0, crash_limit=5).replace(**settings)
+        self.settings = WorkerSettings(claim_ttl_s=30.0, margin_s=1.0, crash_limit=5).replace(
+            **settings
+        )
         self.ran: Counter[str] = Counter()  # bodies, by name and input
         self.tasks = {task.name: task for task in self._tasks()}
         self.inner.definitions.register(definitions(text))
@@ -176,7 +198,9 @@ class World:
             sleep=lambda seconds: None,
         )
         settings = ServiceSettings(crash_limit=self.settings.crash_limit, timer_poll_s=1e6)
-        self.services = Services(self.store, settings, self.clock.now, self.clock.us, self.program, self.observe)
+        self.services = Services(
+            self.store, settings, self.clock.now, self.clock.us, self.program, self.observe
+        )
 
     def observe(self, what: str, id: str, detail: str) -> None:
         if what == "bug":
@@ -185,11 +209,21 @@ class World:
     def _begins(self, id: str, inputs: Any) -> None:
         """A body begins only under a claim that is in force: its own, or its workflow's."""
         self.given.append(inputs)
-        claims = f"id IN ('{id}', '{id.rpartition('.')[0]}') AND claimed_by = '{self.worker.name}' AND state = 1"
-        until = [row[0] for row in rows(self.inner, f"SELECT claim_expires_at FROM ready WHERE {claims}")]
+        claims = (
+            f"id IN ('{id}', '{id.rpartition('.')[0]}') AND claimed_by = '{self.worker.name}' "
+            f"AND state = 1"
+        )
+        until = [
+            row[0] for row in rows(self.inner, f"SELECT claim_expires_at FROM ready WHERE {claims}")
+        ]
         assert any(at > self.clock.us() for at in until), f"a body of {id} began without a claim"
-        heard = rows(self.inner, f"SELECT beat_at FROM worker_heartbeats WHERE worker_id = '{self.worker.name}'")[0][0]
-        assert heard > self.clock.us() - self.settings.dead_after_s * 1e6, f"a body of {id} began on a worker that is dead to the others"
+        heard = rows(
+            self.inner,
+            f"SELECT beat_at FROM worker_heartbeats WHERE worker_id = '{self.worker.name}'",
+        )[0][0]
+        assert heard > self.clock.us() - self.settings.dead_after_s * 1e6, (
+            f"a body of {id} began on a worker that is dead to the others"
+        )
 
     def program(self, name: str, version: str | None) -> Program | None:
         definition = self.inner.definitions.get(name, version)
@@ -201,13 +235,26 @@ class World:
         program = self.program(name, None)
         assert program
         timeout_s = program.options.get("timeout")
-        self.inner.executions.start([NewExecution(id, WORKFLOW, name, "default", json.dumps(inputs), program.version, timeout_s=timeout_s)])
+        self.inner.executions.start(
+            [
+                NewExecution(
+                    id,
+                    WORKFLOW,
+                    name,
+                    "default",
+                    json.dumps(inputs),
+                    program.version,
+                    timeout_s=timeout_s,
+                )
+            ]
+        )
 
     def signal(self, at: float, name: str, payload: Any, id: str = "run") -> None:
         self.signals.append((at, NewSignal(f"s{len(self.signals)}", id, name, json.dumps(payload))))
 
     def run(self, id: str = "run") -> Execution:
-        """Until the execution has ended, and everything that it started; then no rule may be broken."""
+        """Until the execution has ended, and everything that it started; then no rule may be
+        broken."""
         asleep = False
         for number in range(ROUNDS):
             execution = self.inner.reading.get([id])[id]
@@ -223,7 +270,8 @@ class World:
         raise AssertionError(f"{id} never ended: {self.inner.reading.get([id])[id]}")
 
     def doctor(self, grace_s: float = 0.0) -> None:
-        """No rule is broken. Nothing is under way in a quiet world, so nothing may be late; only the sweep comes now and then."""
+        """No rule is broken. Nothing is under way in a quiet world, so nothing may be late; only
+        the sweep comes now and then."""
         self.inner.maintenance.sweep(1000)
         found = examine(self.inner, grace_s)
         assert not found, found
@@ -234,7 +282,12 @@ class World:
 
     def _asleep(self) -> bool:
         """Whether nothing will ever happen again by itself."""
-        return self._quiet() and not self.signals and not self.handlers.agenda and self.inner.maintenance.fire_timers(0)[1] is None
+        return (
+            self._quiet()
+            and not self.signals
+            and not self.handlers.agenda
+            and self.inner.maintenance.fire_timers(0)[1] is None
+        )
 
     def round(self) -> None:
         try:
@@ -252,7 +305,11 @@ class World:
             return  # a service had no answer: it comes again
 
     def _wait(self, wait_s: float) -> None:
-        nexts = [self.clock.seconds + wait_s, *(at for at, _ in self.signals), *(entry[0] for entry in self.handlers.agenda[:1])]
+        nexts = [
+            self.clock.seconds + wait_s,
+            *(at for at, _ in self.signals),
+            *(entry[0] for entry in self.handlers.agenda[:1]),
+        ]
         self.clock.seconds = max(self.clock.seconds + 0.001, min(nexts))
 
     def _tasks(self) -> list[Task[..., Any]]:

@@ -1,4 +1,5 @@
-"""Fixed programs for the simulation: kinds of waiting that generated programs lack. No result depends on any order."""
+"""Fixed programs for the simulation: kinds of waiting that generated programs lack. No result
+depends on any order."""
 
 from __future__ import annotations
 
@@ -166,7 +167,8 @@ workflow poison() {
   return v
 }
 """
-POISONED = ["Crashed", "Crashed", 0, "Crashed", "Crashed", 1]  # what it returns if nothing else is taken for poison
+# what it returns if nothing else is taken for poison
+POISONED = ["Crashed", "Crashed", 0, "Crashed", "Crashed", 1]
 
 FIXED: tuple[tuple[str, Any, tuple[tuple[str, Any], ...]], ...] = (
     (RACES, {"seen": ["quick", 6, "quick", 6, "quick", 6], "same": 1, "total": 10}, ()),

@@ -1,8 +1,9 @@
-"""A seeded simulation of several workers with faults: the real worker, a real store (SQLite in memory, or PostgreSQL), virtual time.
+"""A seeded simulation of several workers with faults: the real worker, a real store (SQLite in
+memory, or PostgreSQL), virtual time.
 
-A step of a worker is not atomic here: before and after every store call the other actors may run (other workers, services,
-clients, the clock), so that every interleaving of transactions can come up.
-`python -m tests.engine.simulation SEEDS [FIRST] [--database sqlite|postgres]`.
+A step of a worker is not atomic here: before and after every store call the other actors may run
+(other workers, services, clients, the clock), so that every interleaving of transactions can come
+up. `python -m tests.engine.simulation SEEDS [FIRST] [--database sqlite|postgres]`.
 """
 
 from __future__ import annotations
@@ -51,38 +52,73 @@ ROUNDS = 5_000  # without faults
 LATE_S = 1e6  # nothing is late while there are faults
 DEPTH = 3  # actors inside the store calls of others
 FAULTS = (
-    "crash", "freeze", "stall", "jump", "lost answer", "failed call", "late commit", "late handler", "long handler", "drain", "stop",
+    "crash", "freeze", "stall", "jump", "lost answer", "failed call", "late commit", "late handler",
+    "long handler", "drain", "stop",
     "pause", "cancel",
 )  # fmt: skip
-MORE_FAULTS = ("poison", "dead worker", "noise", "prune", "terminate")  # drawn apart, so that older seeds stay what they are
-RARE = {"poison": 0.2, "terminate": 0.2}  # seeds with these of MORE_FAULTS; of the others, half of all
+# drawn apart, so that older seeds stay what they are
+MORE_FAULTS = ("poison", "dead worker", "noise", "prune", "terminate")
+# seeds with these of MORE_FAULTS; of the others, half of all
+RARE = {"poison": 0.2, "terminate": 0.2}
 KILLED = 100  # workers by poison: far more than all the limits together allow
 CRASH_LIMIT = 3  # where there is poison; elsewhere no crash counts
-AWAY = {"crash", "freeze", "stall", "jump", "drain", "stop"}  # faults after which a body may run again
+# faults after which a body may run again
+AWAY = {"crash", "freeze", "stall", "jump", "drain", "stop"}
 
 # What the database itself refuses, whoever writes: each is a violation, raised where it happens.
 RULES = (
-    ("ended_stays", "UPDATE ON executions", "OLD.status >= 5 AND (NEW.status <> OLD.status OR coalesce(NEW.result, '') <>"
-     " coalesce(OLD.result, '') OR coalesce(NEW.error, '') <> coalesce(OLD.error, ''))", "an outcome was changed"),
-    ("fence_grows", "UPDATE ON workflow_execution_context", "NEW.fence < OLD.fence OR NEW.seq NOT BETWEEN OLD.seq AND OLD.seq + 1",
+    ("ended_stays", "UPDATE ON executions",
+        "OLD.status >= 5 AND (NEW.status <> OLD.status OR coalesce(NEW.result, '') <> "
+     "coalesce(OLD.result, '') OR coalesce(NEW.error, '') <> coalesce(OLD.error, ''))",
+     "an outcome was changed"),
+    ("fence_grows", "UPDATE ON workflow_execution_context",
+        "NEW.fence < OLD.fence OR NEW.seq NOT BETWEEN OLD.seq AND OLD.seq + 1",
      "a fence went back, or a turn was left out"),
-    ("only_the_holder", "UPDATE OF owned ON workflow_execution_context", "NOT EXISTS"
-     " (SELECT 1 FROM ready WHERE id = NEW.execution_id AND fence = NEW.fence)", "a turn was committed by one who does not hold the claim"),
-    ("ended_leaves_the_queue", "UPDATE OF status ON executions", "NEW.status >= 5 AND OLD.status < 5 AND NEW.type = 1 AND EXISTS"
-     " (SELECT 1 FROM ready WHERE id = NEW.id)", "a task ended under a claim that was not its own"),
-    ("consumed_once", "UPDATE OF consumed_seq ON workflow_signals", "OLD.consumed_seq IS NOT NULL", "a signal was consumed twice"),
+    ("only_the_holder", "UPDATE OF owned ON workflow_execution_context",
+        "NOT EXISTS (SELECT 1 FROM ready WHERE id = NEW.execution_id AND fence = NEW.fence)",
+        "a turn was committed by one who does not hold the claim"),
+    ("ended_leaves_the_queue", "UPDATE OF status ON executions",
+        "NEW.status >= 5 AND OLD.status < 5 AND NEW.type = 1 AND EXISTS (SELECT 1 FROM ready WHERE "
+     "id = NEW.id)", "a task ended under a claim that was not its own"),
+    ("consumed_once", "UPDATE OF consumed_seq ON workflow_signals", "OLD.consumed_seq IS NOT NULL",
+        "a signal was consumed twice"),
 )  # fmt: skip
-TABLES = ("ready", "executions", "workflow_execution_context", "history", "timer_tasks", "workflow_signals")
+TABLES = (
+    "ready",
+    "executions",
+    "workflow_execution_context",
+    "history",
+    "timer_tasks",
+    "workflow_signals",
+)
 
 
 def lay_down_rules(store: Store) -> None:
     for name, event, broken, message in RULES:
         if isinstance(store, PostgresStore):
             body = f"BEGIN IF {broken} THEN RAISE EXCEPTION '{message}'; END IF; RETURN NEW; END"
-            rows(store, f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $${body}$$")
-            rows(store, f"CREATE OR REPLACE TRIGGER {name} BEFORE {event} FOR EACH ROW EXECUTE FUNCTION {name}()")
+            rows(
+                store,
+                (
+                    f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS "
+                    f"$${body}$$"
+                ),
+            )
+            rows(
+                store,
+                (
+                    f"CREATE OR REPLACE TRIGGER {name} BEFORE {event} FOR EACH ROW EXECUTE "
+                    f"FUNCTION {name}()"
+                ),
+            )
         else:
-            rows(store, f"CREATE TRIGGER {name} BEFORE {event} WHEN {broken} BEGIN SELECT RAISE(ABORT, '{message}'); END")
+            rows(
+                store,
+                (
+                    f"CREATE TRIGGER {name} BEFORE {event} WHEN {broken} BEGIN SELECT "
+                    f"RAISE(ABORT, '{message}'); END"
+                ),
+            )
 
 
 class Violation(AssertionError):
@@ -116,17 +152,22 @@ def case_of(seed: int, chance: random.Random) -> Case:
 
 
 class Handlers(VirtualHandlers):
-    """Handlers last as long as chance wants. One that is given up may not notice, and answer all the same."""
+    """Handlers last as long as chance wants. One that is given up may not notice, and answer all
+    the same."""
 
     def __init__(self, sim: Simulation, process: Virtual, worker: str) -> None:
         super().__init__(sim.clock)
         self.sim, self.process, self.worker = sim, process, worker
         self.begun: dict[str, tuple[float, int, Callable[[], None]]] = {}
 
-    def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
+    def start(
+        self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]
+    ) -> Callable[[], object]:
         self.sim.body_begins(self.worker, current.id)
         if self.begun.get(current.id) in self.agenda:
-            raise Violation(f"a second body of {current.id} began on {self.worker} beside the first")
+            raise Violation(
+                f"a second body of {current.id} began on {self.worker} beside the first"
+            )
         self.order += 1
 
         def run() -> None:
@@ -169,14 +210,16 @@ class Virtual:
         )
 
     def program(self, name: str, version: str | None) -> Program | None:
-        """A turn of the workflow `poison` kills its worker; starting one does not (no version is asked for)."""
+        """A turn of the workflow `poison` kills its worker; starting one does not (no version is
+        asked for)."""
         if name == "poison" and version is not None:
             self.sim.kill(self, "poisonous turn")
             raise Crashed
         return self.sim.program(name, version)
 
     def _saw(self, what: str, id: str, detail: str) -> None:
-        """A worker outlives its bugs, and what `body_begins` finds is one to it; here there are to be none."""
+        """A worker outlives its bugs, and what `body_begins` finds is one to it; here there are to
+        be none."""
         self.sim.met[f"seen: {what}"] += 1
         if what == "bug":
             self.sim.wrong.append(detail)
@@ -231,7 +274,9 @@ class Interleaved(Around):
 class Simulation:
     """One seed: a database, three processes, services, clients, and chance."""
 
-    def __init__(self, seed: int, make_store: MakeStore = sqlite_in_memory, more: bool = True) -> None:
+    def __init__(
+        self, seed: int, make_store: MakeStore = sqlite_in_memory, more: bool = True
+    ) -> None:
         """`more`: with MORE_FAULTS."""
         self.seed, self.chance = seed, random.Random(seed)
         self.case = case_of(seed, self.chance)
@@ -240,10 +285,14 @@ class Simulation:
         lay_down_rules(self.inner)
         self.met: Counter[str] = Counter()
         self.faulty, self.depth, self.acts = True, 0, 0
-        self.on = {fault for fault in FAULTS if self.chance.random() < (0.15 if fault == "cancel" else 0.5)}
+        self.on = {
+            fault for fault in FAULTS if self.chance.random() < (0.15 if fault == "cancel" else 0.5)
+        }
         self.on -= AWAY if seed % 5 == 1 else set()
         self.more = random.Random(f"more {seed}")
-        self.on |= {fault for fault in MORE_FAULTS if more and self.more.random() < RARE.get(fault, 0.5)}
+        self.on |= {
+            fault for fault in MORE_FAULTS if more and self.more.random() < RARE.get(fault, 0.5)
+        }
         if "poison" in self.on:
             self.case = Case(POISON, Expected("completed", POISONED))
             self.met["poison"] += 1
@@ -251,7 +300,10 @@ class Simulation:
         self.gone: list[str] = []  # names of workers that have died
         self.given_back: set[str] = set()  # by their holders, and not claimed since
         self.pruned: dict[str, Execution] = {}
-        self.often, self.often_others = self.chance.choice((1, 1, 3)), self.chance.choice((0.05, 0.15, 0.4))
+        self.often, self.often_others = (
+            self.chance.choice((1, 1, 3)),
+            self.chance.choice((0.05, 0.15, 0.4)),
+        )
         self.later: list[Callable[[], Any]] = []
         self.roots = ["a", "b", "c"][: self.chance.choice((1, 1, 2, 3))]
         self.cancelled: set[str] = set()  # asked for and acknowledged
@@ -264,10 +316,15 @@ class Simulation:
         self.bodies: Counter[str] = Counter()
         self.tries: Counter[str] = Counter()
         self.settings = WorkerSettings(
-            claim_ttl_s=TTL_S, dead_after_s=self.more.choice((12.0, TTL_S, 1e9)), margin_s=1.0, crash_limit=self.crash_limit,
-            missing_task_grace_s=1e9, owner_run=self.chance.random() < 0.7,
-            concurrency=self.chance.choice((1, 2, 100)), batch=self.chance.choice((1, 3, 100)),
-        )  # fmt: skip
+            claim_ttl_s=TTL_S,
+            dead_after_s=self.more.choice((12.0, TTL_S, 1e9)),
+            margin_s=1.0,
+            crash_limit=self.crash_limit,
+            missing_task_grace_s=1e9,
+            owner_run=self.chance.random() < 0.7,
+            concurrency=self.chance.choice((1, 2, 100)),
+            batch=self.chance.choice((1, 3, 100)),
+        )
         self.tasks = {task.name: task for task in self._tasks()}
         self._start()
         self.generation = 0
@@ -281,7 +338,12 @@ class Simulation:
         self.programs: dict[str, Program] = {p.name: p for p in programs}
         self.inner.definitions.register([definition_of(p, self.case.text) for p in programs])
         first = programs[0]
-        self.inner.executions.start([NewExecution(root, WORKFLOW, first.name, "default", "null", first.version) for root in self.roots])
+        self.inner.executions.start(
+            [
+                NewExecution(root, WORKFLOW, first.name, "default", "null", first.version)
+                for root in self.roots
+            ]
+        )
 
     def program(self, name: str, version: str | None) -> Program | None:
         return self.programs.get(name)
@@ -292,27 +354,42 @@ class Simulation:
 
     def tasks_of(self, number: int) -> dict[str, Task[..., Any]]:
         """The last worker lacks a task in some seeds: it must leave that to the others."""
-        return {name: task for name, task in self.tasks.items() if name != "double" or number < 2 or self.seed % 3}
+        return {
+            name: task
+            for name, task in self.tasks.items()
+            if name != "double" or number < 2 or self.seed % 3
+        }
 
     def _service(self) -> Services:
         settings = ServiceSettings(
-            crash_limit=self.crash_limit, batch=self.chance.choice((1, 100)), timer_poll_s=1e6, sweep_every_s=7.0, sweep_batch=2,
-        )  # fmt: skip
+            crash_limit=self.crash_limit,
+            batch=self.chance.choice((1, 100)),
+            timer_poll_s=1e6,
+            sweep_every_s=7.0,
+            sweep_batch=2,
+        )
         store, holder = Interleaved(self, None), f"services {self.chance.random()}"
-        return Services(store, settings, self.clock.now, self.clock.us, self.program, self._saw, holder)  # type: ignore[arg-type]
+        return Services(
+            store, settings, self.clock.now, self.clock.us, self.program, self._saw, holder
+        )  # type: ignore[arg-type]
 
     def _saw(self, what: str, id: str, detail: str) -> None:
-        """Services outlive whatever goes wrong in one of them; here it must be a lost answer, and the sweep must find nothing."""
+        """Services outlive whatever goes wrong in one of them; here it must be a lost answer, and
+        the sweep must find nothing."""
         self.met[f"seen: {what}"] += 1
         expected = what in ("executions_rescued", "execution_quarantined", "service_recovered")
-        if not expected and (what == "bug" or not detail.startswith(("no answer", "no connection"))):
+        if not expected and (
+            what == "bug" or not detail.startswith(("no answer", "no connection"))
+        ):
             self.wrong.append(f"{what}, {id}: {detail}")
 
     # chance
 
     def strikes(self, fault: str, probability: float) -> bool:
         """Whether a fault happens now."""
-        struck = self.faulty and fault in self.on and self.chance.random() < probability * self.often
+        struck = (
+            self.faulty and fault in self.on and self.chance.random() < probability * self.often
+        )
         self.met[fault] += struck
         return struck
 
@@ -330,14 +407,20 @@ class Simulation:
             self.paused.pop(id, None)
 
     def _note_turn(self, id: str) -> None:
-        """A turn that was being computed when the pause came is committed; another is not begun, unless it is to end."""
+        """A turn that was being computed when the pause came is committed; another is not begun,
+        unless it is to end."""
         self.paused[id] += 1
-        ending = f"SELECT 1 FROM executions WHERE id = '{id}' AND (cancel_requested_at IS NOT NULL OR timed_out_at IS NOT NULL)"
+        ending = (
+            f"SELECT 1 FROM executions WHERE id = '{id}' AND (cancel_requested_at IS NOT NULL "
+            f"OR timed_out_at IS NOT NULL)"
+        )
         if self.paused[id] > 1 and not self._rows(ending):
             self.wrong.append(f"{id} takes turns although it is paused")
 
     def note_unanswered(self, name: str, args: Any) -> None:
-        self.met["promotion without an answer"] += name == "commit" and any(turn.promoted for turn in args[0])
+        self.met["promotion without an answer"] += name == "commit" and any(
+            turn.promoted for turn in args[0]
+        )
         self.met["claim without an answer"] += name == "claim"
 
     def note(self, name: str, args: Any, answer: Any) -> None:
@@ -390,10 +473,22 @@ class Simulation:
     def act(self) -> None:
         """One act of one actor."""
         self.acts += 1
-        acts = (self._step, self._step, self._step, self._step, self._handler, self._serve, self._tick, self._fault, self._client)
+        acts = (
+            self._step,
+            self._step,
+            self._step,
+            self._step,
+            self._handler,
+            self._serve,
+            self._tick,
+            self._fault,
+            self._client,
+        )
         self.chance.choice(acts)()
         if self._also("dead worker", 0.05) and self.gone:
-            self.met["rescued from the dead"] += len(rob(self.inner, *self.gone, crash_limit=self.crash_limit))
+            self.met["rescued from the dead"] += len(
+                rob(self.inner, *self.gone, crash_limit=self.crash_limit)
+            )
         if self._also("noise", 0.03):
             self._noise()
         if self._also("prune", 0.02):
@@ -431,7 +526,11 @@ class Simulation:
         return did
 
     def _handler(self) -> bool:
-        ended = [virtual.handlers.run_due() for virtual in self.workers if self.chance.random() < 0.7 or not self.faulty]
+        ended = [
+            virtual.handlers.run_due()
+            for virtual in self.workers
+            if self.chance.random() < 0.7 or not self.faulty
+        ]
         return any(ended)
 
     def _serve(self) -> bool:
@@ -441,7 +540,9 @@ class Simulation:
             return True  # it comes again
 
     def _tick(self) -> None:
-        self.clock.seconds += self.chance.choice((0.0, 0.1, 1.0, 3.0) if self.on & AWAY else (0.0, 0.1, 0.5))
+        self.clock.seconds += self.chance.choice(
+            (0.0, 0.1, 1.0, 3.0) if self.on & AWAY else (0.0, 0.1, 0.5)
+        )
         if self.strikes("jump", 0.05):
             self.clock.seconds += self.chance.choice((TTL_S, 3600.0))
         if self.later and self.chance.random() < 0.5:
@@ -489,11 +590,19 @@ class Simulation:
             self.inner.executions.cancel([self._any_of("parent_id IS NOT NULL")])
             return
         if self.strikes("cancel", 0.05):
-            self.cancelled |= {id for id, accepted in self.inner.executions.cancel([self.chance.choice(self.roots)]).items() if accepted}
+            self.cancelled |= {
+                id
+                for id, accepted in self.inner.executions.cancel(
+                    [self.chance.choice(self.roots)]
+                ).items()
+                if accepted
+            }
 
     def _any_of(self, which: str) -> str:
         """An execution that has not ended; if there is none, one that does not exist."""
-        found = self._rows(f"SELECT id FROM executions WHERE finished_at IS NULL AND {which} ORDER BY id")
+        found = self._rows(
+            f"SELECT id FROM executions WHERE finished_at IS NULL AND {which} ORDER BY id"
+        )
         return str(self.chance.choice(found)[0]) if found else "nobody"
 
     def _send(self, signal: NewSignal) -> None:
@@ -502,15 +611,19 @@ class Simulation:
             self.inner.messages.signal(signal, 1000)
 
     def body_begins(self, worker: str, id: str) -> None:
-        """A body begins only under a claim that is in force, and never after its outcome was committed."""
+        """A body begins only under a claim that is in force, and never after its outcome was
+        committed."""
         self.bodies[id] += 1
         execution = self.inner.reading.get([id]).get(id)
         if execution and execution.finished_at is not None:
             raise Violation(f"a body of {id} began on {worker} after its outcome was committed")
-        heard = self._rows(f"SELECT beat_at FROM worker_heartbeats WHERE worker_id = '{worker}'")[0][0]
+        heard = self._rows(f"SELECT beat_at FROM worker_heartbeats WHERE worker_id = '{worker}'")[
+            0
+        ][0]
         if heard <= self.clock.us() - self.settings.dead_after_s * 1e6:
             raise Violation(f"a body of {id} began on {worker}, which is dead to the others")
-        if id.partition(".")[0] in self.terminated:  # its claim was taken away, which its holder does not know yet
+        # its claim was taken away, which its holder does not know yet
+        if id.partition(".")[0] in self.terminated:
             return
         holds = self.inner.claims.held_by(worker)
         if id not in holds and id.rpartition(".")[0] not in holds:
@@ -528,7 +641,11 @@ class Simulation:
             finished = self._settle()
             self._check(finished)
         except Exception as wrong:
-            problem = f"{type(wrong).__name__}: {wrong}" if isinstance(wrong, Violation) else traceback.format_exc()
+            problem = (
+                f"{type(wrong).__name__}: {wrong}"
+                if isinstance(wrong, Violation)
+                else traceback.format_exc()
+            )
         self.inner.close()
         return Report(self.seed, problem, finished, self.met, self.acts)
 
@@ -539,7 +656,9 @@ class Simulation:
             late()
         for signal in self.signals:
             self._send(signal)
-        for (id,) in self._rows("SELECT id FROM executions WHERE paused_at IS NOT NULL AND finished_at IS NULL"):
+        for (id,) in self._rows(
+            "SELECT id FROM executions WHERE paused_at IS NOT NULL AND finished_at IS NULL"
+        ):
             self._pause(id, False)
         for virtual in self.workers:
             virtual.frozen_until = 0.0
@@ -548,7 +667,11 @@ class Simulation:
         for _ in range(ROUNDS):
             if self._ended():
                 return True
-            did = [self._round_of_services(), *[self.step(virtual) for virtual in list(self.workers)], self._handler()]
+            did = [
+                self._round_of_services(),
+                *[self.step(virtual) for virtual in list(self.workers)],
+                self._handler(),
+            ]
             if not any(did):
                 self._wait()
         return False
@@ -558,15 +681,22 @@ class Simulation:
         return did
 
     def _wait(self) -> None:
-        """Until the next thing is due; where no claim can expire, nobody comes to look for one every few seconds."""
+        """Until the next thing is due; where no claim can expire, nobody comes to look for one
+        every few seconds."""
         service = self.services[0]
         if not self._rows("SELECT 1 FROM ready WHERE state = 1 LIMIT 1"):
             self.wait_s = service.wait_s("timers")
-        nexts = [self.clock.seconds + self.wait_s, *(entry[0] for v in self.workers for entry in v.handlers.agenda[:1])]
+        nexts = [
+            self.clock.seconds + self.wait_s,
+            *(entry[0] for v in self.workers for entry in v.handlers.agenda[:1]),
+        ]
         self.clock.seconds = max(self.clock.seconds + 0.001, min(nexts))
 
     def _ended(self) -> bool:
-        return not self._rows("SELECT 1 FROM ready UNION ALL SELECT 1 FROM executions WHERE finished_at IS NULL LIMIT 1")
+        return not self._rows(
+            "SELECT 1 FROM ready UNION ALL SELECT 1 FROM executions WHERE finished_at IS "
+            "NULL LIMIT 1"
+        )
 
     def _rows(self, sql: str) -> list[Any]:
         return rows(self.inner, sql)
@@ -577,14 +707,34 @@ class Simulation:
         if self.wrong:
             raise Violation(self.wrong[0])
         if not finished:
-            left = self._rows("SELECT id, type, status, held, cancel_requested_at IS NOT NULL FROM executions WHERE finished_at IS NULL")
-            raise Violation(f"stuck: {left}, ready {self._rows('SELECT id, state, claimed_by, wakes FROM ready')}")
+            left = self._rows(
+                "SELECT id, type, status, held, cancel_requested_at IS NOT NULL FROM "
+                "executions WHERE finished_at IS NULL"
+            )
+            raise Violation(
+                f"stuck: {left}, ready "
+                f"{self._rows('SELECT id, state, claimed_by, wakes FROM ready')}"
+            )
         for root in self.roots:
             self._check_end(self.inner.reading.get([root]).get(root) or self.pruned[root])
         self._check_rules(grace_s=0.0)
-        self.met.update({f"turn: {cause}": times for cause, times in self._rows("SELECT cause, count(*) FROM history GROUP BY cause")})
-        again = {id: times for id, times in self.bodies.items() if times > 1 and id.partition(".")[0] not in self.terminated}
-        if again and not self.on & {*AWAY, "poison"} and "retries" not in self.case.text and "flaky" not in self.case.text:
+        self.met.update(
+            {
+                f"turn: {cause}": times
+                for cause, times in self._rows("SELECT cause, count(*) FROM history GROUP BY cause")
+            }
+        )
+        again = {
+            id: times
+            for id, times in self.bodies.items()
+            if times > 1 and id.partition(".")[0] not in self.terminated
+        }
+        if (
+            again
+            and not self.on & {*AWAY, "poison"}
+            and "retries" not in self.case.text
+            and "flaky" not in self.case.text
+        ):
             raise Violation(f"bodies ran again though no worker was away: {again}")
         self._check_poison(again)
         self._check_pruning()
@@ -594,14 +744,22 @@ class Simulation:
 
         A paused workflow is parked, and its crashes are forgotten with its row in `ready`.
         """
-        if "poison" in self.on and not self.on & {*AWAY, "pause"} and (over := {id: n for id, n in again.items() if n > CRASH_LIMIT}):
-            raise Violation(f"bodies that killed their workers began more than {CRASH_LIMIT} times: {over}")
+        if (
+            "poison" in self.on
+            and not self.on & {*AWAY, "pause"}
+            and (over := {id: n for id, n in again.items() if n > CRASH_LIMIT})
+        ):
+            raise Violation(
+                f"bodies that killed their workers began more than {CRASH_LIMIT} times: {over}"
+            )
 
     def _check_pruning(self) -> None:
         """Whatever has ended can go, and nothing of it stays."""
         self.clock.seconds += 1.0
         self._prune(0.0)
-        if left := {table: len(found) for table in TABLES if (found := self._rows(f"SELECT 1 FROM {table}"))}:
+        if left := {
+            table: len(found) for table in TABLES if (found := self._rows(f"SELECT 1 FROM {table}"))
+        }:
             raise Violation(f"left over after pruning: {left}")
 
     def _check_end(self, root: Execution) -> None:
@@ -609,13 +767,26 @@ class Simulation:
             if root.status != "cancelled" and not self._taken_for_poison(root):
                 raise Violation(f"{root.id}, whose cancel was acknowledged, ended as {root.status}")
             return
-        value = json.loads(root.result or "null") if root.status == "completed" else json.loads(root.error or "{}").get("code")
-        if repr(Expected(root.status, value)) != repr(self.case.expected) and not self._taken_for_poison(root):
-            raise Violation(f"{root.id} ended as {root.status} {value!r} ({root.error}), expected {self.case.expected}")
+        value = (
+            json.loads(root.result or "null")
+            if root.status == "completed"
+            else json.loads(root.error or "{}").get("code")
+        )
+        if repr(Expected(root.status, value)) != repr(
+            self.case.expected
+        ) and not self._taken_for_poison(root):
+            raise Violation(
+                f"{root.id} ended as {root.status} {value!r} ({root.error}), expected "
+                f"{self.case.expected}"
+            )
 
     def _taken_for_poison(self, root: Execution) -> bool:
-        """Where there is poison, what often was with it on a worker that died, or was rescued as often, fails like it."""
-        errors = self._rows(f"SELECT error FROM executions WHERE error IS NOT NULL AND name <> 'poison' AND root_id = '{root.id}'")
+        """Where there is poison, what often was with it on a worker that died, or was rescued as
+        often, fails like it."""
+        errors = self._rows(
+            f"SELECT error FROM executions WHERE error IS NOT NULL AND name <> 'poison' "
+            f"AND root_id = '{root.id}'"
+        )
         crashed = any("Crashed" in error for (error,) in errors)
         if "poison" not in self.on or not (crashed or root.id in self.pruned):
             return False
@@ -637,10 +808,17 @@ class Simulation:
             return x
 
         functions: list[tuple[str, Callable[..., Any], int]] = [
-            ("value", lambda value=None: value, 0), ("add", lambda a, b: a + b, 0), ("double", lambda x: x * 2, 0),
-            ("fail", fail, 0), ("flaky", flaky, 1000), ("poison", lambda n: n, 5),
-        ]  # fmt: skip
-        return [Task(function, name, "default", retries, None, 1.0) for name, function, retries in functions]
+            ("value", lambda value=None: value, 0),
+            ("add", lambda a, b: a + b, 0),
+            ("double", lambda x: x * 2, 0),
+            ("fail", fail, 0),
+            ("flaky", flaky, 1000),
+            ("poison", lambda n: n, 5),
+        ]
+        return [
+            Task(function, name, "default", retries, None, 1.0)
+            for name, function, retries in functions
+        ]
 
 
 def simulate(first: int, seeds: int, make_store: MakeStore = sqlite_in_memory) -> list[Report]:
@@ -654,10 +832,18 @@ def summary(reports: list[Report], took_s: float) -> str:
     wrong = [report for report in reports if report.problem]
     faults = [f"{fault} {met[fault]:,}" for fault in (*FAULTS, *MORE_FAULTS)]
     lines = [
-        f"{len(reports)} seeds, {len(reports) / took_s:.1f} a second, {sum(r.acts for r in reports) / len(reports):.0f} acts a seed",
+        (
+            f"{len(reports)} seeds, {len(reports) / took_s:.1f} a second, "
+            f"{sum(r.acts for r in reports) / len(reports):.0f} acts a seed"
+        ),
         f"{finished / len(reports):.2%} finished, {len(wrong)} with violations",
         "faults: " + ", ".join(faults),
-        "met: " + ", ".join(f"{name} {times:,}" for name, times in sorted(met.items()) if times and name not in (*FAULTS, *MORE_FAULTS)),
+        "met: "
+        + ", ".join(
+            f"{name} {times:,}"
+            for name, times in sorted(met.items())
+            if times and name not in (*FAULTS, *MORE_FAULTS)
+        ),
         *(f"seed {report.seed}: {report.problem}" for report in wrong[:20]),
     ]
     return "\n".join(lines)
@@ -665,7 +851,8 @@ def summary(reports: list[Report], took_s: float) -> str:
 
 @contextmanager
 def stores_of(database: str) -> Iterator[MakeStore]:
-    """Makes empty stores. The rules are laid down in a schema of the simulation's own: they would refuse what other tests do."""
+    """Makes empty stores. The rules are laid down in a schema of the simulation's own: they would
+    refuse what other tests do."""
     if database == "sqlite":
         yield sqlite_in_memory
     else:

@@ -34,17 +34,25 @@ def structured(event: Any, kind: str = STRUCTURED) -> list[CloudEvent]:
         ({}, False),
     ],
 )
-def test_a_request_tells_by_its_headers_that_it_is_an_event(headers: dict[str, str], answer: bool) -> None:
+def test_a_request_tells_by_its_headers_that_it_is_an_event(
+    headers: dict[str, str], answer: bool
+) -> None:
     assert is_cloud_event(headers) == answer
 
 
 def test_an_event_in_one_document() -> None:
-    assert structured({**PAID, "data": {"n": 1}, "subject": "x"}) == [CloudEvent("/orders A-1", "order.paid", {"n": 1})]
+    assert structured({**PAID, "data": {"n": 1}, "subject": "x"}) == [
+        CloudEvent("/orders A-1", "order.paid", {"n": 1})
+    ]
     assert structured(PAID) == [CloudEvent("/orders A-1", "order.paid", None)]
 
 
 def test_a_batch_keeps_its_order_and_may_be_empty() -> None:
-    assert [event.data for event in structured([{**PAID, "data": n} for n in range(3)], BATCH)] == [0, 1, 2]
+    assert [event.data for event in structured([{**PAID, "data": n} for n in range(3)], BATCH)] == [
+        0,
+        1,
+        2,
+    ]
     assert structured([], BATCH) == []
 
 
@@ -59,7 +67,9 @@ def test_a_batch_keeps_its_order_and_may_be_empty() -> None:
     ],
 )
 def test_an_event_in_headers_with_its_data_as_the_body(kind: str, body: bytes, data: Any) -> None:
-    assert cloud_events({**BINARY, "content-type": kind}, body) == [CloudEvent("/orders A-1", "order.paid", data)]
+    assert cloud_events({**BINARY, "content-type": kind}, body) == [
+        CloudEvent("/orders A-1", "order.paid", data)
+    ]
 
 
 def test_a_header_is_percent_encoded() -> None:
@@ -68,7 +78,11 @@ def test_a_header_is_percent_encoded() -> None:
 
 
 def test_the_same_id_of_another_source_is_another_event_however_long() -> None:
-    ids = {structured({**PAID, "source": source, "id": id})[0].event_id for source in ("/a", "/b", "/" + "c" * 300) for id in ("1", "2")}
+    ids = {
+        structured({**PAID, "source": source, "id": id})[0].event_id
+        for source in ("/a", "/b", "/" + "c" * 300)
+        for id in ("1", "2")
+    }
     assert len(ids) == 6
     assert all(len(id) <= 200 for id in ids)
 
@@ -78,26 +92,60 @@ def test_the_same_id_of_another_source_is_another_event_however_long() -> None:
     [
         ({"content-type": STRUCTURED}, b"{", "the body is not JSON"),
         ({"content-type": STRUCTURED}, b"[" * 100_000, "the body is nested more than 66 deep"),
-        ({"content-type": STRUCTURED}, b'{"data": NaN}', "the body.data is NaN: JSON has no such number"),
+        (
+            {"content-type": STRUCTURED},
+            b'{"data": NaN}',
+            "the body.data is NaN: JSON has no such number",
+        ),
         ({"content-type": STRUCTURED}, b"\xff", "the body is not UTF-8 text"),
         ({"content-type": STRUCTURED}, b"[]", "the event is not an object"),
-        ({"content-type": STRUCTURED}, json.dumps({**PAID, "id": ""}).encode(), "the event has no id"),
-        ({"content-type": STRUCTURED}, json.dumps({**PAID, "type": 5}).encode(), "the event has no type"),
-        ({"content-type": STRUCTURED}, json.dumps({**PAID, "source": "a b"}).encode(), "has a source with a space in it"),
-        ({"content-type": STRUCTURED}, json.dumps({**PAID, "specversion": "0.3"}).encode(), "is of CloudEvents 0.3; 1.0 is known"),
-        ({"content-type": STRUCTURED}, json.dumps({**PAID, "data_base64": "aGk="}).encode(), "has binary data"),
+        (
+            {"content-type": STRUCTURED},
+            json.dumps({**PAID, "id": ""}).encode(),
+            "the event has no id",
+        ),
+        (
+            {"content-type": STRUCTURED},
+            json.dumps({**PAID, "type": 5}).encode(),
+            "the event has no type",
+        ),
+        (
+            {"content-type": STRUCTURED},
+            json.dumps({**PAID, "source": "a b"}).encode(),
+            "has a source with a space in it",
+        ),
+        (
+            {"content-type": STRUCTURED},
+            json.dumps({**PAID, "specversion": "0.3"}).encode(),
+            "is of CloudEvents 0.3; 1.0 is known",
+        ),
+        (
+            {"content-type": STRUCTURED},
+            json.dumps({**PAID, "data_base64": "aGk="}).encode(),
+            "has binary data",
+        ),
         ({"content-type": BATCH}, b"{}", "a batch is a list of events"),
         ({"content-type": BATCH}, json.dumps([PAID, 5]).encode(), "event 2 is not an object"),
         ({**BINARY, "content-type": "image/png"}, b"x", "data is JSON or text, not image/png"),
         (BINARY, b"x", "the data is not JSON"),
-        ({"content-type": STRUCTURED}, b'{"id": "a", "id": "b"}', 'the body has the key "id" twice'),
+        (
+            {"content-type": STRUCTURED},
+            b'{"id": "a", "id": "b"}',
+            'the body has the key "id" twice',
+        ),
         ({"content-type": BATCH}, b'[{"data": {"n": 1, "n": 2}}]', 'has the key "n" twice'),
-        ({**BINARY, "content-type": "application/json"}, b'{"n": 1, "n": 2}', 'the data has the key "n" twice'),
+        (
+            {**BINARY, "content-type": "application/json"},
+            b'{"n": 1, "n": 2}',
+            'the data has the key "n" twice',
+        ),
         ({**BINARY, "content-type": "text/plain"}, b"\xff", "no text in UTF-8"),
         ({"ce-specversion": "1.0"}, b"", "the event has no id"),
     ],
 )
-def test_what_is_no_event_is_refused_with_the_reason(headers: dict[str, str], body: bytes, why: str) -> None:
+def test_what_is_no_event_is_refused_with_the_reason(
+    headers: dict[str, str], body: bytes, why: str
+) -> None:
     with pytest.raises(InvalidEvent, match=why):
         cloud_events(headers, body)
 

@@ -1,4 +1,5 @@
-"""Families that want to grow without end, on every database: they end in a clear error, and whoever terminates one wins."""
+"""Families that want to grow without end, on every database: they end in a clear error, and whoever
+terminates one wins."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ from tests.engine.driver import World
 from tests.support.stores import MakeStore, ready_rows, rows
 
 MakeWorld = Callable[..., World]
-FORK = 'workflow main { return await all([workflow("main"), workflow("main"), workflow("main"), workflow("main")]) }'
+FORK = (
+    'workflow main { return await all([workflow("main"), workflow("main"), workflow("main"), '
+    'workflow("main")]) }'
+)
 FLOOD = 'workflow main { while (true) { let _ = task("value", { took: 999 }) } }'
 LOOP = """
 workflow main {
@@ -38,7 +42,9 @@ def count(world: World, condition: str = "1 = 1") -> int:
     return int(rows(world.inner, f"SELECT count(*) FROM executions WHERE {condition}")[0][0])
 
 
-def test_a_workflow_that_forks_for_ever_ends_with_a_limit_that_says_what_to_do(make_world: MakeWorld) -> None:
+def test_a_workflow_that_forks_for_ever_ends_with_a_limit_that_says_what_to_do(
+    make_world: MakeWorld,
+) -> None:
     world = make_world(FORK)
     world.inner.limits = DEFAULT_LIMITS.replace(family=60)
     world.start()
@@ -60,24 +66,36 @@ def test_a_workflow_that_queues_tasks_for_ever_ends_with_a_limit(make_world: Mak
     assert count(world) <= 15_001
 
 
-def test_a_loop_that_starts_children_and_waits_for_them_never_meets_a_limit(make_world: MakeWorld) -> None:
+def test_a_loop_that_starts_children_and_waits_for_them_never_meets_a_limit(
+    make_world: MakeWorld,
+) -> None:
     world = make_world(LOOP)
     world.inner.limits = DEFAULT_LIMITS.replace(family=5, children=4)
     world.start()
     assert world.run().result == "80"
 
 
-def test_what_its_owner_ran_is_kept_when_the_turn_after_it_is_refused(make_world: MakeWorld) -> None:
-    text = 'workflow main { let x = await task("value", { x: 7 })\nlet more = [task("value", { x: n }) for n in range(9)]\nreturn more }'
+def test_what_its_owner_ran_is_kept_when_the_turn_after_it_is_refused(
+    make_world: MakeWorld,
+) -> None:
+    text = (
+        'workflow main { let x = await task("value", { x: 7 })\nlet more = [task("value", { '
+        "x: n }) for n in range(9)]\nreturn more }"
+    )
     world = make_world(text)
     world.inner.limits = DEFAULT_LIMITS.replace(children=5)
     world.start()
     ended = world.run()
-    assert (ended.status, "more than 5 children of this execution" in (ended.error or "")) == ("failed", True)
+    assert (ended.status, "more than 5 children of this execution" in (ended.error or "")) == (
+        "failed",
+        True,
+    )
     assert (world.inner.reading.get(["run.1"])["run.1"].result, count(world)) == ("7", 2)
 
 
-def test_terminate_wins_against_a_family_that_grows(make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminate_wins_against_a_family_that_grows(
+    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Workers go on between any two transactions of it."""
     monkeypatch.setattr(executions, "PASS", 5)
     world = make_world(FORK)
@@ -96,7 +114,10 @@ def test_terminate_wins_against_a_family_that_grows(make_world: MakeWorld, monke
     monkeypatch.setattr(world.inner.executions, "end_terminated", among_others)
     monkeypatch.setattr(executions, "PASSES", 1000)
     assert world.inner.executions.terminate(["run"]) == {"run": True}
-    assert (count(world, "finished_at IS NULL"), rows(world.inner, "SELECT 1 FROM terminations")) == (0, [])
+    assert (
+        count(world, "finished_at IS NULL"),
+        rows(world.inner, "SELECT 1 FROM terminations"),
+    ) == (0, [])
     assert sizes[-1] == sizes[0], "from the mark on, nothing was started"
     while world.worker.run_round():
         pass
@@ -104,7 +125,9 @@ def test_terminate_wins_against_a_family_that_grows(make_world: MakeWorld, monke
     world.doctor()
 
 
-def test_a_family_whose_terminate_was_killed_is_ended_by_the_services(make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_family_whose_terminate_was_killed_is_ended_by_the_services(
+    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = make_world(FORK)
     world.inner.limits = DEFAULT_LIMITS.replace(family=10**9)
     world.start()
@@ -115,4 +138,7 @@ def test_a_family_whose_terminate_was_killed_is_ended_by_the_services(make_world
     assert count(world, "finished_at IS NULL") >= 199
     assert world.run().status == "cancelled"
     world.inner.recover(100, 3)
-    assert (count(world, "finished_at IS NULL"), rows(world.inner, "SELECT 1 FROM terminations")) == (0, [])
+    assert (
+        count(world, "finished_at IS NULL"),
+        rows(world.inner, "SELECT 1 FROM terminations"),
+    ) == (0, [])

@@ -62,14 +62,23 @@ def test_cancel_reaches_children_and_runs_finally(make_world: MakeWorld, owner_r
     assert world.inner.executions.cancel(["run", "nobody"]) == {"run": True}
     ended = world.run()
     assert (ended.status, error_of(ended)["code"]) == ("cancelled", "Cancelled")
-    assert [child.status for child in world.inner.reading.children("run")] == ["cancelled", "cancelled", "completed"]
+    assert [child.status for child in world.inner.reading.children("run")] == [
+        "cancelled",
+        "cancelled",
+        "completed",
+    ]
     assert (world.ran["value('tidied')"], world.ran["value('kid tidied')"]) == (1, 1)
     assert world.inner.executions.cancel(["run"]) == {"run": False}
 
 
 @BOTH
-def test_paused_workflow_takes_no_turn_and_goes_on_when_resumed(make_world: MakeWorld, owner_run: bool) -> None:
-    world = make_world('workflow main { await sleep(10)\nlet x = await task("value", { x: 1 })\nreturn x }', owner_run=owner_run)
+def test_paused_workflow_takes_no_turn_and_goes_on_when_resumed(
+    make_world: MakeWorld, owner_run: bool
+) -> None:
+    world = make_world(
+        'workflow main { await sleep(10)\nlet x = await task("value", { x: 1 })\nreturn x }',
+        owner_run=owner_run,
+    )
     world.start()
     rounds(world, 1)
     world.inner.people.pause(["run"])
@@ -81,8 +90,13 @@ def test_paused_workflow_takes_no_turn_and_goes_on_when_resumed(make_world: Make
     assert result_of(world.run()) == 1
 
 
-def test_workflow_over_its_timeout_fails_and_its_children_are_cancelled(make_world: MakeWorld) -> None:
-    world = make_world('@timeout("10s") workflow main { await workflow("kid") }\nworkflow kid { await sleep("1d") }')
+def test_workflow_over_its_timeout_fails_and_its_children_are_cancelled(
+    make_world: MakeWorld,
+) -> None:
+    world = make_world(
+        '@timeout("10s") workflow main { await workflow("kid") }\nworkflow kid { await '
+        'sleep("1d") }'
+    )
     world.start()
     ended = world.run()
     assert error_of(ended)["code"] == "Timeout"
@@ -91,14 +105,23 @@ def test_workflow_over_its_timeout_fails_and_its_children_are_cancelled(make_wor
 
 
 def test_task_over_its_timeout_is_tried_again_and_then_fails(make_world: MakeWorld) -> None:
-    world = make_world('workflow main { await task("value", { x: 1, took: 60 }, { timeout: "5s", retries: 1, backoff: 1 }) }')
+    world = make_world(
+        'workflow main { await task("value", { x: 1, took: 60 }, { timeout: "5s", '
+        "retries: 1, backoff: 1 }) }"
+    )
     world.start()
     assert error_of(world.run())["code"] == "Timeout"
     assert world.clock.seconds < 60
 
 
-def test_task_that_no_worker_knows_is_put_back_and_fails_after_its_grace(make_world: MakeWorld) -> None:
-    world = make_world('workflow main { await task("nobody", { x: 1 }) }', missing_task_grace_s=20.0, missing_task_retry_s=5.0)
+def test_task_that_no_worker_knows_is_put_back_and_fails_after_its_grace(
+    make_world: MakeWorld,
+) -> None:
+    world = make_world(
+        'workflow main { await task("nobody", { x: 1 }) }',
+        missing_task_grace_s=20.0,
+        missing_task_retry_s=5.0,
+    )
     world.start()
     assert "no worker has a handler of this name" in error_of(world.run())["message"]
     assert 20 <= world.clock.seconds < 60
@@ -107,7 +130,9 @@ def test_task_that_no_worker_knows_is_put_back_and_fails_after_its_grace(make_wo
 
 @BOTH
 @pytest.mark.parametrize("retries", [0, 10])
-def test_task_that_kills_its_worker_is_quarantined_and_the_others_go_on(make_world: MakeWorld, owner_run: bool, retries: int) -> None:
+def test_task_that_kills_its_worker_is_quarantined_and_the_others_go_on(
+    make_world: MakeWorld, owner_run: bool, retries: int
+) -> None:
     def poison() -> None:
         world.ran["poison()"] += 1
         raise Crashed
@@ -128,15 +153,24 @@ def test_task_that_kills_its_worker_is_quarantined_and_the_others_go_on(make_wor
 @BOTH
 def test_thousand_children_cost_a_few_turns(owner_run: bool) -> None:
     world = World(
-        'workflow main { let rs = await all([task("value", { x: i }) for i in range(1000)])\nreturn sum(rs) }', owner_run=owner_run
+        (
+            'workflow main { let rs = await all([task("value", { x: i }) for i in '
+            "range(1000)])\nreturn sum(rs) }"
+        ),
+        owner_run=owner_run,
     )
     world.start()
     assert result_of(world.run()) == sum(range(1000))
     assert len(world.inner.reading.history("run")) < 120
 
 
-def test_signals_are_taken_in_the_order_in_which_they_were_sent_and_once(make_world: MakeWorld) -> None:
-    world = make_world('workflow main { let got = []\nfor (i in range(5)) { let s = await signal("n")\ngot += [s] }\nreturn got }')
+def test_signals_are_taken_in_the_order_in_which_they_were_sent_and_once(
+    make_world: MakeWorld,
+) -> None:
+    world = make_world(
+        "workflow main { let got = []\nfor (i in range(5)) { let s = await "
+        'signal("n")\ngot += [s] }\nreturn got }'
+    )
     world.start()
     for i in range(5):
         world.signal(i / 2, "n", i)
@@ -144,28 +178,49 @@ def test_signals_are_taken_in_the_order_in_which_they_were_sent_and_once(make_wo
 
 
 def test_failure_of_a_child_says_which_and_why(make_world: MakeWorld) -> None:
-    world = make_world('workflow main { await workflow("kid") }\nworkflow kid { throw { code: "Oops", message: "broken" } }')
+    world = make_world(
+        'workflow main { await workflow("kid") }\nworkflow kid { throw { code: "Oops", '
+        'message: "broken" } }'
+    )
     world.start()
     error = error_of(world.run())
-    assert (error["code"], error["data"]["id"], error["data"]["error"]["code"]) == ("ChildFailed", "run.1", "Oops")
+    assert (error["code"], error["data"]["id"], error["data"]["error"]["code"]) == (
+        "ChildFailed",
+        "run.1",
+        "Oops",
+    )
 
 
-def test_child_workflow_that_does_not_exist_is_a_failure_that_can_be_caught(make_world: MakeWorld) -> None:
-    world = make_world('workflow main { try { await workflow("nobody") } catch (e) { return e.message } }')
+def test_child_workflow_that_does_not_exist_is_a_failure_that_can_be_caught(
+    make_world: MakeWorld,
+) -> None:
+    world = make_world(
+        'workflow main { try { await workflow("nobody") } catch (e) { return e.message } }'
+    )
     world.start()
     assert result_of(world.run()) == "there is no workflow `nobody`"
 
 
 @BOTH
-def test_result_that_cannot_be_stored_is_a_failure_of_the_task(make_world: MakeWorld, owner_run: bool) -> None:
-    world = make_world('workflow main { try { await task("odd") } catch (e) { return e.message } }', owner_run=owner_run)
+def test_result_that_cannot_be_stored_is_a_failure_of_the_task(
+    make_world: MakeWorld, owner_run: bool
+) -> None:
+    world = make_world(
+        'workflow main { try { await task("odd") } catch (e) { return e.message } }',
+        owner_run=owner_run,
+    )
     world.tasks["odd"] = Task(lambda: object(), "odd", "default", 0, None, None)
     world.start()
-    assert "InvalidResult: result is of type object, which has no JSON form" in result_of(world.run())
+    assert "InvalidResult: result is of type object, which has no JSON form" in result_of(
+        world.run()
+    )
 
 
 def test_endless_workflow_yields_to_others_and_stops_at_its_limit() -> None:
-    world = World('workflow main { while (true) { } }\nworkflow other { return await task("value", { x: 3 }) }')
+    world = World(
+        'workflow main { while (true) { } }\nworkflow other { return await task("value", '
+        "{ x: 3 }) }"
+    )
     world.start()
     world.start("other", id="other")
     for _ in range(200):
@@ -179,10 +234,16 @@ def test_endless_workflow_yields_to_others_and_stops_at_its_limit() -> None:
 
 @pytest.mark.parametrize("call", ["claim", "load", "load_tasks", "commit"])
 @BOTH
-def test_body_does_not_begin_when_its_claim_may_have_passed_to_another(make_world: MakeWorld, owner_run: bool, call: str) -> None:
-    """A worker that was stopped after any of its calls for longer than its claim lasts; `World` looks at every body that begins."""
+def test_body_does_not_begin_when_its_claim_may_have_passed_to_another(
+    make_world: MakeWorld, owner_run: bool, call: str
+) -> None:
+    """A worker that was stopped after any of its calls for longer than its claim lasts; `World`
+    looks at every body that begins."""
     world = make_world(
-        'let a = await task("value", { x: 1 })\nlet b = await task("value", { x: 2 })\nreturn [a, b]',
+        (
+            'let a = await task("value", { x: 1 })\nlet b = await task("value", { x: 2 '
+            "})\nreturn [a, b]"
+        ),
         owner_run=owner_run,
         dead_after_s=3000.0,
     )
@@ -201,7 +262,8 @@ def test_body_does_not_begin_when_its_claim_may_have_passed_to_another(make_worl
 
 @pytest.mark.parametrize("mode", ["before", "after"])
 def test_inputs_of_a_body_are_committed_before_it_begins(make_world: MakeWorld, mode: str) -> None:
-    """Whenever the worker dies, whoever goes on gives the task the same inputs under the same id."""
+    """Whenever the worker dies, whoever goes on gives the task the same inputs under the same
+    id."""
     flow = """
     let one = await task("value", { x: { of: "one", is: uuid() } })
     let both = await all([task("value", { x: { of: "two", is: uuid() } }), task("value", { x: { of: "three", is: now() } })])
@@ -234,7 +296,9 @@ def test_claim_without_an_answer_is_given_back_at_once(make_world: MakeWorld) ->
 
 
 @BOTH
-def test_claim_that_was_lost_unnoticed_is_dropped_after_a_call_without_an_answer(make_world: MakeWorld, owner_run: bool) -> None:
+def test_claim_that_was_lost_unnoticed_is_dropped_after_a_call_without_an_answer(
+    make_world: MakeWorld, owner_run: bool
+) -> None:
     world = make_world('return await task("value", { x: 1, took: 0.9 })', owner_run=owner_run)
     world.start()
     while not world.handlers.agenda:
@@ -250,7 +314,8 @@ def test_claim_that_was_lost_unnoticed_is_dropped_after_a_call_without_an_answer
 def test_claim_that_was_lost_unnoticed_is_dropped_after_anybodys_connection_was_lost(
     make_world: MakeWorld, owner_run: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The call without an answer was another's, such as a service's; the database that answers now may know nothing of the claim."""
+    """The call without an answer was another's, such as a service's; the database that answers now
+    may know nothing of the claim."""
     world = make_world('return await task("value", { x: 1, took: 0.9 })', owner_run=owner_run)
     world.start()
     while not world.handlers.agenda:
@@ -262,7 +327,9 @@ def test_claim_that_was_lost_unnoticed_is_dropped_after_anybodys_connection_was_
     assert (world.worker.idle, world.handlers.agenda) == (True, [])
 
 
-def test_turn_is_not_sent_again_with_a_fence_that_another_has_by_now(make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_turn_is_not_sent_again_with_a_fence_that_another_has_by_now(
+    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After a failover that has lost the claim, the same number may have been drawn once more."""
     world = make_world('return await task("value", { x: 1 })')
     world.start()
@@ -282,8 +349,14 @@ def test_turn_is_not_sent_again_with_a_fence_that_another_has_by_now(make_world:
 
 
 @BOTH
-def test_claim_that_was_lost_is_dropped_at_the_next_beat(make_world: MakeWorld, owner_run: bool) -> None:
-    world = make_world('return await task("value", { x: 1, took: 25 })', owner_run=owner_run, owner_run_limit_s=1000.0)
+def test_claim_that_was_lost_is_dropped_at_the_next_beat(
+    make_world: MakeWorld, owner_run: bool
+) -> None:
+    world = make_world(
+        'return await task("value", { x: 1, took: 25 })',
+        owner_run=owner_run,
+        owner_run_limit_s=1000.0,
+    )
     world.start()
     while not world.handlers.agenda:
         world.round()
@@ -294,7 +367,9 @@ def test_claim_that_was_lost_is_dropped_at_the_next_beat(make_world: MakeWorld, 
 
 
 @BOTH
-def test_claiming_again_what_was_lost_stops_the_old_body(make_world: MakeWorld, owner_run: bool) -> None:
+def test_claiming_again_what_was_lost_stops_the_old_body(
+    make_world: MakeWorld, owner_run: bool
+) -> None:
     world = make_world('return await task("value", { x: 1, took: 0.9 })', owner_run=owner_run)
     world.start()
     while not world.handlers.agenda:
@@ -307,7 +382,8 @@ def test_claiming_again_what_was_lost_stops_the_old_body(make_world: MakeWorld, 
 
 
 def test_owner_that_finds_a_newer_fence_lets_go(make_world: MakeWorld) -> None:
-    """It was stopped between its claim and its load; `World` sees it if a body begins without a claim."""
+    """It was stopped between its claim and its load; `World` sees it if a body begins without a
+    claim."""
     world = make_world('return await task("value", { x: 1, took: 0.9 })')
     world.start()
     while not world.handlers.agenda:
@@ -327,7 +403,13 @@ def test_owner_that_finds_a_newer_fence_lets_go(make_world: MakeWorld) -> None:
 
 def orphan(world: World, id: str, kind: int) -> None:
     """A row in `ready` for what has ended, as a late wake leaves it."""
-    rows(world.inner, f"INSERT INTO ready (id, kind, queue, priority, order_key, state) VALUES ('{id}', {kind}, 'system', 0, 0, 0)")
+    rows(
+        world.inner,
+        (
+            f"INSERT INTO ready (id, kind, queue, priority, order_key, state) VALUES ('{id}', "
+            f"{kind}, 'system', 0, 0, 0)"
+        ),
+    )
 
 
 def test_row_of_a_workflow_that_has_ended_is_dropped(make_world: MakeWorld) -> None:
@@ -337,7 +419,11 @@ def test_row_of_a_workflow_that_has_ended_is_dropped(make_world: MakeWorld) -> N
     before, turns = world.clock.seconds, world.inner.reading.history("run")
     orphan(world, "run", 0)
     world.run()
-    assert (world.inner.reading.history("run"), world.ran["value(1)"], ready_rows(world.inner)) == (turns, 1, [])
+    assert (world.inner.reading.history("run"), world.ran["value(1)"], ready_rows(world.inner)) == (
+        turns,
+        1,
+        [],
+    )
     assert world.clock.seconds < before + 1
 
 
@@ -351,7 +437,10 @@ def test_task_that_has_ended_is_not_run_again(make_world: MakeWorld) -> None:
 
 
 def test_cancelled_task_that_is_queued_is_not_run(make_world: MakeWorld) -> None:
-    world = make_world('let first = await race([task("value", { x: n }) for n in range(4)])\nreturn first.result', concurrency=1)
+    world = make_world(
+        'let first = await race([task("value", { x: n }) for n in range(4)])\nreturn first.result',
+        concurrency=1,
+    )
     world.start()
     assert (result_of(world.run()), world.ran["value(3)"]) == (0, 0)
     assert [child.status for child in world.inner.reading.children("run")][-1] == "cancelled"
@@ -364,11 +453,17 @@ def test_cancelled_task_that_runs_is_stopped_at_the_next_beat(make_world: MakeWo
         world.round()
     assert world.inner.executions.cancel(["run.1"]) == {"run.1": True}
     rounds(world, world.settings.claim_ttl_s / 3 + 1)
-    assert (world.handlers.agenda, world.inner.reading.get(["run.1"])["run.1"].status) == ([], "cancelled")
+    assert (world.handlers.agenda, world.inner.reading.get(["run.1"])["run.1"].status) == (
+        [],
+        "cancelled",
+    )
 
 
 def test_task_that_may_lose_a_race_goes_through_the_queue(make_world: MakeWorld) -> None:
-    world = make_world('return await race([task("value", { x: 1, took: 0.5 }), task("value", { x: 2, took: 0.7 })])')
+    world = make_world(
+        'return await race([task("value", { x: 1, took: 0.5 }), task("value", { x: 2, '
+        "took: 0.7 })])"
+    )
     world.start()
     while not world.inner.reading.history("run"):
         world.round()
@@ -382,7 +477,10 @@ def test_cancel_stops_the_body_of_an_owned_task_at_the_next_beat(make_world: Mak
         world.round()
     assert world.inner.executions.cancel(["run"]) == {"run": True}
     rounds(world, world.settings.claim_ttl_s / 3 + 1)
-    assert (world.handlers.agenda, world.inner.reading.get(["run"])["run"].status) == ([], "cancelled")
+    assert (world.handlers.agenda, world.inner.reading.get(["run"])["run"].status) == (
+        [],
+        "cancelled",
+    )
 
 
 def test_end_of_a_task_is_kept_while_a_claim_has_no_answer(make_world: MakeWorld) -> None:
@@ -407,9 +505,11 @@ def test_worker_that_stops_gives_everything_back(make_world: MakeWorld, owner_ru
         world.round()
     world.worker.stop()
     assert (world.worker.idle, world.inner.claims.held_by(world.worker.name)) == (True, {})
-    assert [claim.attempt for claim in world.inner.claims.claim("another", ["default"], 10, 30.0) if claim.kind == TASK] == [1] * (
-        not owner_run
-    )
+    assert [
+        claim.attempt
+        for claim in world.inner.claims.claim("another", ["default"], 10, 30.0)
+        if claim.kind == TASK
+    ] == [1] * (not owner_run)
 
 
 # looking again
@@ -422,7 +522,10 @@ def test_pause_stops_a_chain_of_owned_tasks_after_the_one_that_runs(make_world: 
         world.round()
     world.inner.people.pause(["run"])
     rounds(world, 60)
-    assert (world.ran.total() <= 5, world.inner.reading.get(["run"])["run"].status) == (True, "paused")
+    assert (world.ran.total() <= 5, world.inner.reading.get(["run"])["run"].status) == (
+        True,
+        "paused",
+    )
     world.inner.people.resume(["run"])
     assert (world.run().status, world.ran.total()) == ("completed", 20)
 
@@ -448,7 +551,9 @@ def test_a_turn_that_lasts_yields_before_its_fuel_is_spent(make_world: MakeWorld
     while world.inner.reading.get(["run"])["run"].finished_at is None:
         world.worker.run_round()
     assert result_of(world.inner.reading.get(["run"])["run"]) == 60000
-    assert len(world.inner.reading.history("run")) > 10, "a chunk of instructions in every hundredth of a second, of which a turn has 25"
+    assert len(world.inner.reading.history("run")) > 10, (
+        "a chunk of instructions in every hundredth of a second, of which a turn has 25"
+    )
 
 
 def test_a_cancel_reaches_what_never_waits(make_world: MakeWorld) -> None:
@@ -460,8 +565,13 @@ def test_a_cancel_reaches_what_never_waits(make_world: MakeWorld) -> None:
     assert world.run().status == "cancelled"
 
 
-def test_what_was_started_before_and_has_ended_is_found_when_it_is_awaited(make_world: MakeWorld) -> None:
-    world = make_world('workflow main { let early = task("value", { x: 1 })\nawait sleep(10)\nlet x = await early\nreturn x }')
+def test_what_was_started_before_and_has_ended_is_found_when_it_is_awaited(
+    make_world: MakeWorld,
+) -> None:
+    world = make_world(
+        'workflow main { let early = task("value", { x: 1 })\nawait sleep(10)\nlet x = '
+        "await early\nreturn x }"
+    )
     world.start()
     assert result_of(world.run()) == 1
 
@@ -486,9 +596,13 @@ def test_task_that_outlives_its_await_keeps_the_attempt_in_which_it_runs() -> No
 
 
 @pytest.mark.parametrize(
-    "loser", ['task("value", { x: "s", took: 50 })', 'workflow("child")'], ids=["queued task", "child that runs its own"]
+    "loser",
+    ['task("value", { x: "s", took: 50 })', 'workflow("child")'],
+    ids=["queued task", "child that runs its own"],
 )
-def test_what_a_turn_cancels_and_the_same_worker_runs_stops_at_once(make_store: MakeStore, loser: str) -> None:
+def test_what_a_turn_cancels_and_the_same_worker_runs_stops_at_once(
+    make_store: MakeStore, loser: str
+) -> None:
     flow = f"""
     workflow main {{ let first = await race([{loser}, sleep(0.5)]); return first.key }}
     workflow child {{ let x = await task("value", {{ x: "s", took: 50 }}) }}
@@ -515,13 +629,18 @@ def test_workflow_of_a_newer_rhythm_is_left_to_newer_workers(make_world: MakeWor
     world.worker.loader.programs = refuse
     world.worker.narrator.complain = lambda what, id, detail: complaints.append(what)
     rounds(world, 20)
-    assert (world.inner.reading.get(["run"])["run"].status, set(complaints)) == ("suspended", {"program_newer"})
+    assert (world.inner.reading.get(["run"])["run"].status, set(complaints)) == (
+        "suspended",
+        {"program_newer"},
+    )
     assert len(complaints) < 6, "it is not looked at again and again"
     world.worker.loader.programs = understands
     assert result_of(world.run()) == 1
 
 
-def test_bug_that_a_turn_meets_fails_its_workflow_alone(make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bug_that_a_turn_meets_fails_its_workflow_alone(
+    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = make_world('return await task("value", { x: ctx.id })')
     advance = turns.advance
 
@@ -537,7 +656,9 @@ def test_bug_that_a_turn_meets_fails_its_workflow_alone(make_world: MakeWorld, m
     assert [result_of(world.run(id)) for id in ("a", "b")] == ["a", "b"]
     error = json.loads(world.inner.reading.get(["bad"])["bad"].error or "")
     assert error["code"] == "InternalError"
-    assert error["message"].startswith("Rhythm itself failed in a turn of this workflow: ZeroDivisionError: a bug")
+    assert error["message"].startswith(
+        "Rhythm itself failed in a turn of this workflow: ZeroDivisionError: a bug"
+    )
 
 
 def test_workflow_whose_handler_was_lost_fails_alone(make_world: MakeWorld) -> None:
@@ -550,12 +671,17 @@ def test_workflow_whose_handler_was_lost_fails_alone(make_world: MakeWorld) -> N
         world.round()
     world.worker.attempts.stop("bad.1")
     assert [result_of(world.run(id)) for id in ("a", "b")] == ["a", "b"]
-    assert json.loads(world.inner.reading.get(["bad"])["bad"].error or "")["code"] == "InternalError"
+    assert (
+        json.loads(world.inner.reading.get(["bad"])["bad"].error or "")["code"] == "InternalError"
+    )
 
 
 @pytest.mark.parametrize(
-    "wait", ["await sleep(1)", 'await signal("go", { timeout: 1, default: null })', 'await race([sleep(1), sleep(9)])',
-             'try { await event("paid", { timeout: 1 }) } catch (e) { }'], ids=["sleep", "signal", "race", "event"],
+    "wait",
+    ["await sleep(1)", 'await signal("go", { timeout: 1, default: null })',
+        'await race([sleep(1), sleep(9)])',
+             'try { await event("paid", { timeout: 1 }) } catch (e) { }'],
+             ids=["sleep", "signal", "race", "event"],
 )  # fmt: skip
 def test_workflow_that_waits_in_a_loop_does_not_grow(make_world: MakeWorld, wait: str) -> None:
     world = make_world(f"for (i in range(20)) {{ {wait} }}")
@@ -563,12 +689,17 @@ def test_workflow_that_waits_in_a_loop_does_not_grow(make_world: MakeWorld, wait
     largest = 0
     while world.inner.reading.get(["run"])["run"].finished_at is None:
         world.round()
-        timers = rows(world.inner, "SELECT count(*) FROM timer_tasks")[0][0] + rows(world.inner, "SELECT count(*) FROM event_waits")[0][0]
+        timers = (
+            rows(world.inner, "SELECT count(*) FROM timer_tasks")[0][0]
+            + rows(world.inner, "SELECT count(*) FROM event_waits")[0][0]
+        )
         largest = max(largest, timers)
     assert 0 < largest <= 4
 
 
-def test_wait_that_was_begun_before_a_group_can_be_awaited_again_by_its_id(make_world: MakeWorld) -> None:
+def test_wait_that_was_begun_before_a_group_can_be_awaited_again_by_its_id(
+    make_world: MakeWorld,
+) -> None:
     flow = """
     workflow main {
       let late = signal("never", { timeout: 5, default: "late" })
@@ -584,12 +715,21 @@ def test_wait_that_was_begun_before_a_group_can_be_awaited_again_by_its_id(make_
     assert world.clock.seconds < 8
 
 
-@pytest.mark.parametrize("call", ['task("value", { x: 1 }, { key: "k" })', 'workflow("main", {}, { id: "mine" })'])
-def test_option_that_is_not_there_yet_fails_instead_of_breaking_its_promise(make_world: MakeWorld, call: str) -> None:
-    world = make_world(f"workflow main {{ try {{ await {call} }} catch (e) {{ return [e.code, e.message] }} }}")
+@pytest.mark.parametrize(
+    "call", ['task("value", { x: 1 }, { key: "k" })', 'workflow("main", {}, { id: "mine" })']
+)
+def test_option_that_is_not_there_yet_fails_instead_of_breaking_its_promise(
+    make_world: MakeWorld, call: str
+) -> None:
+    world = make_world(
+        f"workflow main {{ try {{ await {call} }} catch (e) {{ return [e.code, e.message] }} }}"
+    )
     world.start()
     code, message = result_of(world.run())
-    assert (code.removeprefix("ChildFailed"), "is not there yet: leave it out" in message) in (("Unsupported", True), ("", True))
+    assert (code.removeprefix("ChildFailed"), "is not there yet: leave it out" in message) in (
+        ("Unsupported", True),
+        ("", True),
+    )
     assert not world.ran
 
 
@@ -597,13 +737,22 @@ def test_option_that_is_not_there_yet_fails_instead_of_breaking_its_promise(make
 
 
 @BOTH
-def test_failed_attempts_and_times_of_a_task_are_told(make_world: MakeWorld, owner_run: bool) -> None:
-    world = make_world('return await task("flaky", { x: 7, fails: 2, took: 3 })', owner_run=owner_run, owner_run_limit_s=100.0)
+def test_failed_attempts_and_times_of_a_task_are_told(
+    make_world: MakeWorld, owner_run: bool
+) -> None:
+    world = make_world(
+        'return await task("flaky", { x: 7, fails: 2, took: 3 })',
+        owner_run=owner_run,
+        owner_run_limit_s=100.0,
+    )
     world.start()
     assert result_of(world.run()) == 7
     (child,) = world.inner.reading.children("run")
     told = world.inner.reading.history(child.id)
-    assert [(step.seq, step.cause) for step in told] == [(1, "attempt failed"), (2, "attempt failed")]
+    assert [(step.seq, step.cause) for step in told] == [
+        (1, "attempt failed"),
+        (2, "attempt failed"),
+    ]
     assert all("not yet" in json.loads(step.error or "")["message"] for step in told)
     assert child.created_at <= EPOCH_US + 100_000, "it began with its first attempt"
     assert child.started_at
@@ -611,7 +760,9 @@ def test_failed_attempts_and_times_of_a_task_are_told(make_world: MakeWorld, own
     assert child.finished_at - child.started_at >= 3_000_000
 
 
-def test_task_that_lasts_began_when_it_began_and_not_when_it_got_its_row(make_world: MakeWorld) -> None:
+def test_task_that_lasts_began_when_it_began_and_not_when_it_got_its_row(
+    make_world: MakeWorld,
+) -> None:
     world = make_world('return await task("value", { x: 1, took: 20 })')
     world.start()
     world.run()
@@ -622,8 +773,12 @@ def test_task_that_lasts_began_when_it_began_and_not_when_it_got_its_row(make_wo
 
 
 @BOTH
-def test_error_that_a_workflow_catches_has_no_lines_of_python(make_world: MakeWorld, owner_run: bool) -> None:
-    world = make_world('try { await task("fail") } catch (e) { return keys(e) }', owner_run=owner_run)
+def test_error_that_a_workflow_catches_has_no_lines_of_python(
+    make_world: MakeWorld, owner_run: bool
+) -> None:
+    world = make_world(
+        'try { await task("fail") } catch (e) { return keys(e) }', owner_run=owner_run
+    )
     world.start()
     assert sorted(result_of(world.run())) == ["code", "data", "message"]
     (child,) = world.inner.reading.children("run")
@@ -643,7 +798,9 @@ def test_worker_without_a_free_slot_still_takes_turns(make_world: MakeWorld) -> 
 
 
 @BOTH
-def test_paused_workflow_begins_nothing_although_its_tasks_end_one_by_one(make_world: MakeWorld, owner_run: bool) -> None:
+def test_paused_workflow_begins_nothing_although_its_tasks_end_one_by_one(
+    make_world: MakeWorld, owner_run: bool
+) -> None:
     flow = """
     await all([task("value", { x: 1, took: 3 }), task("value", { x: 2, took: 8 })])
     for (i in range(5)) { await task("value", { x: "later" }) }
@@ -654,14 +811,19 @@ def test_paused_workflow_begins_nothing_although_its_tasks_end_one_by_one(make_w
     world.inner.people.pause(["run"])
     world.worker.ownership.unsure = True  # the pause is seen while both run
     rounds(world, 60)
-    assert (world.inner.reading.get(["run"])["run"].status, world.ran["value('later')"]) == ("paused", 0)
+    assert (world.inner.reading.get(["run"])["run"].status, world.ran["value('later')"]) == (
+        "paused",
+        0,
+    )
     world.inner.people.resume(["run"])
     assert world.run().status == "completed"
     assert (world.ran["value(1)"], world.ran["value(2)"], world.ran["value('later')"]) == (1, 1, 5)
 
 
 def test_all_of_more_tasks_than_there_are_slots_keeps_the_limit(make_world: MakeWorld) -> None:
-    world = make_world('await all([task("value", { x: n, took: 1 }) for n in range(10)])', concurrency=3)
+    world = make_world(
+        'await all([task("value", { x: n, took: 1 }) for n in range(10)])', concurrency=3
+    )
     world.start()
     most = 0
     while world.inner.reading.get(["run"])["run"].finished_at is None:
@@ -677,7 +839,9 @@ def test_children_of_one_turn_ask_for_their_workflow_once(make_world: MakeWorld)
     """
     world = make_world(flow)
     asked, find = list[str](), world.worker.turns.catalogue.programs
-    world.worker.turns.catalogue.programs = lambda name, version: asked.append(name) or find(name, version)
+    world.worker.turns.catalogue.programs = lambda name, version: (
+        asked.append(name) or find(name, version)
+    )
     world.start()
     assert (result_of(world.run()), asked) == (30, ["kid"])
 
@@ -703,11 +867,17 @@ def test_workflows_that_never_end_do_not_keep_the_slots_from_others(make_world: 
         world.start("endless", id=f"endless{n}")
     world.start()
     rounds(world, 3 * world.settings.share_s)
-    assert (world.inner.reading.get(["run"])["run"].status, world.ran["value('short')"]) == ("completed", 1)
+    assert (world.inner.reading.get(["run"])["run"].status, world.ran["value('short')"]) == (
+        "completed",
+        1,
+    )
 
 
 def test_running_task_of_the_queue_hears_soon_that_it_was_cancelled(make_world: MakeWorld) -> None:
-    world = make_world('return await race([task("value", { x: 1, took: 1000 }), signal("never")])', claim_ttl_s=3000.0)
+    world = make_world(
+        'return await race([task("value", { x: 1, took: 1000 }), signal("never")])',
+        claim_ttl_s=3000.0,
+    )
     world.start()
     rounds(world, 2)
     world.inner.executions.cancel(["run.2"])
@@ -717,8 +887,13 @@ def test_running_task_of_the_queue_hears_soon_that_it_was_cancelled(make_world: 
     assert world.clock.seconds - began < 10
 
 
-def test_worker_that_looks_for_cancels_does_not_read_the_inputs_of_what_runs(make_world: MakeWorld) -> None:
-    world = make_world('return await race([task("value", { x: 1, took: 1000 }), signal("never")])', claim_ttl_s=3000.0)
+def test_worker_that_looks_for_cancels_does_not_read_the_inputs_of_what_runs(
+    make_world: MakeWorld,
+) -> None:
+    world = make_world(
+        'return await race([task("value", { x: 1, took: 1000 }), signal("never")])',
+        claim_ttl_s=3000.0,
+    )
     world.start()
     rounds(world, 2)
     asked: set[str] = set()
@@ -729,7 +904,10 @@ def test_worker_that_looks_for_cancels_does_not_read_the_inputs_of_what_runs(mak
 
 
 def test_grace_for_a_missing_handler_begins_when_it_is_missed(make_world: MakeWorld) -> None:
-    world = make_world('try { await task("nobody", {}, { retries: 0 }) } catch (e) { return e.message }', missing_task_grace_s=60.0)
+    world = make_world(
+        'try { await task("nobody", {}, { retries: 0 }) } catch (e) { return e.message }',
+        missing_task_grace_s=60.0,
+    )
     world.start()
     world.worker.slots.draining = True
     rounds(world, 1000)  # nobody looks
@@ -740,7 +918,9 @@ def test_grace_for_a_missing_handler_begins_when_it_is_missed(make_world: MakeWo
 
 
 def test_grace_begins_anew_for_a_task_that_others_had_in_between(make_world: MakeWorld) -> None:
-    world = make_world('try { await task("nobody") } catch (e) { return e.message }', missing_task_grace_s=60.0)
+    world = make_world(
+        'try { await task("nobody") } catch (e) { return e.message }', missing_task_grace_s=60.0
+    )
     world.start()
     rounds(world, 10)
     world.worker.slots.draining = True
@@ -757,7 +937,9 @@ def test_item_that_the_database_refuses_fails_alone(make_world: MakeWorld, refus
     commit = world.inner.turns.commit
 
     def picky(turns: Any, ends: Any) -> Any:
-        if any(turn.id == "bad" and turn.done for turn in turns) or any(end.value == '"bad"' for end in ends):
+        if any(turn.id == "bad" and turn.done for turn in turns) or any(
+            end.value == '"bad"' for end in ends
+        ):
             raise ValueError("a text that is too long for an index")
         return commit(turns, ends)
 
@@ -767,4 +949,7 @@ def test_item_that_the_database_refuses_fails_alone(make_world: MakeWorld, refus
         world.start(id=id)
     assert [result_of(world.run(id)) for id in ("a", "b")] == ["a", "b"]
     ended = world.inner.reading.get(["bad"])["bad"]
-    assert (ended.status, "it cannot be stored: ValueError" in (ended.error or "")) == ("failed", True)
+    assert (ended.status, "it cannot be stored: ValueError" in (ended.error or "")) == (
+        "failed",
+        True,
+    )

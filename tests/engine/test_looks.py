@@ -50,14 +50,18 @@ def test_a_look_reads_once_and_commits_once(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("at", [0.0, 0.5])
-def test_a_signal_is_there_for_the_first_look_after_it_was_acknowledged(stores: Stores, at: float) -> None:
+def test_a_signal_is_there_for_the_first_look_after_it_was_acknowledged(
+    stores: Stores, at: float
+) -> None:
     world = World(LOOKS.replace("{ x: i }", "{ x: i, took: 0.8 }"), make_store=stores.empty_store)
     world.signal(at, "go", 7)
     world.start()
     assert world.run().result == "[7,null,null,null,null]"
 
 
-def test_of_two_that_ended_long_ago_the_first_wins_although_the_other_was_just_awaited(stores: Stores) -> None:
+def test_of_two_that_ended_long_ago_the_first_wins_although_the_other_was_just_awaited(
+    stores: Stores,
+) -> None:
     text = """
       workflow main() {
         let slow = task("value", { x: "slow", took: 4 })
@@ -73,8 +77,11 @@ def test_of_two_that_ended_long_ago_the_first_wins_although_the_other_was_just_a
     assert world.run().result == '"quick"'
 
 
-def test_a_cancel_leaves_no_doubt_about_what_had_ended_of_all_that_was_awaited(stores: Stores) -> None:
-    """Of an `all` that nothing can settle yet its ends are not read; what is awaited after it must be read."""
+def test_a_cancel_leaves_no_doubt_about_what_had_ended_of_all_that_was_awaited(
+    stores: Stores,
+) -> None:
+    """Of an `all` that nothing can settle yet its ends are not read; what is awaited after it must
+    be read."""
     text = """
       workflow main() {
         let jobs = [task("value", { x: n, took: 1 + 50 * n }) for n in range(2)]

@@ -1,4 +1,5 @@
-"""The gate of every stored value: what it refuses and how it says so, what it lets through, and that its two ways agree."""
+"""The gate of every stored value: what it refuses and how it says so, what it lets through, and
+that its two ways agree."""
 
 from __future__ import annotations
 
@@ -41,14 +42,20 @@ def circle() -> Any:
 
 REFUSED: dict[str, tuple[Any, str]] = {
     "NaN": (NAN, "inputs is NaN: JSON has no such number"),
-    "NaN deep inside": ({"order": {"items": [0, 1, 2, {"price": NAN}]}}, "inputs.order.items[3].price is NaN: JSON has no such number"),
+    "NaN deep inside": ({"order": {"items": [0, 1, 2, {"price": NAN}]}},
+        "inputs.order.items[3].price is NaN: JSON has no such number"),
     "infinity": ([INF], "inputs[0] is Infinity: JSON has no such number"),
-    "minus infinity": ({"unit price": -INF}, 'inputs["unit price"] is -Infinity: JSON has no such number'),
-    "NUL": ({"note": "a\0b"}, "inputs.note has the character NUL at character 1: databases cannot store it"),
-    "NUL in a key": ({"a\0b": 1}, 'inputs["a\\u0000b"] has the character NUL at character 1: databases cannot store it'),
-    "half of a pair": (["ok \ud800"], "inputs[0] has half of a surrogate pair at character 3: it is no Unicode text"),
+    "minus infinity": ({"unit price": -INF},
+        'inputs["unit price"] is -Infinity: JSON has no such number'),
+    "NUL": ({"note": "a\0b"},
+        "inputs.note has the character NUL at character 1: databases cannot store it"),
+    "NUL in a key": ({"a\0b": 1},
+        'inputs["a\\u0000b"] has the character NUL at character 1: databases cannot store it'),
+    "half of a pair": (["ok \ud800"],
+        "inputs[0] has half of a surrogate pair at character 3: it is no Unicode text"),
     "half of a pair in a key": (
-        {"\udfff": 1}, 'inputs["\\udfff"] has half of a surrogate pair at character 0: it is no Unicode text',
+        {"\udfff": 1}, ('inputs["\\udfff"] has half of a surrogate pair at character 0: it is no '
+                'Unicode text'),
     ),
     "integer over 64 bits": ({"n": 2**63}, "inputs.n is an integer over 64 bits: pass it as text"),
     "integer under 64 bits": (-(2**63) - 1, "inputs is an integer over 64 bits: pass it as text"),
@@ -56,11 +63,19 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "keys true and 1": ({True: 1}, "inputs has the key 'True' of type bool: keys are text"),
     "too deep": (nested(65), "inputs is nested more than 64 deep"),
     "circle": (circle(), "inputs is nested more than 64 deep"),
-    "too many parts": (shared(40), "inputs has more than 1,048,576 parts: store it elsewhere and pass a reference"),
-    "too many entries": ({"x": [0] * 100_001}, "inputs.x has 100,001 entries; the limit for one list or object is 100,000"),
-    "too large": (["x" * 2**19] * 3, "inputs has 1,572,874 bytes; the limit is 1,048,576: store it elsewhere and pass a reference"),
-    "unknown type": ({"f": object()}, "inputs.f is of type object, which has no JSON form: make it a dict, list, text or number"),
-    "generator": ((i for i in [1]), "inputs is of type generator, which has no JSON form: make it a dict, list, text or number"),
+    "too many parts": (shared(40),
+        "inputs has more than 1,048,576 parts: store it elsewhere and pass a reference"),
+    "too many entries": ({"x": [0] * 100_001},
+        "inputs.x has 100,001 entries; the limit for one list or object is 100,000"),
+    "too large": (["x" * 2**19] * 3,
+        ("inputs has 1,572,874 bytes; the limit is 1,048,576: store it elsewhere and pass a "
+            "reference")),
+    "unknown type": ({"f": object()},
+        ("inputs.f is of type object, which has no JSON form: make it a dict, list, text or "
+            "number")),
+    "generator": ((i for i in [1]),
+        ("inputs is of type generator, which has no JSON form: make it a dict, list, text or "
+            "number")),
 }  # fmt: skip
 ACCEPTED: dict[str, Any] = {
     "largest integers": [2**63 - 1, -(2**63), 2**53 + 1],
@@ -103,13 +118,20 @@ PARSE_REFUSED = {
     "[" * 65 + "]" * 65: "inputs is nested more than 64 deep",
     "[" * 200_000: "inputs is nested more than 64 deep",
     '{"a":' * 5000 + "1" + "}" * 5000: "inputs is nested more than 64 deep",
-    '"' + '\\"' * 300_000: "inputs is not JSON: Unterminated string starting at: line 1 column 1 (char 0)",
+    '"'
+    + '\\"'
+    * 300_000: "inputs is not JSON: Unterminated string starting at: line 1 column 1 (char 0)",
     "": "inputs is not JSON: Expecting value: line 1 column 1 (char 0)",
-    "{'a': 1}": "inputs is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+    "{'a': 1}": (
+        "inputs is not JSON: Expecting property name enclosed in double quotes: line 1 column "
+        "2 (char 1)"
+    ),
 }
 
 
-@pytest.mark.parametrize(("text", "message"), PARSE_REFUSED.items(), ids=[text[:20] for text in PARSE_REFUSED])
+@pytest.mark.parametrize(
+    ("text", "message"), PARSE_REFUSED.items(), ids=[text[:20] for text in PARSE_REFUSED]
+)
 def test_text_from_outside_is_refused_with_the_path(text: str, message: str) -> None:
     for given_text in (text, text.encode()):
         with pytest.raises(InvalidPayload) as refused:
@@ -133,7 +155,9 @@ def test_brackets_in_texts_are_no_depth() -> None:
     assert parse(json.dumps(value), "inputs") == value
 
 
-def test_plain_text_from_outside_is_not_looked_at_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_text_from_outside_is_not_looked_at_part_by_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     looks = list[Any]()
     monkeypatch.setattr(payload._Careful, "plain", lambda self, value, *where: looks.append(value))
     value = {"lists": [[]] * 10_000, "texts": ["ß"] * 100, "numbers": [1, 1.5, -2, None, True]}
@@ -145,13 +169,18 @@ def test_a_text_has_its_own_limit_where_more_may_come_around_it() -> None:
     limits = DEFAULT_LIMITS.replace(text_bytes=10, payload_bytes=100)
     assert parse('["1234567890", "ßßßßß"]', "inputs", limits) == ["1234567890", "ßßßßß"]
     for text, where in (('["12345678901"]', r"\[0\]"), ('{"ßßßßßß": 1}', ".ßßßßßß")):
-        with pytest.raises(InvalidPayload, match=f"inputs{where} is a text of 1[12] bytes; the limit is 10"):
+        with pytest.raises(
+            InvalidPayload, match=f"inputs{where} is a text of 1[12] bytes; the limit is 10"
+        ):
             parse(text, "inputs", limits)
 
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(codec=None), max_size=3), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(st.characters(codec=None), max_size=3), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -176,7 +205,10 @@ def test_quick_and_closer_look_give_one_verdict(value: Any) -> None:
 @given(JSON)
 def test_both_doors_give_one_verdict(value: Any) -> None:
     text = json.dumps(value)
-    assert verdict(lambda v: dump(v, "inputs"), value)[0] == verdict(lambda t: dump_trusted(parse(t, "inputs")), text)[0]
+    assert (
+        verdict(lambda v: dump(v, "inputs"), value)[0]
+        == verdict(lambda t: dump_trusted(parse(t, "inputs")), text)[0]
+    )
 
 
 @given(JSON)
@@ -202,7 +234,9 @@ def test_broken_conversion_is_a_refusal() -> None:
         def model_dump(self, mode: str) -> Any:
             raise ZeroDivisionError("odd")
 
-    with pytest.raises(InvalidPayload, match=r"result\.x cannot be turned into JSON: ZeroDivisionError: odd"):
+    with pytest.raises(
+        InvalidPayload, match=r"result\.x cannot be turned into JSON: ZeroDivisionError: odd"
+    ):
         dump({"x": Odd()}, "result")
 
 

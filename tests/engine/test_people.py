@@ -1,4 +1,5 @@
-"""A workflow that asks people in every way, interrupted at any store call: it ends as if it had not been, and so is the record of it."""
+"""A workflow that asks people in every way, interrupted at any store call: it ends as if it had not
+been, and so is the record of it."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ def decide_all(world: World) -> None:
             continue
         names = ("ann", "bob")[: approval.quorum] if approval.role == "boss" else ("chief",)
         for name in names:
-            world.inner.people.decide(approval.id, Decision(Actor(name, (approval.role,)), "approve"))
+            world.inner.people.decide(
+                approval.id, Decision(Actor(name, (approval.role,)), "approve")
+            )
 
 
 def run(make_store: MakeStore, fail_at: int = 0, mode: str = "") -> World:
@@ -62,7 +65,8 @@ def run(make_store: MakeStore, fail_at: int = 0, mode: str = "") -> World:
     while world.inner.reading.get(["run"])["run"].finished_at is None:
         world.round()
         decide_all(world)
-        if not held and len(world.inner.people.resumes("run")) >= 2:  # held while people decide and time goes by
+        # held while people decide and time goes by
+        if not held and len(world.inner.people.resumes("run")) >= 2:
             held = world.inner.people.pause(["run"], actor=Actor("ops"), timeout_s=1000.0)["run"]
             until = world.clock.seconds + 3
             while world.clock.seconds < until:
@@ -76,15 +80,23 @@ def run(make_store: MakeStore, fail_at: int = 0, mode: str = "") -> World:
 
 def record(world: World) -> list[object]:
     """What is kept of it, without the times."""
-    requests = [(each.triggered_by, each.triggered_by_id, each.executed_at is not None) for each in world.inner.people.resumes("run")]
-    decisions = rows(world.inner, "SELECT approval_id, actor, decision FROM approval_decisions ORDER BY approval_id, n")
+    requests = [
+        (each.triggered_by, each.triggered_by_id, each.executed_at is not None)
+        for each in world.inner.people.resumes("run")
+    ]
+    decisions = rows(
+        world.inner,
+        "SELECT approval_id, actor, decision FROM approval_decisions ORDER BY approval_id, n",
+    )
     told = rows(world.inner, "SELECT id, status FROM executions WHERE id > 'run-' AND id < 'run.'")
     approvals = rows(world.inner, "SELECT id, decision FROM approvals ORDER BY id")
     return [sorted(requests), decisions, told, approvals]
 
 
 @pytest.mark.parametrize("mode", ["before", "after", "lost"])
-def test_interrupted_at_any_store_call_everybody_is_asked_and_heard_once(make_store: MakeStore, mode: str) -> None:
+def test_interrupted_at_any_store_call_everybody_is_asked_and_heard_once(
+    make_store: MakeStore, mode: str
+) -> None:
     plain = run(make_store)
     calls, expected = plain.store.calls, record(plain)
     every = EVERY if make_store is sqlite_in_memory else EVERY * SERVER_EVERY

@@ -1,4 +1,5 @@
-"""Planning is pure: plain values in, one commit out, and no store, worker or clock anywhere near."""
+"""Planning is pure: plain values in, one commit out, and no store, worker or clock anywhere
+near."""
 
 from __future__ import annotations
 
@@ -26,18 +27,42 @@ PLANNER = Planner("me", claim_ttl_s=30.0)
 
 def loaded(**changes: Any) -> Loaded:
     row = Loaded(
-        id="run", name="main", version="v", status=SUSPENDED, queue="default", priority=4, inputs="null", parent_id=None,
-        root_id="run", retry_of=None, created_at=0, cancel_requested=False, paused=False, timed_out=False, seq=7, fence=9,
-        snapshot=None, owned="[]", now=0,
-    )  # fmt: skip
+        id="run",
+        name="main",
+        version="v",
+        status=SUSPENDED,
+        queue="default",
+        priority=4,
+        inputs="null",
+        parent_id=None,
+        root_id="run",
+        retry_of=None,
+        created_at=0,
+        cancel_requested=False,
+        paused=False,
+        timed_out=False,
+        seq=7,
+        fence=9,
+        snapshot=None,
+        owned="[]",
+        now=0,
+    )
     return row.replace(**changes)
 
 
-def planned(text: str, capacity: Capacity = ROOM, known: Known = KNOWN, row: Loaded | None = None, **how: Any) -> Planned:
+def planned(
+    text: str,
+    capacity: Capacity = ROOM,
+    known: Known = KNOWN,
+    row: Loaded | None = None,
+    **how: Any,
+) -> Planned:
     """The first turn of a workflow."""
     program = compile_text(text, "main.flow").programs_or_raise()[0]
     at = Position(row or loaded(), Snapshot(), 9, 2)
-    turn = advance(program, at.snapshot, Inputs(now="2030-01-01T00:00:00Z", seed="0", inputs=None, ctx={}))
+    turn = advance(
+        program, at.snapshot, Inputs(now="2030-01-01T00:00:00Z", seed="0", inputs=None, ctx={})
+    )
     return PLANNER.turn(at, program, turn, known, capacity, EndedTasks(), **how)
 
 
@@ -60,11 +85,20 @@ def test_a_lone_task_is_run_by_its_owner_without_a_row() -> None:
     assert load_owned(plan.commit.owned or "") == plan.owned
 
 
-@pytest.mark.parametrize("capacity", [NONE, ROOM.replace(tasks=set()), ROOM.replace(queues={"other"})])
+@pytest.mark.parametrize(
+    "capacity", [NONE, ROOM.replace(tasks=set()), ROOM.replace(queues={"other"})]
+)
 def test_what_its_owner_cannot_run_goes_to_the_queue(capacity: Capacity) -> None:
     plan = planned(ONE, capacity)
-    assert (plan.commit.end, dict(plan.owned), plan.slots, plan.commit.owned) == ("park", {}, 0, "[]")
-    assert [(row.id, row.queue, row.priority, row.max_attempts) for row in plan.commit.starts] == [("run.1", "default", 4, 3)]
+    assert (plan.commit.end, dict(plan.owned), plan.slots, plan.commit.owned) == (
+        "park",
+        {},
+        0,
+        "[]",
+    )
+    assert [(row.id, row.queue, row.priority, row.max_attempts) for row in plan.commit.starts] == [
+        ("run.1", "default", 4, 3)
+    ]
 
 
 def test_all_of_them_are_owned_or_none() -> None:
@@ -92,7 +126,12 @@ def test_a_child_without_a_program_has_failed_before_it_began() -> None:
     known = KNOWN.replace(programs={("kid", None): "there is no workflow `kid`"})
     commit = planned('await workflow("kid", 1)', known=known).commit
     [row] = commit.done
-    assert (row.n, row.status, "there is no workflow" in row.value, commit.end) == (1, FAILED, True, "own")
+    assert (row.n, row.status, "there is no workflow" in row.value, commit.end) == (
+        1,
+        FAILED,
+        True,
+        "own",
+    )
 
 
 def test_the_same_turn_gives_the_same_commit() -> None:
@@ -102,7 +141,11 @@ def test_the_same_turn_gives_the_same_commit() -> None:
 def test_an_end_from_which_nothing_follows_leaves_the_rest_with_its_owner() -> None:
     at = two_owned(running_s={3: 0.1})
     plan = PLANNER.tasks_ended(at, PLANNER.ended_tasks(at.loaded, [end(at, 2)], KNOWN))
-    assert ([row.n for row in plan.commit.done], set(plan.owned), plan.commit.end) == ([2], {3}, "own")
+    assert ([row.n for row in plan.commit.done], set(plan.owned), plan.commit.end) == (
+        [2],
+        {3},
+        "own",
+    )
     last = PLANNER.tasks_ended(at, PLANNER.ended_tasks(at.loaded, [end(at, 2), end(at, 3)], KNOWN))
     assert (dict(last.owned), last.commit.end) == ({}, "park")
 
@@ -129,27 +172,52 @@ def test_tasks_without_an_owner_are_run_only_where_all_of_them_can_be() -> None:
     at = two_owned()
     assert PLANNER.runs_owned(at, KNOWN, ROOM)
     assert not PLANNER.runs_owned(at, KNOWN, NONE)
-    assert not PLANNER.runs_owned(at, KNOWN, ROOM.replace(slots=1)), "never more handlers than slots"
+    assert not PLANNER.runs_owned(at, KNOWN, ROOM.replace(slots=1)), (
+        "never more handlers than slots"
+    )
 
 
-@pytest.mark.parametrize(("crashes", "end", "queued", "failed"), [(0, "park", 2, 0), (2, "park", 2, 0), (3, "own", 0, 2)])
-def test_tasks_beside_which_too_many_workers_died_fail(crashes: int, end: str, queued: int, failed: int) -> None:
+@pytest.mark.parametrize(
+    ("crashes", "end", "queued", "failed"), [(0, "park", 2, 0), (2, "park", 2, 0), (3, "own", 0, 2)]
+)
+def test_tasks_beside_which_too_many_workers_died_fail(
+    crashes: int, end: str, queued: int, failed: int
+) -> None:
     plan = PLANNER.queue_owned(two_owned(), KNOWN, crashes, 3)
-    assert (plan.commit.end, len(plan.commit.starts), len(plan.commit.done)) == (end, queued, failed)
-    assert (plan.look_again, {row.attempt for row in plan.commit.starts} <= {crashes}) == (failed > 0, True)
+    assert (plan.commit.end, len(plan.commit.starts), len(plan.commit.done)) == (
+        end,
+        queued,
+        failed,
+    )
+    assert (plan.look_again, {row.attempt for row in plan.commit.starts} <= {crashes}) == (
+        failed > 0,
+        True,
+    )
 
 
 def test_a_failure_keeps_the_guards_of_the_turn_that_it_stands_for() -> None:
     turn = planned(ONE).commit
-    for commit in (in_place_of(turn, "LimitExceeded", "no"), PLANNER.failure(two_owned(), "Bug", "no").commit):
-        assert (commit.id, commit.seq, commit.fence, commit.wakes) == (turn.id, turn.seq, turn.fence, turn.wakes)
+    for commit in (
+        in_place_of(turn, "LimitExceeded", "no"),
+        PLANNER.failure(two_owned(), "Bug", "no").commit,
+    ):
+        assert (commit.id, commit.seq, commit.fence, commit.wakes) == (
+            turn.id,
+            turn.seq,
+            turn.fence,
+            turn.wakes,
+        )
         assert (commit.end, commit.status, commit.owned) == ("finish", FAILED, None)
 
 
 def test_what_a_turn_cancels_and_has_not_started_is_never_started() -> None:
     at = two_owned()
     program = compile_text("return 1", "main.flow").programs_or_raise()[0]
-    turn = advance(program, Snapshot(), Inputs(now="2030-01-01T00:00:00Z", seed="0", inputs=None, ctx={}))
-    plan = PLANNER.turn(at, program, turn.replace(commands=(c.Cancel(1, 3),)), KNOWN, ROOM, EndedTasks())
+    turn = advance(
+        program, Snapshot(), Inputs(now="2030-01-01T00:00:00Z", seed="0", inputs=None, ctx={})
+    )
+    plan = PLANNER.turn(
+        at, program, turn.replace(commands=(c.Cancel(1, 3),)), KNOWN, ROOM, EndedTasks()
+    )
     assert [(row.n, row.status) for row in plan.commit.done] == [(2, CANCELLED), (3, CANCELLED)]
     assert (plan.commit.starts, plan.commit.cancels) == ((), ((1, 3),))

@@ -9,7 +9,14 @@ from rhythm.engine.retry import Backoff, backoff_of
 
 def test_wait_doubles_with_each_failure_up_to_the_ceiling() -> None:
     backoff = Backoff(initial_s=2, factor=2, max_s=60, jitter=False)
-    assert [backoff.delay_s(failures, 0.5) for failures in (1, 2, 3, 5, 6, 10_000)] == [2, 4, 8, 32, 60, 60]
+    assert [backoff.delay_s(failures, 0.5) for failures in (1, 2, 3, 5, 6, 10_000)] == [
+        2,
+        4,
+        8,
+        32,
+        60,
+        60,
+    ]
 
 
 def test_full_jitter_draws_from_nothing_to_all_of_it() -> None:

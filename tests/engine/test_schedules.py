@@ -1,4 +1,5 @@
-"""What becomes of the slots of a schedule: every slot once, whatever was missed, whoever still runs."""
+"""What becomes of the slots of a schedule: every slot once, whatever was missed, whoever still
+runs."""
 
 from __future__ import annotations
 
@@ -10,7 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rhythm.engine.schedules import LATE_US, MOST_SLOTS, Wanted, check_wanted, fire, paused, put, registered, resumed, run_now
+from rhythm.engine.schedules import (
+    LATE_US,
+    MOST_SLOTS,
+    Wanted,
+    check_wanted,
+    fire,
+    paused,
+    put,
+    registered,
+    resumed,
+    run_now,
+)
 from rhythm.ir.program import Program
 from rhythm.slots import US, slots
 from rhythm.store.access import Actor
@@ -25,13 +37,19 @@ def program(**options: Any) -> Program:
     return Program.__new__(Program).replace(name="report", version="v1", options=options)
 
 
-def schedule(overlap: str = "skip", catch_up: int = 1, every_us: int = MINUTE, **changes: Any) -> Schedule:
+def schedule(
+    overlap: str = "skip", catch_up: int = 1, every_us: int = MINUTE, **changes: Any
+) -> Schedule:
     """One that comes every minute, and is due now."""
-    wanted = Wanted("report", every_us=every_us, overlap=overlap, catch_up=catch_up, inputs='{"a":1}')
+    wanted = Wanted(
+        "report", every_us=every_us, overlap=overlap, catch_up=catch_up, inputs='{"a":1}'
+    )
     return put(None, "s", wanted, NOW - every_us).replace(**changes)
 
 
-def fired(schedule: Schedule, now: int = NOW, running: tuple[str, ...] = (), known: bool = True) -> Firing | None:
+def fired(
+    schedule: Schedule, now: int = NOW, running: tuple[str, ...] = (), known: bool = True
+) -> Firing | None:
     ids = count(1)
     return fire(Due(schedule, running, now), program() if known else None, lambda: f"e{next(ids)}")
 
@@ -40,25 +58,41 @@ def told(firing: Firing | None) -> list[tuple[str, int, int | None]]:
     """Outcome of each slot, in minutes since it was due for the first time."""
     assert firing is not None
     return [
-        (new.fire.outcome, (new.fire.slot_at - NOW) // MINUTE, new.fire.until_at and (new.fire.until_at - NOW) // MINUTE)
+        (
+            new.fire.outcome,
+            (new.fire.slot_at - NOW) // MINUTE,
+            new.fire.until_at and (new.fire.until_at - NOW) // MINUTE,
+        )
         for new in firing.fires
     ]
 
 
 def test_a_slot_starts_the_workflow_as_it_is_now_and_the_next_slot_follows_from_it() -> None:
-    firing = fire(Due(schedule(), (), NOW + 7 * US), program(queue="reports", timeout=60.0), lambda: "e1")
+    firing = fire(
+        Due(schedule(), (), NOW + 7 * US), program(queue="reports", timeout=60.0), lambda: "e1"
+    )
     assert firing is not None
     assert firing.next_at == NOW + MINUTE
     (new,) = firing.fires
     started = new.start
     assert started is not None
-    assert (new.fire.execution_id, started.id, started.name, started.version) == ("e1", "e1", "report", "v1")
+    assert (new.fire.execution_id, started.id, started.name, started.version) == (
+        "e1",
+        "e1",
+        "report",
+        "v1",
+    )
     assert (started.queue, started.timeout_s, started.inputs) == ("reports", 60.0, '{"a":1}')
     assert (started.started_by, started.key) == ("schedule:s", "schedule:s@2027-01-15T08:00:00Z")
-    assert json.loads(started.attributes) == {"schedule": "s", "scheduled_at": "2027-01-15T08:00:00Z"}
+    assert json.loads(started.attributes) == {
+        "schedule": "s",
+        "scheduled_at": "2027-01-15T08:00:00Z",
+    }
 
 
-@pytest.mark.parametrize("early", [schedule(next_at=NOW + 1), schedule(paused_at=1), schedule(next_at=None)])
+@pytest.mark.parametrize(
+    "early", [schedule(next_at=NOW + 1), schedule(paused_at=1), schedule(next_at=None)]
+)
 def test_nothing_happens_before_its_time_in_a_pause_or_after_the_last_slot(early: Schedule) -> None:
     assert fired(early) is None
 
@@ -73,8 +107,13 @@ def test_nothing_happens_before_its_time_in_a_pause_or_after_the_last_slot(early
         (7, [("started", n, None) for n in range(6)]),
     ],
 )
-def test_what_was_missed_is_made_up_for_as_far_as_it_is_wanted(catch_up: int, expected: list[Any]) -> None:
-    firing = fired(schedule("allow", catch_up, next_at=NOW, every_us=2 * MINUTE, anchor_at=NOW), NOW + 12 * MINUTE - 1)
+def test_what_was_missed_is_made_up_for_as_far_as_it_is_wanted(
+    catch_up: int, expected: list[Any]
+) -> None:
+    firing = fired(
+        schedule("allow", catch_up, next_at=NOW, every_us=2 * MINUTE, anchor_at=NOW),
+        NOW + 12 * MINUTE - 1,
+    )
     assert firing is not None
     halves = [(outcome, 2 * slot, until and 2 * until) for outcome, slot, until in expected]
     assert told(firing) == halves
@@ -98,10 +137,16 @@ def test_without_catching_up_a_slot_that_is_only_late_is_run() -> None:
         ("cancel_other", ["started"], ("old", "older"), None),
     ],
 )
-def test_an_execution_that_still_runs(overlap: str, outcomes: list[str], cancels: tuple[str, ...], queued: int | None) -> None:
+def test_an_execution_that_still_runs(
+    overlap: str, outcomes: list[str], cancels: tuple[str, ...], queued: int | None
+) -> None:
     firing = fired(schedule(overlap), running=("old", "older"))
     assert firing is not None
-    assert ([new.fire.outcome for new in firing.fires], firing.cancels, firing.queued_at) == (outcomes, cancels, queued)
+    assert ([new.fire.outcome for new in firing.fires], firing.cancels, firing.queued_at) == (
+        outcomes,
+        cancels,
+        queued,
+    )
     assert firing.next_at == NOW + MINUTE
 
 
@@ -119,7 +164,9 @@ def test_without_one_every_policy_starts(overlap: str) -> None:
         ("cancel_other", ["skipped", "skipped", "started"], None),
     ],
 )
-def test_slots_that_are_made_up_for_together_obey_the_policy_too(overlap: str, outcomes: list[str], queued: int | None) -> None:
+def test_slots_that_are_made_up_for_together_obey_the_policy_too(
+    overlap: str, outcomes: list[str], queued: int | None
+) -> None:
     firing = fired(schedule(overlap, catch_up=3), NOW + 2 * MINUTE)
     assert firing is not None
     assert ([new.fire.outcome for new in firing.fires], firing.queued_at) == (outcomes, queued)
@@ -139,7 +186,10 @@ def test_a_slot_of_a_workflow_that_is_unknown_fails_and_the_schedule_goes_on() -
     firing = fired(schedule(), known=False)
     assert told(firing) == [("failed", 0, None)]
     assert firing is not None
-    assert (firing.fires[0].fire.detail, firing.next_at) == ("there is no workflow `report`", NOW + MINUTE)
+    assert (firing.fires[0].fire.detail, firing.next_at) == (
+        "there is no workflow `report`",
+        NOW + MINUTE,
+    )
 
 
 def test_a_zone_that_is_not_known_here_changes_nothing() -> None:
@@ -148,7 +198,8 @@ def test_a_zone_that_is_not_known_here_changes_nothing() -> None:
 
 
 def test_of_very_many_slots_some_are_run_and_the_rest_is_due_at_the_next_look() -> None:
-    """However much is made up for, no transaction starts more than so many; every slot has its fate in the end."""
+    """However much is made up for, no transaction starts more than so many; every slot has its fate
+    in the end."""
     current, fates, looks = schedule("allow", 1000, next_at=NOW), list[int](), 0
     while (firing := fired(current, NOW + 1200 * MINUTE)) is not None:
         looks += 1
@@ -182,9 +233,14 @@ LOOKS = st.lists(st.tuples(st.integers(0, 400), st.booleans()), min_size=1, max_
 
 @settings(deadline=None)  # a busy machine is no failure
 @given(LOOKS, st.integers(0, 5), st.sampled_from(["skip", "queue", "allow"]))
-def test_whenever_somebody_looks_every_slot_has_exactly_one_fate(looks: list[tuple[int, bool]], catch_up: int, overlap: str) -> None:
-    """In order, without a gap: whatever was run, skipped or missed adds up to all slots; at most one is still queued."""
-    wanted = Wanted("report", cron="*/7 * * * *", tz="Europe/Berlin", overlap=overlap, catch_up=catch_up)
+def test_whenever_somebody_looks_every_slot_has_exactly_one_fate(
+    looks: list[tuple[int, bool]], catch_up: int, overlap: str
+) -> None:
+    """In order, without a gap: whatever was run, skipped or missed adds up to all slots; at most
+    one is still queued."""
+    wanted = Wanted(
+        "report", cron="*/7 * * * *", tz="Europe/Berlin", overlap=overlap, catch_up=catch_up
+    )
     now, current = NOW, put(None, "s", wanted, NOW)
     fates: list[int] = []
     for wait, runs in looks:
@@ -213,7 +269,12 @@ def _between(schedule: Schedule, after: int, until: int) -> list[int]:
 def test_running_it_now_leaves_its_slots_alone() -> None:
     firing = run_now(Due(schedule("skip"), ("old",), NOW + 5), program(), lambda: "e1", "k")
     (new,) = firing.fires
-    assert (new.fire.manual, new.fire.slot_at, new.fire.outcome, firing.revision) == (True, NOW + 5, "started", None)
+    assert (new.fire.manual, new.fire.slot_at, new.fire.outcome, firing.revision) == (
+        True,
+        NOW + 5,
+        "started",
+        None,
+    )
     assert new.start is not None
     assert (new.start.key, new.start.started_by) == ("k", "schedule:s")
 
@@ -224,7 +285,13 @@ def test_asked_for_again_it_stays_as_it_is_and_with_other_times_it_begins_anew()
     assert put(made, "s", NIGHTLY, NOW + 99, Actor("eve")) == made
     late = held.replace(next_at=NOW - 5)
     other = put(late, "s", NIGHTLY.replace(overlap="allow"), NOW + 9)
-    assert (other.next_at, other.overlap, other.paused_by, other.created_by, other.updated_at) == (NOW - 5, "allow", "bob", "ada", NOW + 9)
+    assert (other.next_at, other.overlap, other.paused_by, other.created_by, other.updated_at) == (
+        NOW - 5,
+        "allow",
+        "bob",
+        "ada",
+        NOW + 9,
+    )
     moved = put(late, "s", NIGHTLY.replace(tz="UTC"), NOW + 9)
     assert (moved.next_at, moved.paused_by) == (next(slots(moved.timing, NOW + 9)), "bob")
 
@@ -257,7 +324,10 @@ def test_annotations_make_change_and_remove_schedules() -> None:
     assert registered({"report": [NIGHTLY, hourly]}, existing, NOW + 5) == {}
     assert registered({"report": []}, existing, NOW + 5) == {"@report": None, "@report.2": None}
     changed = registered({"report": [hourly]}, existing, NOW + 5)
-    assert (changed["@report"] and changed["@report"].cron, changed["@report.2"]) == ("0 * * * *", None)
+    assert (changed["@report"] and changed["@report"].cron, changed["@report.2"]) == (
+        "0 * * * *",
+        None,
+    )
 
 
 def test_a_policy_that_is_none_is_refused() -> None:

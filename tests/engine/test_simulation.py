@@ -1,4 +1,5 @@
-"""The engine under every fault we know, seed by seed: `tests.engine.simulation` says what happens and what must hold."""
+"""The engine under every fault we know, seed by seed: `tests.engine.simulation` says what happens
+and what must hold."""
 
 from __future__ import annotations
 
@@ -18,14 +19,23 @@ from tests.support.postgres import Schemas
 
 SEEDS, PART = 240, 40
 SERVER_SEEDS, SERVER_PART = 24, 6
-FOUND = {  # failed before the error was mended; another order of store calls or draws of chance makes another run of a seed
+# failed before the error was mended; another order of store calls or draws of chance makes another
+# run of a seed
+FOUND = {
     1: "a second call without an answer, while the first was being looked into, ended the worker",
     22: "a queued task began after its claim had run out",
     48: "a turn that had not read the mailbox waited for a signal that lay there",
-    62: "an outcome was forgotten because the workflow was loaded between two ends of its own tasks",
+    62: (
+        "an outcome was forgotten because the workflow was loaded between two ends of its own tasks"
+    ),
     160: "a worker that claimed again what it had lost let the old body answer for the new claim",
-    21884: "the same, with a body that had been begun for a workflow that another had taken over since",
-    21101: "a commit that came through after its witness was looked for: the repetition lost to it, and a promoted body ran again",
+    21884: (
+        "the same, with a body that had been begun for a workflow that another had taken over since"
+    ),
+    21101: (
+        "a commit that came through after its witness was looked for: the repetition lost to "
+        "it, and a promoted body ran again"
+    ),
     22901: "the same, with two workflows",
     184: "a cancelled workflow whose worker went away never ran what its `finally` awaits",
 }
@@ -50,7 +60,9 @@ def test_everything_ends_as_it_must_whatever_goes_wrong(first: int) -> None:
     reports = simulate(first, PART)
     assert not problems(reports)
     met = sum((report.met for report in reports), start=reports[0].met.copy())
-    assert not [fault for fault in (*FAULTS, *MORE_FAULTS) if not met[fault]], "every kind of fault was met"
+    assert not [fault for fault in (*FAULTS, *MORE_FAULTS) if not met[fault]], (
+        "every kind of fault was met"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +74,9 @@ def simulated(database_url: str) -> Iterator[Schemas]:
 
 
 @pytest.mark.parametrize("first", range(0, SERVER_SEEDS, SERVER_PART))
-def test_everything_ends_as_it_must_on_postgres_whatever_goes_wrong(simulated: Schemas, first: int) -> None:
+def test_everything_ends_as_it_must_on_postgres_whatever_goes_wrong(
+    simulated: Schemas, first: int
+) -> None:
     assert not problems(simulate(1000 + first, SERVER_PART, simulated.empty_store))
 
 
@@ -79,7 +93,9 @@ def test_held_child_does_not_begin_because_it_is_paused_or_told_something() -> N
     world.inner.people.pause(["run.3"])
     world.inner.people.resume(["run.3"])
     world.inner.messages.signal(NewSignal("early", "run.3", "go", "null"), 10)
-    assert not world.inner.db.connection.execute("SELECT 1 FROM ready WHERE id = 'run.3'").fetchall()
+    assert not world.inner.db.connection.execute(
+        "SELECT 1 FROM ready WHERE id = 'run.3'"
+    ).fetchall()
     assert world.run().result == "[0,1]"
 
 
@@ -91,10 +107,15 @@ def test_task_that_lasts_gets_its_row_although_its_workflow_was_woken_meanwhile(
     assert "promoted" in [transition.cause for transition in world.inner.reading.history("run")]
 
 
-# Guards of the protocol taken away: the simulation must notice, or it proves nothing. `make mutants` has the rarer ones.
+# Guards of the protocol taken away: the simulation must notice, or it proves nothing. `make
+# mutants` has the rarer ones.
 MUTANTS: dict[str, tuple[str, str, str]] = {
     "parking in spite of a wake": ("delete_parked", " AND wakes = ?", " AND ? >= 0"),
-    "a wake of a claimed row is dropped": ("wake", "DO UPDATE SET wakes = wakes + 1 WHERE state <> 0", "DO NOTHING"),
+    "a wake of a claimed row is dropped": (
+        "wake",
+        "DO UPDATE SET wakes = wakes + 1 WHERE state <> 0",
+        "DO NOTHING",
+    ),
     "a turn sent twice counts twice": ("advance_context", " AND seq = :seq", " AND :seq >= 0"),
     "a task ends under any claim": ("attempt_of", " AND r.fence = ?", " AND ? > 0"),
     "signals stay in the mailbox": ("mail", "WHERE s.consumed_seq IS NULL", ""),
@@ -114,12 +135,16 @@ def test_simulation_notices_a_missing_guard(mutant: str, monkeypatch: pytest.Mon
     assert noticed()
 
 
-def test_simulation_notices_bodies_begun_beyond_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simulation_notices_bodies_begun_beyond_the_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Ownership, "may_begin", lambda ownership, deadline=0.0: True)
     assert noticed()
 
 
-def test_simulation_notices_a_commit_without_an_answer_taken_for_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simulation_notices_a_commit_without_an_answer_taken_for_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def commit(committer: Committer, turns: Any, ends: Any) -> Any:
         return committer.store.turns.commit(turns, ends)[0]
 

@@ -1,4 +1,5 @@
-"""A workflow of steps, interrupted at any store call: it ends as if it had not been, also when somebody resumes it with data."""
+"""A workflow of steps, interrupted at any store call: it ends as if it had not been, also when
+somebody resumes it with data."""
 
 from __future__ import annotations
 
@@ -15,12 +16,22 @@ EVERY = 3  # of the calls: what steps become is interrupted at every one in the 
 
 STEPS = document(
     task("one", "value", inputs={"x": "${n}"}),
-    parallel("both", {"a": [wait("rest", **{"for": 2}), task("t", "value", inputs={"x": 5, "took": 1})], "b": [wait("s", **{"for": 1})]}),
+    parallel(
+        "both",
+        {
+            "a": [wait("rest", **{"for": 2}), task("t", "value", inputs={"x": 5, "took": 1})],
+            "b": [wait("s", **{"for": 1})],
+        },
+    ),
     wait("hold", **{"for": 10}),
     choice("if", {"field": "vip", "operator": "eq", "value": True}, "broken", "no"),
     task("broken", "fail", on_failure="ask"),
     end("no"),
-    approval(timeout=60, reason="${error.code} ${one} ${both.a.t}", execute=[{"type": "task", "task": "value", "inputs": {"x": "told"}}]),
+    approval(
+        timeout=60,
+        reason="${error.code} ${one} ${both.a.t}",
+        execute=[{"type": "task", "task": "value", "inputs": {"x": "told"}}],
+    ),
     end("yes"),
 )
 
@@ -38,13 +49,19 @@ def run(make_store: MakeStore, fail_at: int = 0, mode: str = "") -> World:
     assert world.inner.people.resume(["run"], data=json.dumps({"vip": True}))["run"]
     ended = world.run()
     error = json.loads(ended.error or "null")
-    assert (ended.status, error["message"], error["data"]["decision"]) == ("blocked", "TaskFailed 7 5: expired", "expired"), error
+    assert (ended.status, error["message"], error["data"]["decision"]) == (
+        "blocked",
+        "TaskFailed 7 5: expired",
+        "expired",
+    ), error
     assert world.ran["value('told')"] >= 1
     return world
 
 
 @pytest.mark.parametrize("mode", ["before", "after", "lost"])
-def test_interrupted_at_any_store_call_steps_end_as_if_they_had_not_been(make_store: MakeStore, mode: str) -> None:
+def test_interrupted_at_any_store_call_steps_end_as_if_they_had_not_been(
+    make_store: MakeStore, mode: str
+) -> None:
     calls = run(make_store).store.calls
     every = EVERY if make_store is sqlite_in_memory else EVERY * SERVER_EVERY
     for n in range(1 + len(mode) % every, calls + 1, every):

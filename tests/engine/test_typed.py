@@ -1,4 +1,5 @@
-"""The codec between Python types and JSON: what each type becomes, how hints bring it back, and what does not fit."""
+"""The codec between Python types and JSON: what each type becomes, how hints bring it back, and
+what does not fit."""
 
 from __future__ import annotations
 
@@ -137,7 +138,8 @@ ID = UUID("12345678-1234-5678-1234-567812345678")
 
 ROUND_TRIPS: list[tuple[Any, Any, Any]] = [  # hint, value, JSON
     (datetime, datetime(2026, 1, 31, 9, 30, tzinfo=UTC), "2026-01-31T09:30:00Z"),
-    (datetime, datetime(2026, 1, 31, 9, 30, 0, 5, tzinfo=BERLIN), "2026-01-31T09:30:00.000005+01:00"),
+    (datetime, datetime(2026, 1, 31, 9, 30, 0, 5, tzinfo=BERLIN),
+        "2026-01-31T09:30:00.000005+01:00"),
     (datetime, datetime(2026, 1, 31, 9, 30), "2026-01-31T09:30:00"),
     (date, date(2026, 1, 31), "2026-01-31"),
     (time, time(9, 30), "09:30:00"),
@@ -165,8 +167,10 @@ ROUND_TRIPS: list[tuple[Any, Any, Any]] = [  # hint, value, JSON
     (Point, Point(1, Decimal("2.5")), {"x": 1, "y": "2.5"}),
     (Item, Item("a", Decimal("1.5"), 2), {"sku": "a", "price": "1.5", "count": 2, "total": "3.0"}),
     (
-        Order, Order(ID, [Item("a", Decimal(1))], datetime(2026, 1, 1, tzinfo=UTC), {"x"}, Order(ID, [])),
-        {"id": str(ID), "items": [{"sku": "a", "price": "1", "count": 1, "total": "1"}], "due": "2026-01-01T00:00:00Z", "tags": ["x"],
+        Order,
+        Order(ID, [Item("a", Decimal(1))], datetime(2026, 1, 1, tzinfo=UTC), {"x"}, Order(ID, [])),
+        {"id": str(ID), "items": [{"sku": "a", "price": "1", "count": 1, "total": "1"}],
+            "due": "2026-01-01T00:00:00Z", "tags": ["x"],
          "parent": {"id": str(ID), "items": [], "due": None, "tags": [], "parent": None}},
     ),
     (Address, {"street": "S", "since": date(2026, 1, 1)}, {"street": "S", "since": "2026-01-01"}),
@@ -180,8 +184,14 @@ ROUND_TRIPS: list[tuple[Any, Any, Any]] = [  # hint, value, JSON
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("hint", "value", "form"), ROUND_TRIPS, ids=[f"{hint}-{form}"[:60] for hint, _, form in ROUND_TRIPS])
-def test_value_becomes_its_json_form_and_comes_back_by_its_hint(hint: Any, value: Any, form: Any) -> None:
+@pytest.mark.parametrize(
+    ("hint", "value", "form"),
+    ROUND_TRIPS,
+    ids=[f"{hint}-{form}"[:60] for hint, _, form in ROUND_TRIPS],
+)
+def test_value_becomes_its_json_form_and_comes_back_by_its_hint(
+    hint: Any, value: Any, form: Any
+) -> None:
     stored = load(dump(value, "result"))
     assert stored == form
     kind = kind_of(hint)
@@ -194,7 +204,8 @@ def test_value_becomes_its_json_form_and_comes_back_by_its_hint(hint: Any, value
 @pytest.mark.parametrize(
     ("value", "form"),
     [
-        (Name("x"), "x"), (True, True), (OrderedDict(a=1), {"a": 1}), (MappingProxyType({"a": 1}), {"a": 1}), ({Word.YES: 1}, {"yes": 1}),
+        (Name("x"), "x"), (True, True), (OrderedDict(a=1), {"a": 1}),
+        (MappingProxyType({"a": 1}), {"a": 1}), ({Word.YES: 1}, {"yes": 1}),
         ({1, "a"}, [1, "a"]), ({}.keys(), []), (memoryview(b"a"), "YQ=="), ([(1, {2})], [[1, [2]]]),
     ],
 )  # fmt: skip
@@ -234,9 +245,11 @@ MISFITS: list[tuple[Any, Any, str, str]] = [  # hint, value, path, problem
         Item, {"sku": "a", "price": 1, "cuont": 2}, "",
         "has `cuont`, which Item does not take; it takes sku, price, count, total",
     ),
-    (Item, {"sku": "a", "price": 1, "count": -1}, "", "is refused by Item: ValueError: a count cannot be negative"),
+    (Item, {"sku": "a", "price": 1, "count": -1}, "",
+        "is refused by Item: ValueError: a count cannot be negative"),
     (Item, "a", "", 'is "a", not an object with the fields of Item'),
-    (Order, {"id": str(ID), "items": [{"sku": "a", "price": "x"}]}, ".items[0].price", 'is "x", not a decimal number such as "12.50"'),
+    (Order, {"id": str(ID), "items": [{"sku": "a", "price": "x"}]}, ".items[0].price",
+        'is "x", not a decimal number such as "12.50"'),
     (Address, {}, "", "has no `street`, which Address needs"),
     (Model, {}, "", "is refused by Model: 1 validation error for Model"),
     (date | None, "x", "", 'is "x", not a date such as "2026-01-31"'),
@@ -245,8 +258,12 @@ MISFITS: list[tuple[Any, Any, str, str]] = [  # hint, value, path, problem
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("hint", "value", "path", "problem"), MISFITS, ids=[f"{m[0]}-{m[1]}"[:60] for m in MISFITS])
-def test_misfit_says_where_and_what_was_expected(hint: Any, value: Any, path: str, problem: str) -> None:
+@pytest.mark.parametrize(
+    ("hint", "value", "path", "problem"), MISFITS, ids=[f"{m[0]}-{m[1]}"[:60] for m in MISFITS]
+)
+def test_misfit_says_where_and_what_was_expected(
+    hint: Any, value: Any, path: str, problem: str
+) -> None:
     kind = kind_of(hint)
     assert kind is not None
     with pytest.raises(Misfit) as misfit:
@@ -259,7 +276,8 @@ def test_misfit_says_where_and_what_was_expected(hint: Any, value: Any, path: st
     [
         (int, 2.0, 2), (float, 2, 2.0), (Decimal, 0.1, Decimal("0.1")), (Decimal, 3, Decimal(3)),
         (timedelta, "1h30m", timedelta(hours=1.5)),
-        (Point, [1], Point(1)), (Level, 2.0, Level.HIGH), (datetime, "2026-01-31", datetime(2026, 1, 31)), (date | str, "x", "x"),
+        (Point, [1], Point(1)), (Level, 2.0, Level.HIGH),
+        (datetime, "2026-01-31", datetime(2026, 1, 31)), (date | str, "x", "x"),
         (date | str, "2026-01-31", date(2026, 1, 31)), (str | date, "2026-01-31", "2026-01-31"),
         (str | None, "x", "x"), (int | float, 2.5, 2.5),
         (Address, {"street": "S", "zip": 1}, {"street": "S", "zip": 1}),
@@ -289,11 +307,16 @@ def fit(function: Any, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict
 
 
 def test_arguments_are_fitted_by_name_or_as_the_first() -> None:
-    def function(day: date, *rest: int, count: int = 0, other: Any = None, **more: Decimal) -> None: ...
+    def function(
+        day: date, *rest: int, count: int = 0, other: Any = None, **more: Decimal
+    ) -> None: ...
 
     assert fit(function, "2026-01-31") == ((date(2026, 1, 31),), {})
     given = {"day": "2026-01-31", "count": 1, "other": "x", "price": "1"}
-    assert fit(function, **given) == ((), {"day": date(2026, 1, 31), "count": 1, "other": "x", "price": Decimal(1)})
+    assert fit(function, **given) == (
+        (),
+        {"day": date(2026, 1, 31), "count": 1, "other": "x", "price": Decimal(1)},
+    )
     with pytest.raises(Misfit) as misfit:
         fit(function, day="2026-01-31", price="dear")
     assert misfit.value.path == "price"
@@ -308,7 +331,10 @@ def test_null_is_taken_where_it_is_the_default() -> None:
 def test_hint_that_only_a_type_checker_can_find_changes_nothing_else() -> None:
     def function(day: date, other: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
-    assert fit(function, day="2026-01-31", other="x") == ((), {"day": date(2026, 1, 31), "other": "x"})
+    assert fit(function, day="2026-01-31", other="x") == (
+        (),
+        {"day": date(2026, 1, 31), "other": "x"},
+    )
 
 
 def test_function_without_hints_needs_no_fitting() -> None:
@@ -326,8 +352,10 @@ MOMENTS = st.datetimes(timezones=st.sampled_from([UTC, BERLIN])) | st.datetimes(
         id=st.uuids(),
         items=st.lists(
             st.builds(
-                Item, sku=st.text(st.characters(codec="utf-8", exclude_characters="\0")),
-                price=st.decimals(allow_nan=False, allow_infinity=False), count=st.integers(0, 9),
+                Item,
+                sku=st.text(st.characters(codec="utf-8", exclude_characters="\0")),
+                price=st.decimals(allow_nan=False, allow_infinity=False),
+                count=st.integers(0, 9),
             ),
             max_size=3,
         ),
@@ -335,7 +363,7 @@ MOMENTS = st.datetimes(timezones=st.sampled_from([UTC, BERLIN])) | st.datetimes(
         tags=st.sets(st.sampled_from(["a", "b", "c"])),
         parent=st.none(),
     )
-)  # fmt: skip
+)
 def test_whatever_a_dataclass_holds_comes_back(order: Order) -> None:
     kind = kind_of(Order)
     assert kind is not None

@@ -1,4 +1,5 @@
-"""One workflow with every kind of await, on the real store: interrupted at any store call, it ends as if it had not been."""
+"""One workflow with every kind of await, on the real store: interrupted at any store call, it ends
+as if it had not been."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from tests.engine.driver import World
 from tests.support.stores import MakeStore, sqlite_in_memory
 
 EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", "3"))  # of the calls
-SERVER_EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", "17"))  # of those to a server, which take longer
+# of those to a server, which take longer
+SERVER_EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", "17"))
 
 EVERYTHING = """
 workflow main(inputs) {
@@ -47,7 +49,8 @@ workflow child(inputs) {
 }
 """
 RESULT = {
-    "one": 1, "many": [10, 11, 12, 13], "lazy": 5, "first": "quick", "any_of": 6, "child": 8, "both": ["b", 7], "mail": {"n": 1},
+    "one": 1, "many": [10, 11, 12, 13], "lazy": 5, "first": "quick", "any_of": 6, "child": 8,
+    "both": ["b", 7], "mail": {"n": 1},
     "late": "late", "seen": [22, 21, 20], "log_of": ["TaskFailed", "f"], "long": "long",
 }  # fmt: skip
 
@@ -65,25 +68,36 @@ def run(make_store: MakeStore, fail_at: int = 0, mode: str = "", **settings: obj
 def test_every_kind_of_await_gives_its_result(make_store: MakeStore, owner_run: bool) -> None:
     world = run(make_store, owner_run=owner_run)
     assert set(world.ran.values()) <= {1, 2}
-    assert [t.seq for t in world.inner.reading.history("run")] == list(range(1, len(world.inner.reading.history("run")) + 1))
+    assert [t.seq for t in world.inner.reading.history("run")] == list(
+        range(1, len(world.inner.reading.history("run")) + 1)
+    )
 
 
 @pytest.mark.parametrize("owner_run", [True, False], ids=["owner-run", "queued"])
 @pytest.mark.parametrize("mode", ["before", "after", "lost"])
-def test_interrupted_at_any_store_call_it_ends_as_if_it_had_not_been(make_store: MakeStore, mode: str, owner_run: bool) -> None:
+def test_interrupted_at_any_store_call_it_ends_as_if_it_had_not_been(
+    make_store: MakeStore, mode: str, owner_run: bool
+) -> None:
     calls = run(make_store, owner_run=owner_run).store.calls
     every = EVERY if make_store is sqlite_in_memory else SERVER_EVERY
     for n in range(1 + len(mode) % every, calls + 1, every):
         world = run(make_store, n, mode, owner_run=owner_run)
         assert world.store.calls >= n
         if mode == "lost":
-            again = {body: times for body, times in world.ran.items() if times > 1 and not body.startswith(("flaky", "fail"))}
+            again = {
+                body: times
+                for body, times in world.ran.items()
+                if times > 1 and not body.startswith(("flaky", "fail"))
+            }
             assert not again, f"call {n}: bodies ran again though nobody died: {again}"
 
 
 @pytest.mark.parametrize("owner_run", [True, False], ids=["owner-run", "queued"])
 def test_options_of_a_call_win_over_the_task_on_either_path(owner_run: bool) -> None:
-    world = World('workflow main { await task("fail", null, { retries: 3, backoff: 2 }) }', owner_run=owner_run)
+    world = World(
+        'workflow main { await task("fail", null, { retries: 3, backoff: 2 }) }',
+        owner_run=owner_run,
+    )
     world.start()
     assert world.run().status == "failed"
     assert world.ran["fail()"] == 4

@@ -1,4 +1,5 @@
-"""docs/approvals.md is true: its session prints what is shown, and its tables name what there is."""
+"""docs/approvals.md is true: its session prints what is shown, and its tables name what there
+is."""
 
 from __future__ import annotations
 
@@ -20,13 +21,27 @@ def test_session_prints_what_is_shown(tmp_path: Path) -> None:
     (flow,) = re.findall(r"```js\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "expense.flow").write_text(flow, encoding="utf-8")
     (session,) = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")} | {"COLUMNS": "100"}
-    with Rhythm(f"sqlite:///{tmp_path / 'rhythm.db'}", (), environment={}, worker_poll_interval="20ms") as app, app.worker():
-        for command, shown in re.findall(r"^\$ (rhythm .*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
+    plain = {
+        name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")
+    } | {"COLUMNS": "100"}
+    with (
+        Rhythm(
+            f"sqlite:///{tmp_path / 'rhythm.db'}", (), environment={}, worker_poll_interval="20ms"
+        ) as app,
+        app.worker(),
+    ):
+        for command, shown in re.findall(
+            r"^\$ (rhythm .*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE
+        ):
             if command.startswith("rhythm approvals"):
                 _wait_until_asked(app)
             ran = subprocess.run(
-                [sys.executable, "-m", *shlex.split(command)], cwd=tmp_path, capture_output=True, text=True, timeout=60, env=plain
+                [sys.executable, "-m", *shlex.split(command)],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                env=plain,
             )
             said = ran.stdout or ran.stderr
             assert re.sub(r"\b\d+s  ", "now ", said) == shown, command
@@ -43,7 +58,9 @@ def _wait_until_asked(app: Rhythm) -> None:
 
 
 def test_tables_name_every_option_and_every_refusal() -> None:
-    options = re.findall(r"^\| `(\w+)` \|", PAGE.partition("| option |")[2].partition("\n\n")[0], re.MULTILINE)
+    options = re.findall(
+        r"^\| `(\w+)` \|", PAGE.partition("| option |")[2].partition("\n\n")[0], re.MULTILINE
+    )
     assert set(options) == set(OPERATIONS["approval"].options)
     refusals = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \| 40", PAGE, re.MULTILINE)))
     assert set(refusals) == {*REFUSALS, "unknown_approval"}

@@ -1,5 +1,5 @@
-"""docs/cli.md is true: its examples are one session, and every command prints what is shown; ids, secrets, numbers of
-audit rows, times and durations are others."""
+"""docs/cli.md is true: its examples are one session, and every command prints what is shown; ids,
+secrets, numbers of audit rows, times and durations are others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8
 SESSION = "\n".join(re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL))
 EXAMPLES = re.findall(r"^\$ rhythm (.*)\n((?:(?!\$ ).*\n)*)", SESSION, re.MULTILINE)
 VARYING = {
-    r"^order (is|waits for) .*\n": "",  # how it is while one waits: every change, or none if it was fast
+    # how it is while one waits: every change, or none if it was fast
+    r"^order (is|waits for) .*\n": "",
     r"\n+$": "\n",
     r'"started_by": "[^"]+"': "BY",
     r"rhy_[0-9a-hjkmnp-tv-z]{12}_[0-9a-hjkmnp-tv-z]{52}": "SECRET",
@@ -39,7 +40,9 @@ def plain(text: str) -> str:
     return text
 
 
-def test_session_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_session_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("RHYTHM_DATABASE_URL", raising=False)
@@ -49,7 +52,13 @@ def test_session_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     for command, shown in EXAMPLES:
         words = shlex.split(command)
         if "--app" in words:  # tasks are registered once for each process
-            ran = subprocess.run([sys.executable, "-m", "rhythm", *words], capture_output=True, text=True, encoding="utf-8", timeout=60)
+            ran = subprocess.run(
+                [sys.executable, "-m", "rhythm", *words],
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                timeout=60,
+            )
             err, out = ran.stderr, ran.stdout
         else:
             main(words)
@@ -59,19 +68,43 @@ def test_session_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
 
 def test_page_shows_every_command_on_a_database() -> None:
     assert {command.split()[0] for command, _ in EXAMPLES} == {
-        "start", "list", "show", "trace", "result", "signal", "publish", "why", "cancel", "terminate", "retry", "pause", "resume",
-        "workflows", "workers", "queues", "queue", "token", "audit", "schedules",
-    }  # fmt: skip
+        "start",
+        "list",
+        "show",
+        "trace",
+        "result",
+        "signal",
+        "publish",
+        "why",
+        "cancel",
+        "terminate",
+        "retry",
+        "pause",
+        "resume",
+        "workflows",
+        "workers",
+        "queues",
+        "queue",
+        "token",
+        "audit",
+        "schedules",
+    }
     table = re.findall(r"`rhythm (\w+)`", PAGE.split("**Which database.**")[0])
     assert set(table) <= COMMANDS.keys()
 
 
 def test_every_command_is_shown_somewhere() -> None:
     root = Path(__file__).parents[2]
-    pages = "\n".join(path.read_text(encoding="utf-8") for path in [root / "README.md", *sorted((root / "docs").glob("*.md"))])
+    pages = "\n".join(
+        path.read_text(encoding="utf-8")
+        for path in [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    )
     assert [name for name in COMMANDS if not re.search(rf"\brhythm {name}\b", pages)] == []
 
 
 def test_commands_of_the_table_lead_to_their_section() -> None:
-    sections = {title.lower().replace(",", "").replace(" ", "-") for title in re.findall(r"^## (.*)$", PAGE, re.MULTILINE)}
+    sections = {
+        title.lower().replace(",", "").replace(" ", "-")
+        for title in re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
+    }
     assert set(re.findall(r"\]\(#([\w-]+)\)", PAGE)) <= sections

@@ -19,7 +19,14 @@ def test_program_prints_what_is_shown(tmp_path: Path) -> None:
     (tmp_path / "shop.flow").write_text(flow, encoding="utf-8")
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")}
-    ran = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, env=plain)
+    ran = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=plain,
+    )
     assert (ran.stderr, ran.stdout) == ("", shown)
 
 

@@ -14,7 +14,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-COMMANDS = re.findall(r"^\$ rhythm (.*)$", (EXAMPLES / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+COMMANDS = re.findall(
+    r"^\$ rhythm (.*)$", (EXAMPLES / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+)
 
 RESULTS: dict[str, Any] = {
     'items:=["tea", "cup"]': {"total": 18.45, "parcel": "parcel of 2 to Lisbon", "signed_by": None},
@@ -33,12 +35,24 @@ RESULTS: dict[str, Any] = {
 
 
 def rhythm(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "rhythm", *args], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=120)
+    return subprocess.run(
+        [sys.executable, "-m", "rhythm", *args],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+    )
 
 
 def script(name: str, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(EXAMPLES / name), *args], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=120
+        [sys.executable, str(EXAMPLES / name), *args],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
     )
 
 
@@ -49,7 +63,9 @@ def test_example_runs_to_the_result_it_promises(command: str) -> None:
     assert (ended["error"]["code"] if ended["error"] else ended["result"]) == expected
 
 
-@pytest.mark.parametrize("command", [command for command in COMMANDS if not command.startswith("run ")])
+@pytest.mark.parametrize(
+    "command", [command for command in COMMANDS if not command.startswith("run ")]
+)
 def test_example_can_be_shown(command: str) -> None:
     ran = rhythm(*shlex.split(command))
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -67,7 +83,9 @@ def test_examples_have_no_problems_and_are_formatted() -> None:
     for flow in sorted((*EXAMPLES.glob("*.flow"), *EXAMPLES.glob("*.json"))):
         tasks = flow.with_name(f"{flow.name.partition('.')[0]}_tasks.py")
         checked = rhythm("check", str(flow), *(["--app", str(tasks)] if tasks.exists() else []))
-        assert ": no problems" in checked.stdout or set(re.findall(r"F\d+", checked.stdout)) == {"F201"}, checked.stdout
+        assert ": no problems" in checked.stdout or set(re.findall(r"F\d+", checked.stdout)) == {
+            "F201"
+        }, checked.stdout
     assert rhythm("fmt", "--check", "examples").stdout == ""
 
 
@@ -84,12 +102,16 @@ def test_demo_shows_the_command_that_it_runs() -> None:
     assert '"total": 29.7' in rhythm(*shlex.split(command.replace("\\\n", ""))).stdout
 
 
-def test_one_step_shows_what_it_ran_and_what_it_kept_and_the_file_holds_that(tmp_path: Path) -> None:
+def test_one_step_shows_what_it_ran_and_what_it_kept_and_the_file_holds_that(
+    tmp_path: Path,
+) -> None:
     state = tmp_path / "state.json"
     script("one_step.py", str(state))
     ran, kept = script("one_step.py", str(state)).stdout.splitlines()
     assert ran.endswith('ran   rate_of(person="Grace") = 110')
-    assert kept.endswith('kept  line 6; total=540, person="Grace", hours=4; loop: 2 of 2; result: 110')
+    assert kept.endswith(
+        'kept  line 6; total=540, person="Grace", hours=4; loop: 2 of 2; result: 110'
+    )
     saved = json.loads(state.read_text(encoding="utf-8"))
     assert (saved["snapshot"]["locals"]["total"], saved["results"]) == (540, {"2": 110})
 
@@ -102,6 +124,8 @@ def test_one_step_without_its_file_says_what_to_do(args: list[str]) -> None:
 
 
 def test_commands_of_the_readme_name_scripts_that_exist() -> None:
-    named = re.findall(r"^\$ python (\S+)", (EXAMPLES / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    named = re.findall(
+        r"^\$ python (\S+)", (EXAMPLES / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert named == ["examples/one_step.py"]
     assert (ROOT / named[0]).is_file()

@@ -1,4 +1,5 @@
-"""docs/http.md is true: its session runs against a live server, and it names every route and every code."""
+"""docs/http.md is true: its session runs against a live server, and it names every route and every
+code."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def printed(command: str, shown: str, environment: dict[str, str]) -> str:
     """What a command prints. What only looks may have to look again: a worker is on its way."""
     last = time.monotonic() + 120
     while True:
-        ran = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=60)
+        ran = subprocess.run(
+            ["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=60
+        )
         out = ran.stdout.rstrip("\n") + "\n"
         if out == shown or " -d " in command or "-X POST" in command or time.monotonic() > last:
             return out
@@ -30,11 +33,20 @@ def printed(command: str, shown: str, environment: dict[str, str]) -> str:
 
 def test_session_of_the_page(tmp_path: Path) -> None:
     (flow,) = re.findall(r"```js\n(.*?)```", PAGE, re.DOTALL)
-    with Rhythm(f"sqlite:///{tmp_path / 'rhythm.db'}", (), environment={}) as app, app.worker(), serving(app.server()) as base:
+    with (
+        Rhythm(f"sqlite:///{tmp_path / 'rhythm.db'}", (), environment={}) as app,
+        app.worker(),
+        serving(app.server()) as base,
+    ):
         app.register(flow)
         ada = app.create_token("ada", roles=["operator"]).secret
         grace = app.create_token("grace", roles=["approver"], business_roles=["finance"]).secret
-        environment = {"URL": base, "ADA": ada, "GRACE": grace, "PATH": "/usr/bin:/bin:/usr/local/bin"}
+        environment = {
+            "URL": base,
+            "ADA": ada,
+            "GRACE": grace,
+            "PATH": "/usr/bin:/bin:/usr/local/bin",
+        }
         assert len(EXAMPLES) == 9
         for command, shown in EXAMPLES:
             assert printed(command, shown, environment) == shown, command
@@ -51,12 +63,20 @@ def test_application_of_the_page(tmp_path: Path) -> None:
 
 def test_page_names_every_route() -> None:
     named = set(re.findall(r"`((?:GET|POST|PATCH|PUT|DELETE) [^`]*)`", PAGE))
-    assert named == {f"{route.method} {route.path.removeprefix(V1).replace(':path', '')}" for route in ROUTES}
+    assert named == {
+        f"{route.method} {route.path.removeprefix(V1).replace(':path', '')}" for route in ROUTES
+    }
 
 
 def test_page_names_every_code() -> None:
-    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src" / "rhythm" / "http").glob("*.py"))
-    ours = set(re.findall(r'Refused\(\s*\d+, "(\w+)"', source)) | set(re.findall(r'\d{3}: "(\w+)"', source)) | set(errors_of_callers())
+    source = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "src" / "rhythm" / "http").glob("*.py")
+    )
+    ours = (
+        set(re.findall(r'Refused\(\s*\d+, "(\w+)"', source))
+        | set(re.findall(r'\d{3}: "(\w+)"', source))
+        | set(errors_of_callers())
+    )
     named = set(re.findall(r"`(\w+)`", PAGE.split("## Problems")[1].split("## Streams")[0]))
     assert ours - {"text"} <= named
 
@@ -64,4 +84,8 @@ def test_page_names_every_code() -> None:
 def errors_of_callers() -> list[str]:
     from rhythm.http.problems import BY_CODE, STATUS
 
-    return [kind.code for kind in STATUS if issubclass(kind, errors.RhythmError) and "code" in vars(kind)] + [*BY_CODE]
+    return [
+        kind.code
+        for kind in STATUS
+        if issubclass(kind, errors.RhythmError) and "code" in vars(kind)
+    ] + [*BY_CODE]

@@ -1,4 +1,5 @@
-"""docs/json-steps.md: its files run, its commands print what is shown, its tables are those of the code."""
+"""docs/json-steps.md: its files run, its commands print what is shown, its tables are those of the
+code."""
 
 from __future__ import annotations
 
@@ -21,18 +22,30 @@ from tests.support.world import Execution, World
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "json-steps.md").read_text(encoding="utf-8")
-FILES = {json.loads(text)["workflow_id"]: text for text in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)}
+FILES = {
+    json.loads(text)["workflow_id"]: text
+    for text in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+}
 COMMANDS = re.findall(r"^\$ rhythm (.*)\n((?:(?!\$ |```).*\n)*)", PAGE, re.MULTILINE)
 
 
 def named(folder: Path) -> Path:
     for name, text in FILES.items():
-        (folder / f"{name}{'' if name == 'wrong' else '.steps'}.json").write_text(text, encoding="utf-8")
+        (folder / f"{name}{'' if name == 'wrong' else '.steps'}.json").write_text(
+            text, encoding="utf-8"
+        )
     return folder
 
 
 def ran(folder: Path, *args: str) -> str:
-    done = subprocess.run([sys.executable, *args], cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=120)
+    done = subprocess.run(
+        [sys.executable, *args],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+    )
     return done.stdout or done.stderr
 
 
@@ -42,13 +55,18 @@ def test_command_prints_what_is_shown(command: str, shown: str, tmp_path: Path) 
 
 
 def test_python_prints_what_is_shown(tmp_path: Path) -> None:
-    [program], [shown] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL), re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    [program], [shown] = (
+        re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL),
+        re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL),
+    )
     (named(tmp_path) / "app.py").write_text(program, encoding="utf-8")
     assert ran(tmp_path, "app.py") == shown
 
 
 def test_the_first_file_is_the_example() -> None:
-    assert FILES["order_approval"] == (ROOT / "examples" / "order_approval.steps.json").read_text(encoding="utf-8")
+    assert FILES["order_approval"] == (ROOT / "examples" / "order_approval.steps.json").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_branches_give_what_the_page_says() -> None:
@@ -65,7 +83,9 @@ def test_branches_give_what_the_page_says() -> None:
 
 
 def section(heading: str) -> str:
-    return re.split(r"^###? ", PAGE.partition(f"# {heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    return re.split(r"^###? ", PAGE.partition(f"# {heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[
+        0
+    ]
 
 
 def words(text: str) -> set[str]:
@@ -77,7 +97,9 @@ def test_tables_have_every_key_and_operator() -> None:
     assert DOCUMENT.keys.keys() <= words(section("The file"))
     for type, shape in STEPS.items():
         text = section(type).replace('"action": "', "`action` ").replace('"status": "', "`status` ")
-        assert shape.keys.keys() - common - ({"into", "next"} if type == "parallel" else set()) <= words(text), type
+        assert shape.keys.keys() - common - (
+            {"into", "next"} if type == "parallel" else set()
+        ) <= words(text), type
     assert set(NAMES) <= words(section("condition"))
     assert APPROVAL.keys.keys() | EXECUTE.keys() | {"notify"} <= words(section("action"))
     assert {f"ctx.{part}" for part in CTX} <= set(re.findall(r"`(ctx\.\w+)`", PAGE))

@@ -1,4 +1,5 @@
-"""docs/language.md, for those who follow it with `rhythm run`: its first steps, and what it says cannot be run there yet."""
+"""docs/language.md, for those who follow it with `rhythm run`: its first steps, and what it says
+cannot be run there yet."""
 
 from __future__ import annotations
 
@@ -15,16 +16,27 @@ import pytest
 from tests.examples.test_readme import without_times
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
-FIRST_STEPS = re.findall(r"```(python|flow|console)\n(.*?)```", PAGE[: PAGE.index("## Tour")], re.DOTALL)
+FIRST_STEPS = re.findall(
+    r"```(python|flow|console)\n(.*?)```", PAGE[: PAGE.index("## Tour")], re.DOTALL
+)
 
 
 def rhythm(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "rhythm", *args], cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=60)
+    return subprocess.run(
+        [sys.executable, "-m", "rhythm", *args],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+    )
 
 
 def run(folder: Path, flow: str, *args: str) -> Any:
     (folder / "page.flow").write_text(flow, encoding="utf-8")
-    return json.loads(rhythm(folder, "run", "page.flow", "--fast-forward", "--output", "json", *args).stdout)
+    return json.loads(
+        rhythm(folder, "run", "page.flow", "--fast-forward", "--output", "json", *args).stdout
+    )
 
 
 def test_first_steps_print_what_is_shown(tmp_path: Path) -> None:
@@ -38,11 +50,15 @@ def test_first_steps_print_what_is_shown(tmp_path: Path) -> None:
 
 
 def test_approval_expires_in_a_run(tmp_path: Path) -> None:
-    flow = 'let answer = await approval({ role: "manager", timeout: "1d" })\nreturn answer.decision\n'
+    flow = (
+        'let answer = await approval({ role: "manager", timeout: "1d" })\nreturn answer.decision\n'
+    )
     assert run(tmp_path, flow)["result"] == "expired"
 
 
-@pytest.mark.parametrize("wait", ['approval({ role: "manager" })', 'event("paid")', 'signal("paid")'])
+@pytest.mark.parametrize(
+    "wait", ['approval({ role: "manager" })', 'event("paid")', 'signal("paid")']
+)
 def test_wait_for_what_cannot_come_ends_a_run_that_says_so(tmp_path: Path, wait: str) -> None:
     error = run(tmp_path, f"return await {wait}\n")["error"]
     assert error["code"] == "Stuck"
@@ -63,7 +79,9 @@ def test_signals_sent_and_events_published_in_a_run_arrive(tmp_path: Path) -> No
     assert run(tmp_path, flow, "--signal", "stop=2")["result"] == ["ada", 1, 2]
 
 
-@pytest.mark.parametrize("options", ["queue: 'q'", "priority: 5", "id: 'x'", "key: 'k'", "version: 'v'"])
+@pytest.mark.parametrize(
+    "options", ["queue: 'q'", "priority: 5", "id: 'x'", "key: 'k'", "version: 'v'"]
+)
 def test_options_for_the_engine_change_nothing_in_a_run(tmp_path: Path, options: str) -> None:
     flow = f"""
       @queue("q") @on("paid") @schedule("0 9 * * *") @version("v2")

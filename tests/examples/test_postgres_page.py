@@ -1,4 +1,5 @@
-"""docs/postgres.md is true: its tables and numbers are those of the code, and what it says to write is understood."""
+"""docs/postgres.md is true: its tables and numbers are those of the code, and what it says to write
+is understood."""
 
 from __future__ import annotations
 
@@ -18,7 +19,13 @@ PAGE = (Path(__file__).parents[2] / "docs" / "postgres.md").read_text(encoding="
 
 def table(section: str) -> dict[str, str]:
     """The first two columns of the first table after a text."""
-    return dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", PAGE.partition(section)[2].partition("\n\n##")[0], re.MULTILINE))
+    return dict(
+        re.findall(
+            r"^\| `(\w+)` \| (.*?) \|",
+            PAGE.partition(section)[2].partition("\n\n##")[0],
+            re.MULTILINE,
+        )
+    )
 
 
 def opened(url: str, listen_url: str = "") -> PostgresStore:
@@ -30,15 +37,25 @@ def opened(url: str, listen_url: str = "") -> PostgresStore:
 def test_tables_are_those_of_the_code() -> None:
     ours = table("these of Rhythm:")
     assert (tuple(ours), ours["schema"]) == (OURS, SCHEMA)
-    assert (ours["pooled"], ours["notify"]) == tuple("on" if on else "off" for on in (Access().pooled, Access().notify))
+    assert (ours["pooled"], ours["notify"]) == tuple(
+        "on" if on else "off" for on in (Access().pooled, Access().notify)
+    )
     assert table("for every connection") == connecting.DEFAULTS
 
 
 def test_numbers_are_those_of_the_code(tmp_path: Path) -> None:
     poll = show_duration(load_settings({}, {}, str(tmp_path)).worker_poll_interval_s)
-    told, silence, gap = f"{hints.IDLE_S:g} s", f"{connecting.ANSWER_S:g} s", f"{hints.GAP_S * 1000:g} ms"
+    told, silence, gap = (
+        f"{hints.IDLE_S:g} s",
+        f"{connecting.ANSWER_S:g} s",
+        f"{hints.GAP_S * 1000:g} ms",
+    )
     poll = poll.replace("1s", "1 s")
-    for said in (f"up to {connection.SESSIONS} sessions", f"nothing to tell for {told}", f"waited {silence} for an answer"):
+    for said in (
+        f"up to {connection.SESSIONS} sessions",
+        f"nothing to tell for {told}",
+        f"waited {silence} for an answer",
+    ):
         assert said in PAGE
     for said in (f"once every {gap}", f"`worker_poll_interval` ({poll})"):
         assert said in PAGE

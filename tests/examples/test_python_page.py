@@ -1,4 +1,5 @@
-"""docs/python.md is true: each section's program prints what is shown, and its tables are those of the code."""
+"""docs/python.md is true: each section's program prints what is shown, and its tables are those of
+the code."""
 
 from __future__ import annotations
 
@@ -26,9 +27,19 @@ def test_program_prints_what_is_shown(tmp_path: Path, program: str, shown: str) 
         (flow,) = re.findall(r"```js\n(.*?)```", PAGE, re.DOTALL)
         (tmp_path / "workflows" / "order.flow").write_text(flow, encoding="utf-8")
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_") or name.startswith("RHYTHM_TEST_")}
+    plain = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("RHYTHM_") or name.startswith("RHYTHM_TEST_")
+    }
     ran = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=100, env=plain
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=100,
+        env=plain,
     )
     assert (ran.stderr, ran.stdout) == ("", shown)
 
@@ -40,23 +51,45 @@ def test_every_program_of_the_page_is_run() -> None:
 def test_table_of_methods_names_all_of_them() -> None:
     (table,) = re.findall(r"\| method \| does \|\n(.*?)\n\n", PAGE, re.DOTALL)
     named = set(re.findall(r"`(\w+)\(", table.replace("| ", "|")))
-    public = {name for name in dir(Rhythm) if callable(getattr(Rhythm, name)) and not name.startswith("_")}
+    public = {
+        name for name in dir(Rhythm) if callable(getattr(Rhythm, name)) and not name.startswith("_")
+    }
     assert named == public - {"close", "program"}
-    for name in (name for name, member in vars(Handle).items() if callable(member) and not name.startswith("_")):
+    for name in (
+        name
+        for name, member in vars(Handle).items()
+        if callable(member) and not name.startswith("_")
+    ):
         assert f"`{name}(" in PAGE
 
 
 def test_table_of_rooms_names_their_methods() -> None:
     (table,) = re.findall(r"\| room \| called \| .*?\n(.*?)\n\n", PAGE, re.DOTALL)
-    flat = {name: method.__wrapped__ for name, method in vars(Rhythm).items() if hasattr(method, "__wrapped__")}
+    flat = {
+        name: method.__wrapped__
+        for name, method in vars(Rhythm).items()
+        if hasattr(method, "__wrapped__")
+    }
     called = {name for name, method in flat.items() if method.__name__ == "__call__"}
     named: dict[str, str] = {}
-    for room, listed, methods in re.findall(r"^\| `app\.(\w+)` \|(.*?)\| (.*) \|$", table, re.MULTILINE):
-        named |= {(own or method): f"{room}.{method}" for method, own in re.findall(r"`(\w+)`(?: \(`(\w+)`\))?", methods)}
-        named |= {own or room: f"{room}.__call__" for own in re.findall(r"lists(?: \(`(\w+)`\))?", listed)}
-    expected = {name: method.__qualname__[0].lower() + method.__qualname__[1:] for name, method in flat.items()}
+    for room, listed, methods in re.findall(
+        r"^\| `app\.(\w+)` \|(.*?)\| (.*) \|$", table, re.MULTILINE
+    ):
+        named |= {
+            (own or method): f"{room}.{method}"
+            for method, own in re.findall(r"`(\w+)`(?: \(`(\w+)`\))?", methods)
+        }
+        named |= {
+            own or room: f"{room}.__call__" for own in re.findall(r"lists(?: \(`(\w+)`\))?", listed)
+        }
+    expected = {
+        name: method.__qualname__[0].lower() + method.__qualname__[1:]
+        for name, method in flat.items()
+    }
     assert called - named.keys() == {"bulk", "why"}  # which are nothing else
-    assert named == {name: method for name, method in expected.items() if name not in ("bulk", "why")}
+    assert named == {
+        name: method for name, method in expected.items() if name not in ("bulk", "why")
+    }
 
 
 def test_table_of_settings_has_their_defaults(tmp_path: Path) -> None:
@@ -72,4 +105,6 @@ def test_table_of_settings_has_their_defaults(tmp_path: Path) -> None:
 def test_settings_file_that_is_shown_is_understood(tmp_path: Path) -> None:
     (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "rhythm.toml").write_text(text)
-    assert load_settings({}, {}, str(tmp_path)).sources == dict.fromkeys(tomllib.loads(text), "rhythm.toml")
+    assert load_settings({}, {}, str(tmp_path)).sources == dict.fromkeys(
+        tomllib.loads(text), "rhythm.toml"
+    )

@@ -21,11 +21,18 @@ COMMANDS = re.findall(r"^\$ rhythm (.*)\n((?:.*\n)*?)```", REST, re.MULTILINE)
 
 def rhythm(command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "rhythm", *shlex.split(command)], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=120
+        [sys.executable, "-m", "rhythm", *shlex.split(command)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
     )
 
 
-@pytest.mark.parametrize(("language", "name"), [("python", "tasks.py"), ("js", "order.flow"), ("py", "durable.py")])
+@pytest.mark.parametrize(
+    ("language", "name"), [("python", "tasks.py"), ("js", "order.flow"), ("py", "durable.py")]
+)
 def test_file_that_is_shown_is_the_example_that_is_linked(language: str, name: str) -> None:
     (shown,) = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
     assert shown == (ROOT / "examples" / "readme" / name).read_text(encoding="utf-8")
@@ -56,7 +63,9 @@ def test_killed_program_goes_on_as_the_session_shows(tmp_path: Path) -> None:
     where = {"cwd": tmp_path, "env": shell, "text": True, "encoding": "utf-8", "timeout": 120}
 
     def rhythm(*command: str) -> str:
-        ran = subprocess.run([sys.executable, "-m", "rhythm", *command], capture_output=True, **where)
+        ran = subprocess.run(
+            [sys.executable, "-m", "rhythm", *command], capture_output=True, **where
+        )
         return ran.stderr + ran.stdout
 
     first = subprocess.Popen(program, cwd=tmp_path, env=shell)
@@ -68,7 +77,9 @@ def test_killed_program_goes_on_as_the_session_shows(tmp_path: Path) -> None:
         first.wait()
     assert re.sub(r"\d+s|now", "2s", listed).split() == shown("rhythm list").split()
     assert rhythm("signal", "A17", "approve", '{"ok": false}') == shown("rhythm signal")
-    assert subprocess.run(program, capture_output=True, **where).stdout == shown("python durable.py")
+    assert subprocess.run(program, capture_output=True, **where).stdout == shown(
+        "python durable.py"
+    )
     assert rhythm("trace", "A17").count("✓ charge") == 1
 
 
@@ -102,8 +113,16 @@ def test_every_command_of_the_table_exists() -> None:
 def test_links_to_files_lead_to_files(page: str) -> None:
     text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     links = re.findall(r"\]\(([^)#]+)", text)
-    assert not [link for link in links if "://" not in link and not (ROOT / page).parent.joinpath(link).exists()]
+    assert not [
+        link
+        for link in links
+        if "://" not in link and not (ROOT / page).parent.joinpath(link).exists()
+    ]
 
 
 def without_times(text: str) -> str:
-    return re.sub(r"in [\d,]+ ms", "in … ms", re.sub(r"^ *(?:\d+\.\d\ds|[\d:]+:\d\d)  ", "", text, flags=re.MULTILINE))
+    return re.sub(
+        r"in [\d,]+ ms",
+        "in … ms",
+        re.sub(r"^ *(?:\d+\.\d\ds|[\d:]+:\d\d)  ", "", text, flags=re.MULTILINE),
+    )

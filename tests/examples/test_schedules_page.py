@@ -1,4 +1,5 @@
-"""docs/schedules.md is true: its program prints what is shown, and its tables name what there is."""
+"""docs/schedules.md is true: its program prints what is shown, and its tables name what there
+is."""
 
 from __future__ import annotations
 
@@ -24,7 +25,14 @@ def test_program_prints_what_is_shown(tmp_path: Path) -> None:
     (tmp_path / "report.flow").write_text(flow, encoding="utf-8")
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")}
-    ran = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, env=plain)
+    ran = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=plain,
+    )
     assert (ran.stderr, ran.stdout) == ("", shown)
 
 

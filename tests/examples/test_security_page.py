@@ -1,4 +1,5 @@
-"""docs/security.md is true: its roles are those of the code, its verifier verifies, and its acts are those that are recorded."""
+"""docs/security.md is true: its roles are those of the code, its verifier verifies, and its acts
+are those that are recorded."""
 
 from __future__ import annotations
 
@@ -24,13 +25,18 @@ def test_the_table_of_roles_is_that_of_the_code() -> None:
     ]
     assert table[0][2:] == list(ROLES)
     assert [(row[0].strip("`"), row[1]) for row in table[1:]] == list(PERMISSIONS.items())
-    shown = {role: {row[0].strip("`") for row in table[1:] if row[2 + i]} for i, role in enumerate(ROLES)}
+    shown = {
+        role: {row[0].strip("`") for row in table[1:] if row[2 + i]} for i, role in enumerate(ROLES)
+    }
     assert shown == {role: set(held) for role, held in ROLES.items()}
 
 
 def test_the_table_of_texts_is_that_of_the_code() -> None:
     section = PAGE.partition("## How long texts may be")[2].partition("\n## ")[0]
-    shown = {name: int(number.replace(",", "")) for name, number in re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", section, re.MULTILINE)}
+    shown = {
+        name: int(number.replace(",", ""))
+        for name, number in re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", section, re.MULTILINE)
+    }
     assert shown == {name: getattr(TEXTS, name) for name in TEXTS._fields}
 
 
@@ -39,8 +45,12 @@ def test_the_pattern_of_secrets_is_that_of_the_code() -> None:
 
 
 def test_every_kind_of_act_is_in_the_table() -> None:
-    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src" / "rhythm").rglob("*.py"))
-    recorded = {kind.split(".")[0] for kind in re.findall(r"""\b[aA]ct\(\s*f?"([a-z]+\.[a-z{])""", code)}
+    code = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "src" / "rhythm").rglob("*.py")
+    )
+    recorded = {
+        kind.split(".")[0] for kind in re.findall(r"""\b[aA]ct\(\s*f?"([a-z]+\.[a-z{])""", code)
+    }
     assert {"token", "queue", "execution"} <= recorded
     assert recorded <= set(re.findall(r"^\| `([a-z]+)` \|", PAGE, re.MULTILINE))
 

@@ -1,13 +1,16 @@
-"""Writes the golden files: programs and snapshots as a released Rhythm has stored them, for every later one to load.
+"""Writes the golden files: programs and snapshots as a released Rhythm has stored them, for every
+later one to load.
 
     python -m tests.golden.make
 
-The files of a format version are never made again once that version is released: they stand for what is in people's databases. A
-new format version gets a new folder, next to the old ones. Until the release, run this after a change of the format.
+The files of a format version are never made again once that version is released: they stand for
+what is in people's databases. A new format version gets a new folder, next to the old ones. Until
+the release, run this after a change of the format.
 
-For each `NAME.flow` and `NAME.steps.json` in the folder it writes `NAME.program.json`, the program as it is stored, and `NAME.json`:
-each execution of one run (the workflow, and its branches and children) with its turns. A turn has the inputs that it took and the
-snapshot that was stored after it, as text. Inputs hold all that has ended so far, so that an execution goes on from any of the
+For each `NAME.flow` and `NAME.steps.json` in the folder it writes `NAME.program.json`, the program
+as it is stored, and `NAME.json`: each execution of one run (the workflow, and its branches and
+children) with its turns. A turn has the inputs that it took and the snapshot that was stored after
+it, as text. Inputs hold all that has ended so far, so that an execution goes on from any of the
 snapshots by itself.
 """
 
@@ -34,15 +37,22 @@ RUNS: dict[str, dict[str, Any]] = {  # what each workflow is run with, and what 
     "finally_pending": {},
     "loop_position": {"inputs": {"words": ["a", "b"], "counts": {"x": 2, "y": 1}}},
     "completed_loop": {"inputs": {"xs": [3, 1, 2]}},
-    "approval": {"inputs": {"id": 7}, "decisions": [{"decision": "approved", "by": ["ann", "bob"], "comment": "", "at": None}]},
+    "approval": {
+        "inputs": {"id": 7},
+        "decisions": [{"decision": "approved", "by": ["ann", "bob"], "comment": "", "at": None}],
+    },
     "cancelled": {"cancel_at": 5},
-    "steps": {"inputs": {"order": {"total": 15000}}, "decisions": [{"decision": "rejected", "by": ["ann"], "comment": "", "at": None}]},
+    "steps": {
+        "inputs": {"order": {"total": 15000}},
+        "decisions": [{"decision": "rejected", "by": ["ann"], "comment": "", "at": None}],
+    },
     "started": {"signals": [{"at": 2, "name": "go", "payload": "went"}]},
 }
 
 
 class Recorder(World):
-    """A world that writes down the turns of every execution; those that changed nothing are left out."""
+    """A world that writes down the turns of every execution; those that changed nothing are left
+    out."""
 
     def __init__(self, programs: list[Any]) -> None:
         super().__init__(programs, through_json=True)
@@ -52,7 +62,9 @@ class Recorder(World):
         if e.status != "running":
             return
         before = encode_snapshot(e.snapshot).decode()
-        record = self.executions.setdefault(e.id, {"begins": before, "turns": [], "status": None, "value": None})
+        record = self.executions.setdefault(
+            e.id, {"begins": before, "turns": [], "status": None, "value": None}
+        )
         inputs = encode_inputs(self.inputs_of(e))
         super().turn(e)
         after = encode_snapshot(e.snapshot).decode()
@@ -66,7 +78,9 @@ class Recorder(World):
 def encode_inputs(inputs: Inputs) -> dict[str, Any]:
     """The inputs of a turn as JSON, without what is empty."""
     fields = dict(zip(inputs._fields, inputs.astuple(), strict=True))
-    fields["outcomes"] = {str(n): [*outcome.astuple()[:3]] for n, outcome in inputs.outcomes.items()}
+    fields["outcomes"] = {
+        str(n): [*outcome.astuple()[:3]] for n, outcome in inputs.outcomes.items()
+    }
     fields["signals"] = [list(signal.astuple()) for signal in inputs.signals]
     return {name: value for name, value in fields.items() if value}
 
@@ -92,11 +106,16 @@ def record(name: str) -> tuple[str, dict[str, Any]]:
 
 def main() -> None:
     if (IR_VERSION, SNAPSHOT_VERSION) != FORMAT:
-        raise SystemExit(f"{FOLDER.name} is for the formats {FORMAT}: make a new folder for ({IR_VERSION}, {SNAPSHOT_VERSION})")
+        raise SystemExit(
+            f"{FOLDER.name} is for the formats {FORMAT}: make a new folder for "
+            f"({IR_VERSION}, {SNAPSHOT_VERSION})"
+        )
     for name in RUNS:
         program, run = record(name)
         (FOLDER / f"{name}.program.json").write_text(program + "\n", encoding="utf-8")
-        (FOLDER / f"{name}.json").write_text(json.dumps(run, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        (FOLDER / f"{name}.json").write_text(
+            json.dumps(run, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

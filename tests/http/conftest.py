@@ -1,4 +1,5 @@
-"""A server on an empty database of each kind, and clients with the tokens of people in every role."""
+"""A server on an empty database of each kind, and clients with the tokens of people in every
+role."""
 
 from __future__ import annotations
 
@@ -72,7 +73,9 @@ def client(app: Rhythm, base: str) -> Iterator[MakeClient]:
     made: list[Client] = []
 
     def make(*roles: str, name: str = "Ada", business: tuple[str, ...] = ()) -> Client:
-        made.append(Client(base, app.create_token(name, roles=roles, business_roles=business).secret))
+        made.append(
+            Client(base, app.create_token(name, roles=roles, business_roles=business).secret)
+        )
         return made[-1]
 
     yield make

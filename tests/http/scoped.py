@@ -1,4 +1,5 @@
-"""A world with the workflows, executions, approvals, schedules and queues of two houses, and a tiny model of who may see which."""
+"""A world with the workflows, executions, approvals, schedules and queues of two houses, and a tiny
+model of who may see which."""
 
 from __future__ import annotations
 
@@ -15,10 +16,17 @@ from rhythm.rights import ROLES
 from tests.http.conftest import Client, until
 
 NAMES = ("order", "order_eu", "Order", "payment", "preorder")
-BARE = ("order[1]", "ord%r", "order_", "tell")  # tasks that were queued by themselves: any text may be their name
-FLOWS = (
-    "\n".join(f'workflow {name}(inputs) {{\n  // of {name} alone\n  return await workflow("shared", inputs)\n}}' for name in NAMES)
-    + '\nworkflow shared(inputs) {\n  return await approval({ role: "finance", reason: inputs.mark })\n}\n'
+# tasks that were queued by themselves: any text may be their name
+BARE = ("order[1]", "ord%r", "order_", "tell")
+FLOWS = "\n".join(
+    (
+        f"workflow {name}(inputs) {{\n  // of {name} alone\n  return await "
+        f'workflow("shared", inputs)\n}}'
+    )
+    for name in NAMES
+) + (
+    '\nworkflow shared(inputs) {\n  return await approval({ role: "finance", reason: '
+    "inputs.mark })\n}\n"
 )
 
 ALL = ("viewer", "operator", "approver", "author")  # the roles that can be limited
@@ -28,7 +36,9 @@ def ask(client: Client, route: Route, path: str, body: Any = None) -> httpx.Resp
     """An answer, and of a stream its first event."""
     with client.stream(route.method, path, json=body) as answer:
         if answer.headers.get("Content-Type", "").startswith(streaming.KIND):
-            return httpx.Response(200, text=next(line for line in answer.iter_lines() if line.startswith("data: ")))
+            return httpx.Response(
+                200, text=next(line for line in answer.iter_lines() if line.startswith("data: "))
+            )
         answer.read()
     return answer
 
@@ -36,7 +46,11 @@ def ask(client: Client, route: Route, path: str, body: Any = None) -> httpx.Resp
 def refused(answer: httpx.Response) -> str:
     """`403` and `404` for what is not theirs, else `in`."""
     code = "" if answer.status_code not in (403, 404) else answer.json()["code"]
-    return str(answer.status_code) if code == "permission_missing" or code.startswith("unknown_") else "in"
+    return (
+        str(answer.status_code)
+        if code == "permission_missing" or code.startswith("unknown_")
+        else "in"
+    )
 
 
 class Thing(NamedTuple):
@@ -52,7 +66,8 @@ class Thing(NamedTuple):
 
 
 class World:
-    """One thing of each name. What is done to it is nobody's business: all of it stays where it is."""
+    """One thing of each name. What is done to it is nobody's business: all of it stays where it
+    is."""
 
     def __init__(self, app: Rhythm) -> None:
         self.app = app
@@ -63,7 +78,9 @@ class World:
             until(lambda: len(app.approvals().items) == len(NAMES))
 
     def _workflow(self, name: str, mark: str) -> Thing:
-        id = self.app.start_workflow(name, {"mark": mark}, id=f"x-{mark}", attributes={"mark": mark}).id
+        id = self.app.start_workflow(
+            name, {"mark": mark}, id=f"x-{mark}", attributes={"mark": mark}
+        ).id
         thing = Thing(name, mark, id, f"{id}.1", f"{id}.1.1", f"plan of {mark}", f"{name}/{mark}")
         self.app.queue_task("idle", mark, id=f"idle-{mark}", queue=thing.queue)
         self.mend(thing)
@@ -83,31 +100,53 @@ class World:
 
     def path(self, route: Route, thing: Thing, child: bool = False) -> str:
         """The path of a route about this thing."""
-        of = {EXECUTION: thing.child if child else thing.id, APPROVAL: thing.approval, WORKFLOW: thing.name, QUEUE: thing.queue}
+        of = {
+            EXECUTION: thing.child if child else thing.id,
+            APPROVAL: thing.approval,
+            WORKFLOW: thing.name,
+            QUEUE: thing.queue,
+        }
         value = {**of, SCHEDULE: thing.schedule}.get(route.about or "", "")
         return re.sub(r"\{\w+(:path)?\}", value.replace("%", "%25"), route.path)
 
     def body(self, route: Route, thing: Thing) -> Any:
         """A body that means this thing, where the body says it."""
         if route.about != BODY:
-            return None if route.method == "GET" else {"name": "go", "type": "nothing"} if route.path.endswith("signals") else {}
+            return (
+                None
+                if route.method == "GET"
+                else {"name": "go", "type": "nothing"}
+                if route.path.endswith("signals")
+                else {}
+            )
         if route.path.endswith("workflows"):
             return {"source": f"workflow {thing.name}(inputs) {{\n  return inputs\n}}"}
         if route.path.endswith("schedules"):
-            return {"name": thing.schedule, "workflow": thing.name, "every": "1d", "inputs": thing.mark}
+            return {
+                "name": thing.schedule,
+                "workflow": thing.name,
+                "every": "1d",
+                "inputs": thing.mark,
+            }
         if route.path.endswith("executions"):
             return {"workflow": thing.name, "id": thing.id}
         return {"all": True, "dry_run": True}
 
 
 def model(roles: tuple[str, ...], permission: str, name: str | None) -> bool:
-    """Whether these roles allow it for this name (None: for everything), in other words than the product's."""
+    """Whether these roles allow it for this name (None: for everything), in other words than the
+    product's."""
     for role in roles:
         title, *pattern = role.split(":", 1)
-        if permission in ROLES[title] and (not pattern or (name is not None and fits(pattern[0], name))):
+        if permission in ROLES[title] and (
+            not pattern or (name is not None and fits(pattern[0], name))
+        ):
             return True
     return False
 
 
 def fits(pattern: str, name: str) -> bool:
-    return re.fullmatch("".join(".*" if char == "*" else re.escape(char) for char in pattern), name) is not None
+    return (
+        re.fullmatch("".join(".*" if char == "*" else re.escape(char) for char in pattern), name)
+        is not None
+    )

@@ -35,7 +35,14 @@ def verified(auditor: Client, **asked: Any) -> dict[str, Any]:
 
 def test_an_auditor_verifies_the_whole_audit(app: Rhythm, auditor: Client) -> None:
     found = verified(auditor)
-    assert found == {"intact": True, "rows": 8, "head": app.verify_audit().head, "problems": [], "broken": 0, "next": None}
+    assert found == {
+        "intact": True,
+        "rows": 8,
+        "head": app.verify_audit().head,
+        "problems": [],
+        "broken": 0,
+        "next": None,
+    }
     assert verified(auditor, head=found["head"])["intact"]
     assert not verified(auditor, head=f"3:{'0' * 64}")["intact"]
 
@@ -54,20 +61,32 @@ def test_what_was_changed_or_put_beside_is_told(app: Rhythm, auditor: Client) ->
     with unguarded(app.store):
         rows(app.store, "UPDATE audit SET actor = 'bob' WHERE n = 4")
     with of_before(app.store):
-        rows(app.store, "INSERT INTO audit VALUES (0, 1, 'bob', NULL, '', 'approval.approve', 'b', '{}', '', '')")
+        rows(
+            app.store,
+            (
+                "INSERT INTO audit VALUES (0, 1, 'bob', NULL, '', 'approval.approve', 'b', "
+                "'{}', '', '')"
+            ),
+        )
     found = verified(auditor, head=head)
     assert (found["intact"], found["broken"], found["rows"]) == (False, 2, 9)
     assert found["problems"] == [
-        "row 0 is none of the chain, which begins with row 1: somebody has put it there", "row 4 was changed after it was written",
-    ]  # fmt: skip
+        "row 0 is none of the chain, which begins with row 1: somebody has put it there",
+        "row 4 was changed after it was written",
+    ]
 
 
-@pytest.mark.parametrize("asked", [{"head": "5"}, {"after": "x"}, {"limit": 0}, {"limit": MOST_ROWS + 1}, {"limit": "many"}])
+@pytest.mark.parametrize(
+    "asked",
+    [{"head": "5"}, {"after": "x"}, {"limit": 0}, {"limit": MOST_ROWS + 1}, {"limit": "many"}],
+)
 def test_what_cannot_be_asked_is_refused(auditor: Client, asked: dict[str, Any]) -> None:
     assert auditor.get("/api/v1/audit/verify", params=asked).status_code == 422
 
 
-def test_the_rows_that_are_read_can_be_verified_with_the_script_of_the_page(auditor: Client) -> None:
+def test_the_rows_that_are_read_can_be_verified_with_the_script_of_the_page(
+    auditor: Client,
+) -> None:
     (text,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     names: dict[str, Any] = {}
     exec(text, names)  # what the page tells its readers to run
@@ -79,4 +98,6 @@ def test_the_rows_that_are_read_can_be_verified_with_the_script_of_the_page(audi
     lines = [json.dumps(row) for row in reversed(items)]
     assert (len(lines), names["broken"](lines)) == (8, [])
     assert names["broken"]([line.replace("q3", "q9") for line in lines]) == [5]
-    assert {row["n"]: json.loads(row["detail_text"]) for row in items} == {row["n"]: row["detail"] for row in items}
+    assert {row["n"]: json.loads(row["detail_text"]) for row in items} == {
+        row["n"]: row["detail"] for row in items
+    }

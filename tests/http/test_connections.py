@@ -14,7 +14,18 @@ from typing import Any, cast
 
 import httpx
 
-from rhythm.http.connections import AWAY, FILES, FULL, GRACE_S, HEAD_S, LEAST, SLOWEST, UNSENT, Connections, open_files
+from rhythm.http.connections import (
+    AWAY,
+    FILES,
+    FULL,
+    GRACE_S,
+    HEAD_S,
+    LEAST,
+    SLOWEST,
+    UNSENT,
+    Connections,
+    open_files,
+)
 from rhythm.settings import load_settings
 from tests.http.conftest import Client, until
 from tests.http.test_sharing import Clock
@@ -74,10 +85,20 @@ class Base:
 class House:
     """A server's connections, on a clock of the test."""
 
-    def __init__(self, files: int | None = None, proxies: tuple[str, ...] = (), **settings: Any) -> None:
+    def __init__(
+        self, files: int | None = None, proxies: tuple[str, ...] = (), **settings: Any
+    ) -> None:
         self.clock, self.told = Clock(), list[tuple[str, str]]()
-        given = load_settings({f"server_{name}": value for name, value in settings.items()}, {}, "/nowhere")
-        self.all = Connections(given, files, proxies, lambda address, reason: self.told.append((address, reason)), self.clock)
+        given = load_settings(
+            {f"server_{name}": value for name, value in settings.items()}, {}, "/nowhere"
+        )
+        self.all = Connections(
+            given,
+            files,
+            proxies,
+            lambda address, reason: self.told.append((address, reason)),
+            self.clock,
+        )
         self.protocol = self.all.protocol(Base)
 
     def comes(self, doing: str = "head", address: str = "203.0.113.7") -> Any:
@@ -158,14 +179,24 @@ def test_those_who_keep_the_server_waiting_for_longest_make_room() -> None:
     house = House(connections=4)
     idle = house.comes("idle", "192.0.2.1")
     house.later(1)
-    head, sending, busy = house.comes("head", "192.0.2.2"), house.comes("sending", "192.0.2.3"), house.comes("busy", "192.0.2.4")
+    head, sending, busy = (
+        house.comes("head", "192.0.2.2"),
+        house.comes("sending", "192.0.2.3"),
+        house.comes("busy", "192.0.2.4"),
+    )
     house.later(1 + GRACE_S)
     gone = list[Any]()
     for _ in range(3):
         house.comes("busy")
         gone.append([each.transport.ended == "aborted" for each in (sending, head, idle, busy)])
-    assert gone == [[True, False, False, False], [True, True, False, False], [True, True, True, False]]
-    assert house.comes("busy").transport.ended == "", "it is told that there is no room when it asks"
+    assert gone == [
+        [True, False, False, False],
+        [True, True, False, False],
+        [True, True, True, False],
+    ]
+    assert house.comes("busy").transport.ended == "", (
+        "it is told that there is no room when it asks"
+    )
     assert house.told == [("203.0.113.7", "too_many_connections")]
     assert len(house.all._seen) == 4
 
@@ -268,10 +299,16 @@ PIPELINED = b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 60
 def rhythm_server(folder: Path, changes: str = "pass", **settings: object) -> Iterator[str]:
     """The URL of `rhythm server`, as a process in which these settings and changes hold."""
     code = (
-        f"import sys, resource, rhythm.http.connections as c, rhythm.cli.main as m; {changes}; sys.exit(m.main(['server', '--port', '0']))"
+        f"import sys, resource, rhythm.http.connections as c, rhythm.cli.main as m; "
+        f"{changes}; sys.exit(m.main(['server', '--port', '0']))"
     )
-    given = {**os.environ, **{f"RHYTHM_SERVER_{name.upper()}": str(value) for name, value in settings.items()}}
-    with subprocess.Popen([sys.executable, "-c", code], cwd=folder, stderr=subprocess.PIPE, text=True, env=given) as process:
+    given = {
+        **os.environ,
+        **{f"RHYTHM_SERVER_{name.upper()}": str(value) for name, value in settings.items()},
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=folder, stderr=subprocess.PIPE, text=True, env=given
+    ) as process:
         try:
             assert process.stderr is not None
             yield re.findall(r"http://[0-9.:]+", process.stderr.readline())[0]
@@ -301,7 +338,10 @@ def is_over(client: socket.socket) -> bool:
 
 
 def test_clients_that_do_not_read_are_cut_off(tmp_path: Path) -> None:
-    with rhythm_server(tmp_path, "c.LOOK_S = 0.1", write_timeout="0.3s") as base, ExitStack() as stack:
+    with (
+        rhythm_server(tmp_path, "c.LOOK_S = 0.1", write_timeout="0.3s") as base,
+        ExitStack() as stack,
+    ):
         slow = [stack.enter_context(deaf(base)) for _ in range(20)]
         with Client(base) as me:
             me.post("/api/v1/workflows", json={"source": WAIT})
@@ -311,7 +351,9 @@ def test_clients_that_do_not_read_are_cut_off(tmp_path: Path) -> None:
                 assert all(map(is_over, slow))
                 assert httpx.get(f"{base}/healthz").status_code == 200
                 me.get("/api/v1/executions")
-                assert any("execution" in line for line in lines), "a stream with nothing to say is no slow client"
+                assert any("execution" in line for line in lines), (
+                    "a stream with nothing to say is no slow client"
+                )
 
 
 def test_a_server_answers_however_many_do_not_read(tmp_path: Path) -> None:
@@ -319,7 +361,8 @@ def test_a_server_answers_however_many_do_not_read(tmp_path: Path) -> None:
     few = "resource.setrlimit(resource.RLIMIT_NOFILE, (240, 240)); c.GRACE_S = 0.0"
     with rhythm_server(tmp_path, few, write_timeout="1h") as base, ExitStack() as stack:
         clients = [stack.enter_context(deaf(base)) for _ in range(4 * (240 - FILES - AWAY))]
-        until(lambda: _status(f"{base}/healthz") == 200)  # some may be told to come back while the storm lasts
+        # some may be told to come back while the storm lasts
+        until(lambda: _status(f"{base}/healthz") == 200)
         with httpx.Client(timeout=60, headers={"Connection": "close"}) as me:
             assert {me.get(f"{base}/healthz").status_code for _ in range(20)} == {200}
             assert me.get(f"{base}/api/v1/executions").status_code == 200
@@ -334,14 +377,23 @@ def test_who_finds_no_place_is_told_so(tmp_path: Path) -> None:
             lines = first.iter_lines()  # it ends with this
             next(lines)
             refused = httpx.get(f"{base}{path}", timeout=30)
-            assert (refused.status_code, refused.json()["code"]) == (429, "too_many_streams"), "some room is kept for those who ask"
+            assert (refused.status_code, refused.json()["code"]) == (429, "too_many_streams"), (
+                "some room is kept for those who ask"
+            )
             host, port = base.removeprefix("http://").split(":")
             with socket.create_connection((host, int(port)), 30) as second:
-                head = "POST /api/v1/executions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n"
+                head = (
+                    "POST /api/v1/executions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                    "application/json\r\nContent-Length: 5\r\n\r\n"
+                )
                 second.sendall(head.encode())
                 until(lambda: _status(f"{base}/healthz") == 503)
                 answer = httpx.get(f"{base}/healthz", timeout=30)
-                assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (503, "too_many_connections", "5")
+                assert (
+                    answer.status_code,
+                    answer.json()["code"],
+                    answer.headers["Retry-After"],
+                ) == (503, "too_many_connections", "5")
                 assert answer.headers["Content-Type"] == "application/problem+json"
 
 

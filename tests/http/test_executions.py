@@ -15,7 +15,10 @@ from tests.support.stores import rows
 
 
 def test_an_execution_is_started_and_read(app: Rhythm, admin: Client) -> None:
-    started = admin.post("/api/v1/executions", json={"workflow": "add", "inputs": {"a": 1, "b": 2}, "attributes": {"team": "x"}})
+    started = admin.post(
+        "/api/v1/executions",
+        json={"workflow": "add", "inputs": {"a": 1, "b": 2}, "attributes": {"team": "x"}},
+    )
     assert (started.status_code, started.json()["created"]) == (201, True)
     with app.worker():
         assert app.result(started.json()["id"], "120s") == 3
@@ -29,7 +32,9 @@ def test_lists_come_in_pages_without_what_may_be_large(app: Rhythm, admin: Clien
     ids = [admin.start("wait", {"n": n}) for n in range(5)]
     seen, cursor = [], None
     for _ in range(3):
-        page = admin.get("/api/v1/executions", params={"limit": 2, **({"cursor": cursor} if cursor else {})}).json()
+        page = admin.get(
+            "/api/v1/executions", params={"limit": 2, **({"cursor": cursor} if cursor else {})}
+        ).json()
         seen += [item["id"] for item in page["items"]]
         assert all("inputs" not in item for item in page["items"])
         cursor = page["cursor"]
@@ -48,10 +53,15 @@ def test_a_key_starts_once_and_is_not_taken_with_other_inputs(admin: Client) -> 
 
 
 def test_a_key_is_a_persons_own(app: Rhythm, client: MakeClient) -> None:
-    """However the name is written, and with whichever token: a person is one. Another one with the same key is another."""
+    """However the name is written, and with whichever token: a person is one. Another one with the
+    same key is another."""
     app.schedule("nightly", "add", cron="0 3 * * *")
     id, key = client("operator").start("wait"), {"Idempotency-Key": "order-7"}
-    ada, same, otto = client("operator", name="Ada"), client("operator", name="ADA"), client("operator", name="Otto")
+    ada, same, otto = (
+        client("operator", name="Ada"),
+        client("operator", name="ADA"),
+        client("operator", name="Otto"),
+    )
     calls: list[tuple[str, dict[str, Any], Callable[[httpx.Response], object]]] = [
         ("/executions", {"workflow": "wait", "inputs": 1}, lambda answer: answer.json()["created"]),
         (f"/executions/{id}/signals", {"name": "x"}, lambda answer: answer.json()["sent"]),
@@ -59,22 +69,37 @@ def test_a_key_is_a_persons_own(app: Rhythm, client: MakeClient) -> None:
         ("/schedules/nightly/run", {}, lambda answer: answer.json()["created"]),
     ]
     for path, body, first in calls:
-        answers = [who.post(f"/api/v1{path}", json=body, headers=key) for who in (ada, same, otto, otto)]
+        answers = [
+            who.post(f"/api/v1{path}", json=body, headers=key) for who in (ada, same, otto, otto)
+        ]
         assert [bool(first(answer)) for answer in answers] == [True, False, True, False], path
-    other = otto.post("/api/v1/executions", json={"workflow": "wait", "inputs": 2}, headers=key).json()
+    other = otto.post(
+        "/api/v1/executions", json={"workflow": "wait", "inputs": 2}, headers=key
+    ).json()
     assert other["code"] == "idempotency_key_reused"
     assert app.get(other["id"]).started_by == "Otto", "never somebody else's"
-    failed = otto.post("/api/v1/executions", json={"workflow": "wait", "on_conflict": "fail"}, headers=key)
+    failed = otto.post(
+        "/api/v1/executions", json={"workflow": "wait", "on_conflict": "fail"}, headers=key
+    )
     assert (failed.status_code, failed.json()["id"]) == (409, other["id"])
     assert "the idempotency key of `wait` belongs" in failed.json()["detail"]
 
 
-def test_a_key_over_http_meets_none_from_python_and_nobody_can_choose_what_it_becomes(app: Rhythm, client: MakeClient) -> None:
+def test_a_key_over_http_meets_none_from_python_and_nobody_can_choose_what_it_becomes(
+    app: Rhythm, client: MakeClient
+) -> None:
     ada, otto = client("operator"), client("operator", name="Otto")
     app.schedule("nightly", "add", cron="0 3 * * *")
     app.start_workflow("wait", idempotency_key="k")
-    assert ada.post("/api/v1/executions", json={"workflow": "wait"}, headers={"Idempotency-Key": "k"}).status_code == 201
-    [stored] = [key for (key,) in rows(app.store, "SELECT key FROM executions WHERE started_by = 'Ada'")]
+    assert (
+        ada.post(
+            "/api/v1/executions", json={"workflow": "wait"}, headers={"Idempotency-Key": "k"}
+        ).status_code
+        == 201
+    )
+    [stored] = [
+        key for (key,) in rows(app.store, "SELECT key FROM executions WHERE started_by = 'Ada'")
+    ]
     for forged in (
         otto.post("/api/v1/events", json={"type": "x", "id": stored}),
         otto.post("/api/v1/events", json={"type": "x", "id": personal_key("ada", "e")}),
@@ -93,14 +118,23 @@ def test_a_key_over_http_meets_none_from_python_and_nobody_can_choose_what_it_be
 def test_an_id_that_is_taken_is_told_as_the_id(client: MakeClient) -> None:
     body = {"workflow": "wait", "id": "order-7"}
     client("operator").post("/api/v1/executions", json={**body, "inputs": 1})
-    again = client("operator", name="Otto").post("/api/v1/executions", json={**body, "inputs": 2}, headers={"Idempotency-Key": "k"})
-    assert (again.status_code, again.json()["detail"]) == (422, "the id has started order-7 with other inputs")
+    again = client("operator", name="Otto").post(
+        "/api/v1/executions", json={**body, "inputs": 2}, headers={"Idempotency-Key": "k"}
+    )
+    assert (again.status_code, again.json()["detail"]) == (
+        422,
+        "the id has started order-7 with other inputs",
+    )
 
 
 def test_a_signal_is_sent_once_for_each_key(app: Rhythm, admin: Client) -> None:
     id = admin.start("wait")
     sent = [
-        admin.post(f"/api/v1/executions/{id}/signals", json={"name": "go", "payload": 7}, headers={"Idempotency-Key": "s"}).json()["sent"]
+        admin.post(
+            f"/api/v1/executions/{id}/signals",
+            json={"name": "go", "payload": 7},
+            headers={"Idempotency-Key": "s"},
+        ).json()["sent"]
         for _ in range(2)
     ]
     assert sent == [True, False]
@@ -127,8 +161,12 @@ def test_children_and_trace_come_in_pages(app: Rhythm, admin: Client) -> None:
     with app.worker():
         until(lambda: len(app.store.reading.children(id)) == 5)
     first = admin.get(f"/api/v1/executions/{id}/children", params={"limit": 3}).json()
-    rest = admin.get(f"/api/v1/executions/{id}/children", params={"limit": 3, "cursor": first["cursor"]}).json()
-    assert [item["id"] for item in first["items"] + rest["items"]] == [child.id for child in app.store.reading.children(id)]
+    rest = admin.get(
+        f"/api/v1/executions/{id}/children", params={"limit": 3, "cursor": first["cursor"]}
+    ).json()
+    assert [item["id"] for item in first["items"] + rest["items"]] == [
+        child.id for child in app.store.reading.children(id)
+    ]
     assert rest["cursor"] is None
     path = f"/api/v1/executions/{id}/trace"
     whole, steps = admin.get(path).json()["items"], admin.get(path, params={"limit": 1}).json()
@@ -165,48 +203,78 @@ def test_no_source_is_taken_for_the_name_of_a_file(admin: Client) -> None:
     assert "root:" not in answer.text
 
 
-def test_queues_are_paused_and_resumed_also_with_slashes_in_their_names(app: Rhythm, admin: Client) -> None:
-    assert admin.post("/api/v1/queues/mail%2Fout/pause", json={"reason": "down"}).json() == {"name": "mail/out", "changed": True}
+def test_queues_are_paused_and_resumed_also_with_slashes_in_their_names(
+    app: Rhythm, admin: Client
+) -> None:
+    assert admin.post("/api/v1/queues/mail%2Fout/pause", json={"reason": "down"}).json() == {
+        "name": "mail/out",
+        "changed": True,
+    }
     (queue,) = admin.get("/api/v1/queues").json()["items"]
-    assert (queue["name"], queue["paused_by"], queue["paused_reason"]) == ("mail/out", "Root", "down")
+    assert (queue["name"], queue["paused_by"], queue["paused_reason"]) == (
+        "mail/out",
+        "Root",
+        "down",
+    )
     assert admin.post("/api/v1/queues/mail/out/resume").json()["changed"] is True
     assert admin.post("/api/v1/queues/system/pause").status_code == 422
-    assert [row["action"] for row in admin.get("/api/v1/audit").json()["items"][:2]] == ["queue.resume", "queue.pause"]
+    assert [row["action"] for row in admin.get("/api/v1/audit").json()["items"][:2]] == [
+        "queue.resume",
+        "queue.pause",
+    ]
 
 
 def test_an_event_is_published_once_for_each_id(admin: Client) -> None:
     body = {"type": "order.created", "data": {"n": 1}}
     told = [admin.post("/api/v1/events", json={**body, "id": "e-1"}).json() for _ in range(2)]
     assert told == [{"published": 1, "repeated": 0}, {"published": 0, "repeated": 1}]
-    keyed = [admin.post("/api/v1/events", json=body, headers={"Idempotency-Key": "e-2"}).json()["published"] for _ in range(2)]
+    keyed = [
+        admin.post("/api/v1/events", json=body, headers={"Idempotency-Key": "e-2"}).json()[
+            "published"
+        ]
+        for _ in range(2)
+    ]
     assert keyed == [1, 0]
     assert admin.post("/api/v1/events", json={"data": 1}).json()["code"] == "invalid_request"
 
 
-def test_cloud_events_are_published_structured_binary_and_in_batches(app: Rhythm, admin: Client) -> None:
+def test_cloud_events_are_published_structured_binary_and_in_batches(
+    app: Rhythm, admin: Client
+) -> None:
     app.register('workflow hears() {\n  return await event("paid")\n}')
     id = admin.start("hears")
     event = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "paid", "data": {"n": 1}}
-    structured, batch = {"Content-Type": "application/cloudevents+json"}, {"Content-Type": "application/cloudevents-batch+json"}
+    structured, batch = (
+        {"Content-Type": "application/cloudevents+json"},
+        {"Content-Type": "application/cloudevents-batch+json"},
+    )
     binary = {f"ce-{name}": str(value) for name, value in event.items() if name != "data"}
     answers = [
         admin.post("/api/v1/events", json=event, headers=structured),
         admin.post("/api/v1/events", json=event["data"], headers=binary),  # the same event again
         admin.post("/api/v1/events", json=[event, {**event, "id": "2"}], headers=batch),
     ]
-    assert [(answer.json()["published"], answer.json()["repeated"]) for answer in answers] == [(1, 0), (0, 1), (1, 1)]
+    assert [(answer.json()["published"], answer.json()["repeated"]) for answer in answers] == [
+        (1, 0),
+        (0, 1),
+        (1, 1),
+    ]
     with app.worker():
         assert app.result(id, "120s")["data"] == {"n": 1}
     wrong = admin.post("/api/v1/events", json={**event, "source": ""}, headers=structured)
     assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_event")
-    untyped = admin.post("/api/v1/events", content=b'{"n": 1}', headers={**binary, "ce-id": "3"})  # as the official SDK sends it
+    # as the official SDK sends it
+    untyped = admin.post("/api/v1/events", content=b'{"n": 1}', headers={**binary, "ce-id": "3"})
     assert (untyped.status_code, untyped.json()) == (200, {"published": 1, "repeated": 0})
     for twice in (b'{"id": "4", "id": "5"}', b'{"data": {"n": 1, "n": 2}}'):
         refused = admin.post("/api/v1/events", content=twice, headers=structured)
         assert (refused.status_code, refused.json()["code"]) == (422, "invalid_event")
         assert "twice" in refused.json()["detail"]
     refused = admin.post("/api/v1/events", content=b"1", headers=[*binary.items(), ("ce-id", "6")])
-    assert (refused.status_code, refused.json()["detail"]) == (422, "the event has the header 'ce-id' twice")
+    assert (refused.status_code, refused.json()["detail"]) == (
+        422,
+        "the event has the header 'ce-id' twice",
+    )
     many = admin.post("/api/v1/events", json=[event] * 1001, headers=batch)
     assert (many.status_code, many.json()["code"]) == (422, "batch_too_large")
 
@@ -223,13 +291,20 @@ def test_many_are_changed_at_once_or_only_counted(app: Rhythm, admin: Client) ->
     for _ in range(3):
         admin.start("wait")
     admin.start("fan")
-    counted = admin.post("/api/v1/executions/pause", json={"workflow": "wait", "dry_run": True}).json()
+    counted = admin.post(
+        "/api/v1/executions/pause", json={"workflow": "wait", "dry_run": True}
+    ).json()
     assert (counted["matched"], counted["changed"]) == (3, 0)
     done = admin.post("/api/v1/executions/pause", json={"workflow": "wait", "reason": "x"}).json()
     assert (done["matched"], done["changed"], done["refused"]) == (3, 3, 0)
     assert len(admin.get("/api/v1/executions", params={"status": "paused"}).json()["items"]) == 3
     assert admin.post("/api/v1/executions/resume", json={"all": True}).json()["changed"] == 3
-    assert admin.post("/api/v1/executions/terminate", json={"status": "pending", "limit": 1}).json()["changed"] == 1
+    assert (
+        admin.post("/api/v1/executions/terminate", json={"status": "pending", "limit": 1}).json()[
+            "changed"
+        ]
+        == 1
+    )
     unsaid = admin.post("/api/v1/executions/cancel", json={})
     assert (unsaid.status_code, unsaid.json()["code"]) == (422, "selection_missing")
     assert admin.post("/api/v1/executions/cancel", json={"all": True}).json()["changed"] == 3

@@ -12,7 +12,10 @@ from rhythm.http import Server
 from tests.http.conftest import Client, MakeClient, until
 from tests.support.serving import serving
 
-ASK = 'return await approval({ role: "finance", reason: "over the limit", data: given, escalate: { role: "board" } })'
+ASK = (
+    'return await approval({ role: "finance", reason: "over the limit", data: given, '
+    'escalate: { role: "board" } })'
+)
 FLOWS = f"""
 workflow order(given) {{ {ASK} }}
 workflow signalled() {{
@@ -62,7 +65,9 @@ class Scene:
     def __init__(self, app: Rhythm, client: MakeClient) -> None:
         self.app = app
         app.register(FLOWS)
-        self.eve = client("operator", "author", "approver", name="Eve", business=("finance", "board"))
+        self.eve = client(
+            "operator", "author", "approver", name="Eve", business=("finance", "board")
+        )
         self.otto = client("operator", name="Otto")
 
     def asked(self) -> ApprovalView:
@@ -76,7 +81,9 @@ class Scene:
 
     def leaf(self, id: str) -> str:
         """The execution two below this one."""
-        self.comes(lambda: self.app.children(f"{id}.1").items if self.app.children(id).items else ())
+        self.comes(
+            lambda: self.app.children(f"{id}.1").items if self.app.children(id).items else ()
+        )
         return f"{id}.1.1"
 
     def refused(self, asked: ApprovalView) -> bool:
@@ -96,7 +103,9 @@ def sends(client: Client, path: str, **body: object) -> dict[str, object]:
 
 
 def test_not_who_let_a_schedule_start_it_now(scene: Scene) -> None:
-    sends(scene.otto, "schedules", name="nightly", workflow="order", every="10h", inputs={"amount": 9})
+    sends(
+        scene.otto, "schedules", name="nightly", workflow="order", every="10h", inputs={"amount": 9}
+    )
     sends(scene.eve, "schedules/nightly/run")
     asked = scene.asked()
     assert asked.requested_by == "Eve"
@@ -104,7 +113,9 @@ def test_not_who_let_a_schedule_start_it_now(scene: Scene) -> None:
 
 
 def test_not_who_made_the_schedule_that_started_it(scene: Scene) -> None:
-    sends(scene.eve, "schedules", name="nightly", workflow="order", every="10h", inputs={"amount": 9})
+    sends(
+        scene.eve, "schedules", name="nightly", workflow="order", every="10h", inputs={"amount": 9}
+    )
     sends(scene.otto, "schedules/nightly/run")
     assert scene.refused(scene.asked())
 
@@ -158,8 +169,17 @@ def test_not_who_started_the_workflow_that_sent_it_a_signal(scene: Scene) -> Non
 
 
 @pytest.mark.parametrize("claimed", [None, "nobody"])
-def test_not_who_made_the_schedule_whose_workflow_published_what_started_it(scene: Scene, claimed: str | None) -> None:
-    sends(scene.eve, "schedules", name="eves", workflow="shop", every="10h", inputs={"schedule": claimed})
+def test_not_who_made_the_schedule_whose_workflow_published_what_started_it(
+    scene: Scene, claimed: str | None
+) -> None:
+    sends(
+        scene.eve,
+        "schedules",
+        name="eves",
+        workflow="shop",
+        every="10h",
+        inputs={"schedule": claimed},
+    )
     sends(scene.otto, "schedules/eves/run")
     asked = scene.asked()
     assert asked.requested_by == "Otto"
@@ -167,7 +187,9 @@ def test_not_who_made_the_schedule_whose_workflow_published_what_started_it(scen
 
 
 @pytest.mark.parametrize("how", ["signal", "publish", "resume"])
-def test_not_who_gave_data_to_what_published_the_event_that_started_it(scene: Scene, how: str) -> None:
+def test_not_who_gave_data_to_what_published_the_event_that_started_it(
+    scene: Scene, how: str
+) -> None:
     id = scene.otto.start("passing")
     scene.comes(lambda: scene.app.get(id).awaiting)
     if how == "signal":
@@ -184,7 +206,14 @@ def test_not_who_gave_data_to_what_published_the_event_that_started_it(scene: Sc
 
 
 def test_not_who_registered_the_schedule_that_gave_it_its_inputs(scene: Scene) -> None:
-    text = '@schedule("0 0 1 1 *", { inputs: { amount: 9 } }) workflow yearly(inputs) { let given = inputs\n ' + ASK + " }"
+    text = (
+        (
+            '@schedule("0 0 1 1 *", { inputs: { amount: 9 } }) workflow yearly(inputs) { let '
+            "given = inputs\n "
+        )
+        + ASK
+        + " }"
+    )
     sends(scene.eve, "workflows", source=text)
     sends(scene.otto, "schedules/@yearly/run")
     asked = scene.asked()
@@ -209,7 +238,9 @@ def test_who_had_a_hand_in_it_cannot_escalate_it_either(scene: Scene, client: Ma
     assert grace.post(f"/api/v1/approvals/{asked.id}/escalate").status_code == 200
 
 
-def test_a_workflow_reaches_others_only_with_the_permission_of_whoever_started_it(scene: Scene, client: MakeClient) -> None:
+def test_a_workflow_reaches_others_only_with_the_permission_of_whoever_started_it(
+    scene: Scene, client: MakeClient
+) -> None:
     author = client("author", name="Ada")
     id = scene.otto.start("signalled")
     sent, published = author.start("sender", {"to": id, "payload": 666}), author.start("relay", 666)
@@ -228,12 +259,18 @@ def test_what_a_workflow_sends_and_publishes_is_recorded(scene: Scene) -> None:
     sender, relay = scene.eve.start("sender", {"to": id, "payload": 9}), scene.eve.start("relay", 9)
     scene.asked()
     scene.comes(lambda: scene.app.get(relay).status == "completed")
-    rows = [(row.actor, row.action, row.object, row.source) for row in scene.app.audit(limit=200) if row.source.startswith("execution:")]
+    rows = [
+        (row.actor, row.action, row.object, row.source)
+        for row in scene.app.audit(limit=200)
+        if row.source.startswith("execution:")
+    ]
     assert ("Eve", "execution.signal", id, f"execution:{sender}") in rows
     assert [row[:2] for row in rows if row[3] == f"execution:{relay}"] == [("Eve", "event.publish")]
 
 
-def test_somebody_else_decides_whoever_had_a_hand_in_another_one(scene: Scene, client: MakeClient) -> None:
+def test_somebody_else_decides_whoever_had_a_hand_in_another_one(
+    scene: Scene, client: MakeClient
+) -> None:
     grace = client("operator", "approver", name="Grace", business=("finance",))
     scene.otto.post("/api/v1/executions", json={"workflow": "wait", "id": "order-7-other"})
     sends(grace, "executions/order-7-other/signals", name="go")
@@ -243,7 +280,9 @@ def test_somebody_else_decides_whoever_had_a_hand_in_another_one(scene: Scene, c
 
 
 @pytest.mark.parametrize("name", ["eve", "EVE", " Eve", "\uff25ve"])
-def test_not_with_another_token_of_almost_the_same_name(scene: Scene, client: MakeClient, name: str) -> None:
+def test_not_with_another_token_of_almost_the_same_name(
+    scene: Scene, client: MakeClient, name: str
+) -> None:
     scene.eve.start("order")
     asked = scene.asked()
     other = client("approver", name=name, business=("finance",))
@@ -264,7 +303,8 @@ def test_a_key_of_one_decision_is_not_that_of_another(scene: Scene, client: Make
     scene.otto.start("order")
     asked = scene.asked()
     answers = [
-        grace.post(f"/api/v1/approvals/{asked.id}/{how}", headers={"Idempotency-Key": "k"}) for how in ("approve", "approve", "reject")
+        grace.post(f"/api/v1/approvals/{asked.id}/{how}", headers={"Idempotency-Key": "k"})
+        for how in ("approve", "approve", "reject")
     ]
     assert [answer.status_code for answer in answers] == [200, 200, 409]
     assert answers[2].json()["code"] == "decision_repeated"

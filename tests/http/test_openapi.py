@@ -1,4 +1,5 @@
-"""The OpenAPI document: what is checked in is what is served, and the server keeps to it whatever it is asked."""
+"""The OpenAPI document: what is checked in is what is served, and the server keeps to it whatever
+it is asked."""
 
 from __future__ import annotations
 
@@ -11,7 +12,11 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
 
 from rhythm.app import Rhythm
 from rhythm.http.api import document, written
@@ -19,9 +24,23 @@ from rhythm.http.routes import ROUTES
 from tests.http.conftest import until
 
 CHECKED_IN = Path(__file__).parents[2] / "docs" / "openapi.json"
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-FLOW = 'workflow asks() {\n  return await approval({ role: "finance", reason: "x", escalate: { role: "board" } })\n}'
-EXAMPLES = settings(max_examples=6, database=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+FLOW = (
+    'workflow asks() {\n  return await approval({ role: "finance", reason: "x", escalate: { '
+    'role: "board" } })\n}'
+)
+EXAMPLES = settings(
+    max_examples=6,
+    database=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
 
 
 def test_the_document_that_is_checked_in_is_the_one_that_is_served(base: str) -> None:
@@ -34,7 +53,9 @@ def test_the_document_that_is_checked_in_is_the_one_that_is_served(base: str) ->
 def test_the_document_says_of_every_route_what_it_does_and_needs() -> None:
     for route in ROUTES:
         operation = document()["paths"][route.path.replace(":path}", "}")][route.method.lower()]
-        assert operation["description"].endswith(f"Needs the permission `{route.permission}`." if route.permission else "Public.")
+        assert operation["description"].endswith(
+            f"Needs the permission `{route.permission}`." if route.permission else "Public."
+        )
         assert bool(operation["security"]) == (route.permission is not None)
 
 
@@ -43,7 +64,10 @@ def known(app: Rhythm) -> dict[str, list[str]]:
     """Ids and names that exist: of executions in every state, of approvals, of others."""
     app.register(FLOW)
     app.schedule("nightly", "wait", cron="0 3 * * *")
-    ids = [app.start_workflow(name, {"a": 1, "b": 2}, by="Otto").id for name in ("wait", "add", "asks", "asks", "fan")]
+    ids = [
+        app.start_workflow(name, {"a": 1, "b": 2}, by="Otto").id
+        for name in ("wait", "add", "asks", "asks", "fan")
+    ]
     with app.worker():
         until(lambda: len(app.approvals().items) == 2 and app.get(ids[1]).ended)
     return {
@@ -56,13 +80,19 @@ def known(app: Rhythm) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "operator:w*", "admin"])
-def test_whatever_is_asked_the_answer_is_in_the_document(app: Rhythm, base: str, known: dict[str, list[str]], role: str) -> None:
+def test_whatever_is_asked_the_answer_is_in_the_document(
+    app: Rhythm, base: str, known: dict[str, list[str]], role: str
+) -> None:
     secret = app.create_token(role, roles=[role], business_roles=["finance"]).secret
     schema = schemathesis.openapi.from_dict(document())
     for found in schema.get_all_operations():
         operation = found.ok()
         part = operation.path.removeprefix("/api/v1/").partition("/")[0]
-        ids = known.get(part, []) if not operation.path.endswith("/stream") else known["executions"][1:2]
+        ids = (
+            known.get(part, [])
+            if not operation.path.endswith("/stream")
+            else known["executions"][1:2]
+        )
 
         @EXAMPLES
         @given(case=operation.as_strategy(), id=st.sampled_from([None, *ids]))

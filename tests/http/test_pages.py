@@ -26,7 +26,11 @@ workflow asks(inputs) {
 }
 """
 OF_ONE = ("resume-requests", "trace", "children")
-LISTS = [route.path for route in ROUTES if any(getattr(form, "__name__", "").endswith("Page") for form in route.answers.values())]
+LISTS = [
+    route.path
+    for route in ROUTES
+    if any(getattr(form, "__name__", "").endswith("Page") for form in route.answers.values())
+]
 
 
 def nap() -> str:
@@ -36,7 +40,11 @@ def nap() -> str:
 @pytest.fixture
 def full(make_app: MakeApp) -> Rhythm:
     """There is more of everything than fits on a page."""
-    app = make_app(nap, flows=(FLOWS, *(f"workflow w{n}{'x' * 180}() {{\n  return 1\n}}" for n in range(12))), server_page_bytes=MOST)
+    app = make_app(
+        nap,
+        flows=(FLOWS, *(f"workflow w{n}{'x' * 180}() {{\n  return 1\n}}" for n in range(12))),
+        server_page_bytes=MOST,
+    )
     app.start_workflow("main", id="w")
     for n in range(8):
         app.start_workflow("asks", {"text": TEXT}, attributes={"note": TEXT})
@@ -44,7 +52,12 @@ def full(make_app: MakeApp) -> Rhythm:
         app.schedule(f"s{n}", "main", cron="0 3 * * *")
         app.pause_schedule(f"s{n}", TEXT)
     with app.worker():
-        until(lambda: len(app.approvals().items) == 8 and [one.ended for one in app.children("w")] == [True] * 8)
+        until(
+            lambda: (
+                len(app.approvals().items) == 8
+                and [one.ended for one in app.children("w")] == [True] * 8
+            )
+        )
     for _ in range(8):
         app.pause("w", TEXT)
         app.resume("w", TEXT, data={"text": TEXT})
@@ -53,7 +66,10 @@ def full(make_app: MakeApp) -> Rhythm:
 
 @pytest.fixture
 def me(full: Rhythm) -> Iterator[Client]:
-    with serving(Server(full)) as base, Client(base, full.create_token("Ada", roles=["admin"]).secret) as me:
+    with (
+        serving(Server(full)) as base,
+        Client(base, full.create_token("Ada", roles=["admin"]).secret) as me,
+    ):
         yield me
 
 
@@ -87,7 +103,10 @@ def test_every_list_ends_its_page_when_it_is_large(full: Rhythm, me: Client) -> 
 
 
 def test_pages_together_are_what_one_large_page_is(full: Rhythm, me: Client) -> None:
-    small = {path: [item for _, items in pages(me, path.replace("{id}", "w")) for item in items] for path in LISTS}
+    small = {
+        path: [item for _, items in pages(me, path.replace("{id}", "w")) for item in items]
+        for path in LISTS
+    }
     full.settings = full.settings.replace(server_page_bytes=100_000_000)
     for path, items in small.items():
         ((_, whole),) = pages(me, path.replace("{id}", "w"))
@@ -99,9 +118,17 @@ def lasting(item: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in item.items() if name not in ("oldest_s", "silent_s")}
 
 
-@pytest.mark.parametrize("path", [path for path in LISTS if path.rpartition("/")[2] in ("executions", "approvals", "audit", *OF_ONE)])
+@pytest.mark.parametrize(
+    "path",
+    [
+        path
+        for path in LISTS
+        if path.rpartition("/")[2] in ("executions", "approvals", "audit", *OF_ONE)
+    ],
+)
 def test_what_is_not_on_a_page_is_not_read(full: Rhythm, me: Client, path: str) -> None:
-    """No more rows with what is large than the page has, and one: the places of a trace are short."""
+    """No more rows with what is large than the page has, and one: the places of a trace are
+    short."""
     me.get(path.replace("{id}", "w"))
     with counting(full.store) as asked:
         items = me.get(path.replace("{id}", "w"), params={"limit": 1000}).json()["items"]

@@ -1,4 +1,5 @@
-"""A token that is revoked, or loses a role, after the guard has let its owner in, does nothing: not by a body that comes late, either."""
+"""A token that is revoked, or loses a role, after the guard has let its owner in, does nothing: not
+by a body that comes late, either."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ FLOWS = """
 workflow asks() { return await approval({ role: "finance", reason: "why", escalate: { role: "board" } }) }
 """
 ALL = {"all": True}
-CASES: dict[str, Any] = {  # what would be done, by route: the name of what it is done to, and the body
+# what would be done, by route: the name of what it is done to, and the body
+CASES: dict[str, Any] = {
     "POST /api/v1/workflows": ("", {"source": "workflow new() { return 1 }"}),
     "POST /api/v1/executions": ("", {"workflow": "wait"}),
     "POST /api/v1/executions/{id}/pause": ("live", {}),
@@ -53,7 +55,9 @@ ROLES = ("admin",)
 
 
 def test_every_route_that_acts_has_a_case() -> None:
-    assert CASES.keys() == {f"{route.method} {route.path}" for route in ROUTES if route.method != "GET"}
+    assert CASES.keys() == {
+        f"{route.method} {route.path}" for route in ROUTES if route.method != "GET"
+    }
 
 
 @pytest.fixture
@@ -63,7 +67,12 @@ def prepared(app: Rhythm) -> Rhythm:
     with app.worker():
         for id, name in (("live", "wait"), ("held", "wait"), ("over", "wait"), ("asks", "asks")):
             app.start_workflow(name, id=id, by="starter")
-        until(lambda: app.approvals().items and all(app.get(id).status == "suspended" for id in ("live", "held", "over")))
+        until(
+            lambda: (
+                app.approvals().items
+                and all(app.get(id).status == "suspended" for id in ("live", "held", "over"))
+            )
+        )
     app.pause("held")
     app.terminate("over")
     app.pause_queue("stopped")
@@ -86,8 +95,10 @@ def robbed(app: Rhythm, token: TokenView) -> None:
 
 
 HOW: dict[Callable[[Rhythm, TokenView], None], tuple[int, str]] = {
-    revoked: (401, "token_revoked"), expired: (401, "token_revoked"), robbed: (403, "permission_missing"),
-}  # fmt: skip
+    revoked: (401, "token_revoked"),
+    expired: (401, "token_revoked"),
+    robbed: (403, "permission_missing"),
+}
 
 
 def once_let_in(app: Rhythm, then: Callable[[TokenView], object]) -> None:
@@ -106,21 +117,33 @@ def once_let_in(app: Rhythm, then: Callable[[TokenView], object]) -> None:
 def done(app: Rhythm) -> Any:
     """All that is stored, but for tokens and what is told of them."""
     stored = contents(app.store)
-    return {**stored, "audit": [row for row in stored["audit"] if "'token." not in row], "audit_head": None}
+    return {
+        **stored,
+        "audit": [row for row in stored["audit"] if "'token." not in row],
+        "audit_head": None,
+    }
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_nothing_is_done_once_the_token_does_not_allow_it(prepared: Rhythm, base: str, how: Callable[[Rhythm, TokenView], None]) -> None:
+def test_nothing_is_done_once_the_token_does_not_allow_it(
+    prepared: Rhythm, base: str, how: Callable[[Rhythm, TokenView], None]
+) -> None:
     app, found = prepared, dict[str, tuple[int, str]]()
     once_let_in(app, lambda token: how(app, token))
     before = done(app)
     for case, (name, body) in CASES.items():
         method, path = case.replace("{id}", name).replace("{name:path}", name).split()
-        with Client(base, app.create_token("Ann", roles=ROLES, business_roles=["finance"]).secret) as ann:
+        with Client(
+            base, app.create_token("Ann", roles=ROLES, business_roles=["finance"]).secret
+        ) as ann:
             answer = ann.request(method, path, json=body)
         found[case] = (answer.status_code, answer.json().get("code", ""))
-        assert (answer.status_code != 401) or answer.headers["WWW-Authenticate"].startswith("Bearer")
-    assert found == {case: (403, "role_revoked") if "/approvals/" in case else HOW[how] for case in CASES}
+        assert (answer.status_code != 401) or answer.headers["WWW-Authenticate"].startswith(
+            "Bearer"
+        )
+    assert found == {
+        case: (403, "role_revoked") if "/approvals/" in case else HOW[how] for case in CASES
+    }
     assert done(app) == before
 
 
@@ -128,7 +151,11 @@ def test_an_execution_is_replaced_only_while_that_is_allowed(app: Rhythm, base: 
     app.start_workflow("wait", id="first", idempotency_key="k")
     once_let_in(app, lambda token: app.change_token(token.id, roles=["author"]))
     with Client(base, app.create_token("Ann", roles=["operator"]).secret) as ann:
-        answer = ann.post("/api/v1/executions", json={"workflow": "wait", "on_conflict": "replace"}, headers={"Idempotency-Key": "k"})
+        answer = ann.post(
+            "/api/v1/executions",
+            json={"workflow": "wait", "on_conflict": "replace"},
+            headers={"Idempotency-Key": "k"},
+        )
     assert (answer.status_code, answer.json()["code"]) == (403, "permission_missing")
     assert [execution.id for execution in app.list()] == ["first"]
 
@@ -139,8 +166,10 @@ def test_a_body_that_comes_after_the_revocation_does_nothing(app: Rhythm, base: 
     host, port = base.removeprefix("http://").split(":")
     body = json.dumps({"workflow": "wait"}).encode()
     head = (
-        f"POST /api/v1/executions HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {made.secret}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        f"POST /api/v1/executions HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: "
+        f"Bearer {made.secret}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: "
+        f"close\r\n\r\n"
     )
     with socket.create_connection((host, int(port)), 20) as sent:
         sent.sendall(head.encode())
@@ -174,7 +203,9 @@ def test_of_many_that_are_meant_those_stay_whose_turn_comes_after_the_revocation
 
 
 def test_whoever_is_let_in_acts_as_ever(prepared: Rhythm, base: str) -> None:
-    with Client(base, prepared.create_token("Ann", roles=ROLES, business_roles=["finance"]).secret) as ann:
+    with Client(
+        base, prepared.create_token("Ann", roles=ROLES, business_roles=["finance"]).secret
+    ) as ann:
         answers: list[httpx.Response] = []
         for case, (name, body) in CASES.items():
             method, path = case.replace("{id}", name).replace("{name:path}", name).split()

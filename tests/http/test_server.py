@@ -1,4 +1,5 @@
-"""The server as a whole: health, readiness and metrics; mounted in another application; and `rhythm server`."""
+"""The server as a whole: health, readiness and metrics; mounted in another application; and `rhythm
+server`."""
 
 from __future__ import annotations
 
@@ -27,12 +28,16 @@ from tests.http.conftest import Client, until
 from tests.support.serving import serving
 
 
-def test_a_server_lives_and_is_ready_as_long_as_its_database_answers(app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_lives_and_is_ready_as_long_as_its_database_answers(
+    app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert httpx.get(f"{base}/healthz").json() == {"status": "ok"}
     assert httpx.get(f"{base}/readyz").json() == {"ready": True, "problems": []}
 
 
-def test_a_database_that_fails_or_is_silent_makes_the_server_unready(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_fails_or_is_silent_makes_the_server_unready(
+    app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail() -> int:
         raise Unavailable("the server at 10.1.2.3 does not answer")
 
@@ -47,17 +52,30 @@ def test_a_database_that_fails_or_is_silent_makes_the_server_unready(app: Rhythm
         server._probe = health.Probe(ask)
         with serving(server) as base:
             answer = httpx.get(f"{base}/readyz")
-            assert (answer.status_code, answer.json()["problems"]) == (503, ["the database does not answer"])
+            assert (answer.status_code, answer.json()["problems"]) == (
+                503,
+                ["the database does not answer"],
+            )
             assert httpx.get(f"{base}/healthz").status_code == 200
     may_end.set()
 
 
-def test_a_worker_whose_loop_is_late_makes_the_server_unready(app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_whose_loop_is_late_makes_the_server_unready(
+    app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with app.worker("one") as worker:
         until(lambda: httpx.get(f"{base}/readyz").status_code == 200)
-        monkeypatch.setattr(type(worker._worker.claimer), "asked_at", property(lambda self: -1e9, lambda self, at: None), raising=False)
+        monkeypatch.setattr(
+            type(worker._worker.claimer),
+            "asked_at",
+            property(lambda self: -1e9, lambda self, at: None),
+            raising=False,
+        )
         answer = httpx.get(f"{base}/readyz")
-        assert (answer.status_code, answer.json()["problems"]) == (503, [f"worker {worker.name}: a loop of it is late or fails"])
+        assert (answer.status_code, answer.json()["problems"]) == (
+            503,
+            [f"worker {worker.name}: a loop of it is late or fails"],
+        )
         monkeypatch.undo()
     assert httpx.get(f"{base}/readyz").status_code == 200
 
@@ -70,7 +88,10 @@ def test_requests_are_counted_by_route_and_not_by_path(admin: Client) -> None:
         admin.get(f"/nothing/{n}")
     answer = admin.get("/metrics")
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-    assert 'rhythm_http_requests_total{method="GET",route="/api/v1/executions/{id}",status="404"} 2' in answer.text
+    assert (
+        'rhythm_http_requests_total{method="GET",route="/api/v1/executions/{id}",status="404"} 2'
+        in answer.text
+    )
     assert 'rhythm_http_requests_total{method="",route="",status="404"} 3' in answer.text
     assert 'rhythm_queue_depth{queue="default"} 1' in answer.text
 
@@ -93,7 +114,9 @@ def test_a_server_is_mounted_in_another_application_with_its_guard(app: Rhythm) 
         assert httpx.get(f"{base}/rhythm/api/v1/executions").status_code == 401
         with Client(base, secret) as ada:
             started = ada.post("/rhythm/api/v1/executions", json={"workflow": "wait"})
-            assert started.headers["Location"] == f"/rhythm/api/v1/executions/{started.json()['id']}"
+            assert (
+                started.headers["Location"] == f"/rhythm/api/v1/executions/{started.json()['id']}"
+            )
             assert ada.get(started.headers["Location"]).status_code == 200
     assert server.watcher._closed
 
@@ -112,7 +135,9 @@ def test_nothing_but_http_is_spoken(app: Rhythm) -> None:
 def rhythm_server(folder: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`rhythm server` as a process, and its first line."""
     command = [sys.executable, "-m", "rhythm", "server", "--port", "0", *args]
-    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env={**os.environ}) as process:
+    with subprocess.Popen(
+        command, cwd=folder, stderr=subprocess.PIPE, text=True, env={**os.environ}
+    ) as process:
         try:
             assert process.stderr is not None
             yield process, process.stderr.readline()
@@ -125,19 +150,31 @@ def test_the_command_serves_until_it_is_stopped_also_with_streams_open(tmp_path:
         assert "for everyone on this machine, as there is no token yet" in said
         (base,) = re.findall(r"http://127\.0\.0\.1:\d+", said)
         with Client(base) as me:
-            me.post("/api/v1/workflows", json={"source": 'workflow wait() {\n  return await signal("go")\n}'})
+            me.post(
+                "/api/v1/workflows",
+                json={"source": 'workflow wait() {\n  return await signal("go")\n}'},
+            )
             id = me.start("wait")
             with me.stream("GET", f"/api/v1/executions/{id}/stream") as answer:
                 lines = answer.iter_lines()
                 next(lines)
                 process.send_signal(signal.SIGTERM)
-                assert not [line for line in lines if line.startswith("data") and json.loads(line[6:])["id"] != id]
+                assert not [
+                    line
+                    for line in lines
+                    if line.startswith("data") and json.loads(line[6:])["id"] != id
+                ]
         assert process.wait(120) == 0
 
 
 def test_the_command_waits_for_no_request_that_does_not_come(tmp_path: Path) -> None:
-    code = "import sys, rhythm.http.connections as s, rhythm.cli.main as m; s.HEAD_S = 0.5; sys.exit(m.main(['server', '--port', '0']))"
-    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+    code = (
+        "import sys, rhythm.http.connections as s, rhythm.cli.main as m; s.HEAD_S = 0.5; "
+        "sys.exit(m.main(['server', '--port', '0']))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stderr is not None
             (port,) = re.findall(r":(\d+)/", process.stderr.readline())
@@ -148,7 +185,10 @@ def test_the_command_waits_for_no_request_that_does_not_come(tmp_path: Path) -> 
                     while slow.recv(4096):  # until it is closed; else a timeout
                         pass
             with Client(f"http://127.0.0.1:{port}") as me:
-                me.post("/api/v1/workflows", json={"source": 'workflow wait() {\n  return await signal("go")\n}'})
+                me.post(
+                    "/api/v1/workflows",
+                    json={"source": 'workflow wait() {\n  return await signal("go")\n}'},
+                )
                 with me.stream("GET", f"/api/v1/executions/{me.start('wait')}/stream") as answer:
                     lines = answer.iter_lines()
                     next(lines)
@@ -157,19 +197,30 @@ def test_the_command_waits_for_no_request_that_does_not_come(tmp_path: Path) -> 
             process.kill()
 
 
-def test_the_command_asks_for_tokens_once_there_are_any(url: str, make_app: MakeApp, tmp_path: Path) -> None:
+def test_the_command_asks_for_tokens_once_there_are_any(
+    url: str, make_app: MakeApp, tmp_path: Path
+) -> None:
     secret = make_app().create_token("Ada", roles=["viewer"]).secret
     with rhythm_server(tmp_path, "--database", url, "--host", "0.0.0.0") as (_, said):
         assert "for those who have a token" in said
         port = re.findall(r":(\d+)/", said)[0]
         assert httpx.get(f"http://127.0.0.1:{port}/api/v1/executions").status_code == 401
-        answer = httpx.get(f"http://127.0.0.1:{port}/api/v1/executions", headers={"Authorization": f"Bearer {secret}"})
+        answer = httpx.get(
+            f"http://127.0.0.1:{port}/api/v1/executions",
+            headers={"Authorization": f"Bearer {secret}"},
+        )
         assert answer.status_code == 200
 
 
 def test_the_command_refuses_what_cannot_be(tmp_path: Path) -> None:
     def refused(*args: str) -> str:
-        ran = subprocess.run([sys.executable, "-m", "rhythm", "server", *args], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        ran = subprocess.run(
+            [sys.executable, "-m", "rhythm", "server", *args],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         assert ran.returncode == 2, ran
         return ran.stderr
 

@@ -1,4 +1,5 @@
-"""What one may take of a server that is everybody's: nobody can keep the others from being answered."""
+"""What one may take of a server that is everybody's: nobody can keep the others from being
+answered."""
 
 from __future__ import annotations
 
@@ -43,11 +44,19 @@ def _no_penalty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def served(app: Rhythm, *names: str, tokens: bool | None = True) -> Iterator[tuple[Server, list[Client]]]:
+def served(
+    app: Rhythm, *names: str, tokens: bool | None = True
+) -> Iterator[tuple[Server, list[Client]]]:
     """A server, and clients who may look, each with a token of its own."""
     served = Server(app, tokens=tokens)
     with serving(served) as base, ExitStack() as stack:
-        yield served, [stack.enter_context(Client(base, app.create_token(name, roles=["viewer"]).secret)) for name in names]
+        yield (
+            served,
+            [
+                stack.enter_context(Client(base, app.create_token(name, roles=["viewer"]).secret))
+                for name in names
+            ],
+        )
 
 
 @contextmanager
@@ -88,12 +97,18 @@ class Held:
 
 
 @contextmanager
-def holding(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Held, Callable[[Client, int], list[Future[httpx.Response]]]]]:
-    """Whoever asks for an execution waits; and a function that lets a client ask for many at once."""
+def holding(
+    app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Held, Callable[[Client, int], list[Future[httpx.Response]]]]]:
+    """Whoever asks for an execution waits; and a function that lets a client ask for many at
+    once."""
     held = Held()
     monkeypatch.setattr(app, "get", held)
     with held.asking() as pool:
-        yield held, lambda client, n: [pool.submit(client.get, "/api/v1/executions/x") for _ in range(n)]
+        yield (
+            held,
+            lambda client, n: [pool.submit(client.get, "/api/v1/executions/x") for _ in range(n)],
+        )
 
 
 # so much a second
@@ -122,22 +137,30 @@ def test_no_more_are_remembered_than_fit() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
-        ("203.0.113.7", "203.0.113.8", False), ("2001:db8::1", "2001:db8::ffff:2", True), ("2001:db8::1", "2001:db8:0:1::1", False),
-        ("::ffff:203.0.113.7", "203.0.113.7", True), ("fe80::1%eth0", "fe80::2%eth0", True), ("", "", True), ("testclient", "x", False),
+        ("203.0.113.7", "203.0.113.8", False), ("2001:db8::1", "2001:db8::ffff:2", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:203.0.113.7", "203.0.113.7", True), ("fe80::1%eth0", "fe80::2%eth0", True),
+        ("", "", True), ("testclient", "x", False),
     ],
 )  # fmt: skip
 def test_of_ipv6_a_whole_network_is_one_persons(one: str, other: str, same: bool) -> None:
     assert (whose(one) == whose(other)) == same
 
 
-def test_a_token_that_asks_too_often_is_refused_before_the_database_is_asked(make_app: MakeApp) -> None:
+def test_a_token_that_asks_too_often_is_refused_before_the_database_is_asked(
+    make_app: MakeApp,
+) -> None:
     app = make_app(flows=(FLOWS,), server_requests_per_second=2)
     with served(app, "Ada", "Otto") as (made, (ada, otto)):
         clock = made.shares._requests.clock = Clock()
         assert [ada.get("/api/v1/executions").status_code for _ in range(4)] == [200] * 4
         with counting(app.store) as asked:
             answer = ada.get("/api/v1/executions")
-        assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (429, "too_many_requests", "1")
+        assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (
+            429,
+            "too_many_requests",
+            "1",
+        )
         assert answer.headers["Content-Type"] == "application/problem+json"
         assert asked.statements == []
         assert otto.get("/api/v1/executions").status_code == 200
@@ -159,14 +182,22 @@ def test_an_open_server_counts_by_address(make_app: MakeApp) -> None:
     made = Server(app, tokens=None)
     made.shares._requests.clock = Clock()
     with serving(made) as base:
-        assert [httpx.get(f"{base}/api/v1/executions").status_code for _ in range(3)] == [200, 200, 429]
+        assert [httpx.get(f"{base}/api/v1/executions").status_code for _ in range(3)] == [
+            200,
+            200,
+            429,
+        ]
 
 
 def test_the_document_that_anybody_may_read_is_counted_by_address(make_app: MakeApp) -> None:
     made = Server(make_app(server_requests_per_second=10))  # two documents in one moment
     made.shares._requests.clock = Clock()
     with serving(made) as base:
-        assert [httpx.get(f"{base}/api/v1/openapi.json").status_code for _ in range(3)] == [200, 200, 429]
+        assert [httpx.get(f"{base}/api/v1/openapi.json").status_code for _ in range(3)] == [
+            200,
+            200,
+            429,
+        ]
         assert [httpx.get(f"{base}/healthz").status_code for _ in range(5)] == [200] * 5
 
 
@@ -180,13 +211,21 @@ def test_an_address_that_fails_too_often_is_not_looked_up_again(make_app: MakeAp
         assert ada.get("/api/v1/executions").status_code == 200
         wrong = f"rhy_{'0' * 12}_{'0' * 52}"
         with Client(str(ada.base_url)) as nobody, Client(str(ada.base_url), wrong) as eve:
-            assert [who.get("/api/v1/executions").status_code for who in (nobody, eve, eve)] == [401] * 3
+            assert [who.get("/api/v1/executions").status_code for who in (nobody, eve, eve)] == [
+                401
+            ] * 3
             with counting(app.store) as asked:
                 answer = eve.get("/api/v1/executions")
-            assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (429, "too_many_failures", "20")
+            assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (
+                429,
+                "too_many_failures",
+                "20",
+            )
             assert asked.statements == []
             assert nobody.get("/api/v1/executions").status_code == 429
-            assert ada.get("/api/v1/executions").status_code == 200, "who was let in before is not shut out by a neighbour"
+            assert ada.get("/api/v1/executions").status_code == 200, (
+                "who was let in before is not shut out by a neighbour"
+            )
             assert otto.get("/api/v1/executions").status_code == 429
             clock.now += 20
             assert otto.get("/api/v1/executions").status_code == 200
@@ -209,13 +248,22 @@ def test_a_token_that_was_valid_is_known_by_its_secret_and_not_by_its_id(make_ap
 # at once
 
 
-def test_of_one_token_only_so_many_are_under_way(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_one_token_only_so_many_are_under_way(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = make_app(flows=(FLOWS,), server_requests_at_once=3, server_threads_per_token=3)
-    with served(app, "Ada", "Otto") as (made, (ada, otto)), holding(app, monkeypatch) as (held, ask):
+    with (
+        served(app, "Ada", "Otto") as (made, (ada, otto)),
+        holding(app, monkeypatch) as (held, ask),
+    ):
         first = ask(ada, 3)
         until(lambda: held.inside == 3)
         answer = ada.get("/api/v1/executions")
-        assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (429, "too_many_requests", "1")
+        assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (
+            429,
+            "too_many_requests",
+            "1",
+        )
         assert otto.get("/api/v1/executions").status_code == 200
         held.let_go()
         assert [each.result().status_code for each in first] == [422] * 3
@@ -223,9 +271,14 @@ def test_of_one_token_only_so_many_are_under_way(make_app: MakeApp, monkeypatch:
         until(lambda: not made.shares._at_once)
 
 
-def test_one_token_uses_its_share_of_the_threads_and_the_rest_is_for_others(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_token_uses_its_share_of_the_threads_and_the_rest_is_for_others(
+    app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     share = app.settings.server_threads_per_token
-    with served(app, "Ada", "Otto") as (made, (ada, otto)), holding(app, monkeypatch) as (held, ask):
+    with (
+        served(app, "Ada", "Otto") as (made, (ada, otto)),
+        holding(app, monkeypatch) as (held, ask),
+    ):
         asked = ask(ada, 3 * share)
         until(lambda: made.shares._at_once.total() == 3 * share)
         until(lambda: held.inside >= share)
@@ -236,7 +289,9 @@ def test_one_token_uses_its_share_of_the_threads_and_the_rest_is_for_others(app:
     assert held.most == share
 
 
-def test_who_comes_in_and_health_are_answered_while_all_threads_are_busy(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_comes_in_and_health_are_answered_while_all_threads_are_busy(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = make_app(flows=(FLOWS,), server_requests_at_once=100, server_threads_per_token=100)
     with served(app, "Ada", "Otto") as (_, (ada, otto)), holding(app, monkeypatch) as (held, ask):
         ask(ada, 60)
@@ -317,7 +372,8 @@ def test_who_waits_for_a_turn_has_threads_for_the_rest() -> None:
 
 @contextmanager
 def busy(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """All connections with which one looks are in use, and nobody has the patience to open another."""
+    """All connections with which one looks are in use, and nobody has the patience to open
+    another."""
     monkeypatch.setattr(connection, "PATIENCE_S", 1000.0)
     with ExitStack() as stack:
         if isinstance(app.store, PostgresStore):
@@ -329,13 +385,17 @@ def busy(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def test_who_comes_in_waits_for_nobody_who_looks(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_comes_in_waits_for_nobody_who_looks(
+    app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with served(app, "Ada") as (_, (ada,)), busy(app, monkeypatch):
         assert ada.post("/api/v1/executions", json={"workflow": "wait"}).status_code == 403
         assert ada.get("/readyz").status_code == 200
 
 
-def test_those_who_ask_for_readiness_at_once_share_one_look(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_those_who_ask_for_readiness_at_once_share_one_look(
+    app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looks, go = list[int](), threading.Event()
 
     def problems() -> list[str]:
@@ -361,8 +421,12 @@ def test_those_who_ask_for_readiness_at_once_share_one_look(app: Rhythm, monkeyp
 # streams
 
 
-def test_no_more_streams_than_there_are_places_however_many_come_at_once(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = make_app(flows=(FLOWS,), server_streams=5, server_streams_per_token=3, server_threads_per_token=30)
+def test_no_more_streams_than_there_are_places_however_many_come_at_once(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make_app(
+        flows=(FLOWS,), server_streams=5, server_streams_per_token=3, server_threads_per_token=30
+    )
     id = app.start_workflow("wait").id
     together, get = threading.Barrier(5), app.get
 
@@ -370,7 +434,11 @@ def test_no_more_streams_than_there_are_places_however_many_come_at_once(make_ap
         together.wait(30)
         return get(id)
 
-    with served(app, "Ada", "Otto") as (made, (ada, otto)), ThreadPoolExecutor(40) as pool, ExitStack() as stack:
+    with (
+        served(app, "Ada", "Otto") as (made, (ada, otto)),
+        ThreadPoolExecutor(40) as pool,
+        ExitStack() as stack,
+    ):
         monkeypatch.setattr(app, "get", all_at_once)
 
         def follow(client: Client) -> int:
@@ -390,7 +458,9 @@ def test_no_more_streams_than_there_are_places_however_many_come_at_once(make_ap
         until(lambda: sum(each.done() for each in (*of_one, *of_other)) + made.shares.streams == 20)
         assert made.shares.streams == 5
         until(lambda: not made.shares._at_once)
-        assert ada.get("/api/v1/executions").status_code == 200, "a stream is no request that is under way"
+        assert ada.get("/api/v1/executions").status_code == 200, (
+            "a stream is no request that is under way"
+        )
         made.close()
         assert sorted(each.result() for each in of_one) == [200] * 3 + [429] * 7
         assert sorted(each.result() for each in of_other) == [200] * 2 + [429] * 8
@@ -409,7 +479,14 @@ def test_a_stream_that_never_begins_gives_its_place_back(app: Rhythm) -> None:
 def call(made: Server, path: str, secret: str, send: Callable[[Any], Any]) -> None:
     """Asks a server without one around it."""
     headers = [(b"host", b"x"), (b"authorization", f"Bearer {secret}".encode())]
-    scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "query_string": b"", "client": ("127.0.0.1", 1)}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "headers": headers,
+        "query_string": b"",
+        "client": ("127.0.0.1", 1),
+    }
 
     async def receive() -> Any:
         await asyncio.sleep(60)
@@ -419,7 +496,11 @@ def call(made: Server, path: str, secret: str, send: Callable[[Any], Any]) -> No
 
 def test_a_client_that_takes_nothing_loses_its_place_in_any_server(make_app: MakeApp) -> None:
     app = make_app(flows=(FLOWS,), server_write_timeout="20ms")
-    id, secret, made = app.start_workflow("wait").id, app.create_token("Ada", roles=["viewer"]).secret, Server(app)
+    id, secret, made = (
+        app.start_workflow("wait").id,
+        app.create_token("Ada", roles=["viewer"]).secret,
+        Server(app),
+    )
     began = list[str]()
 
     async def takes_the_head_alone(message: Any) -> None:
@@ -435,7 +516,10 @@ def test_a_client_that_takes_nothing_loses_its_place_in_any_server(make_app: Mak
 
 
 def test_a_large_answer_is_sent_in_pieces_each_after_the_one_before_was_taken(app: Rhythm) -> None:
-    id, secret = app.start_workflow("wait", "x" * 200_000).id, app.create_token("Ada", roles=["viewer"]).secret
+    id, secret = (
+        app.start_workflow("wait", "x" * 200_000).id,
+        app.create_token("Ada", roles=["viewer"]).secret,
+    )
     sent = list[Any]()
 
     async def take(message: Any) -> None:
@@ -444,7 +528,9 @@ def test_a_large_answer_is_sent_in_pieces_each_after_the_one_before_was_taken(ap
     call(Server(app), f"/api/v1/executions/{id}", secret, take)
     bodies = [message for message in sent if message["type"] == "http.response.body"]
     assert max(len(message["body"]) for message in bodies) <= server.PIECE
-    assert [message.get("more_body", False) for message in bodies] == [True] * (len(bodies) - 1) + [False]
+    assert [message.get("more_body", False) for message in bodies] == [True] * (len(bodies) - 1) + [
+        False
+    ]
     assert len(bodies) > 3
     whole = b"".join(message["body"] for message in bodies)
     assert httpx.Response(200, content=whole).json()["inputs"] == "x" * 200_000

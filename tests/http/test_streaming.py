@@ -30,7 +30,9 @@ def events(answer: httpx.Response) -> Iterator[tuple[str, dict[str, Any]]]:
             yield id, json.loads(line[6:])
 
 
-def test_a_stream_tells_every_state_that_lasts_and_ends_with_the_execution(app: Rhythm, admin: Client) -> None:
+def test_a_stream_tells_every_state_that_lasts_and_ends_with_the_execution(
+    app: Rhythm, admin: Client
+) -> None:
     id = admin.start("wait")
     with admin.stream("GET", f"/api/v1/executions/{id}/stream") as answer:
         assert answer.headers["Content-Type"].startswith("text/event-stream")
@@ -51,7 +53,9 @@ def test_whoever_comes_back_is_told_only_what_is_new(app: Rhythm, admin: Client)
     id = admin.start("wait")
     with admin.stream("GET", f"/api/v1/executions/{id}/stream") as answer:
         known, _ = next(events(answer))
-    with admin.stream("GET", f"/api/v1/executions/{id}/stream", headers={"Last-Event-ID": known}) as answer:
+    with admin.stream(
+        "GET", f"/api/v1/executions/{id}/stream", headers={"Last-Event-ID": known}
+    ) as answer:
         told = events(answer)
         app.cancel(id)
         new, view = next(told)
@@ -80,8 +84,11 @@ def test_many_streams_have_one_watcher_which_ends_with_the_last(app: Rhythm) -> 
         assert "rhythm_http_streams 0" in me.get("/metrics").text
 
 
-def test_streams_share_what_they_send_and_forget_it_after_that(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many follow one execution and do not read, its view is read once and made into bytes once."""
+def test_streams_share_what_they_send_and_forget_it_after_that(
+    app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many follow one execution and do not read, its view is read once and made into bytes
+    once."""
     id = app.start_workflow("wait", {"text": "x" * 1000}).id
     read, get = list[str](), app.store.reading.get
     monkeypatch.setattr(app.store.reading, "get", lambda ids: read.extend(ids) or get(ids))
@@ -111,7 +118,9 @@ def test_a_large_view_is_handed_out_in_slices(app: Rhythm) -> None:
     assert (len(parts), b"".join(parts)) == (16, told.event)
 
 
-def test_a_stream_ends_when_its_token_is_revoked(app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_ends_when_its_token_is_revoked(
+    app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(streaming, "BEAT_S", 0.05)
     made = app.create_token("Ada", roles=["operator"])
     with Client(base, made.secret) as ada:
@@ -125,7 +134,9 @@ def test_a_stream_ends_when_its_token_is_revoked(app: Rhythm, base: str, monkeyp
             assert not [line for line in told if line.startswith("data")]
 
 
-def test_a_stream_of_what_changes_all_the_time_ends_with_its_token_too(app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_of_what_changes_all_the_time_ends_with_its_token_too(
+    app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(streaming, "BEAT_S", 0.5)
     made, ended = app.create_token("Ada", roles=["operator"]), threading.Event()
     with Client(base, made.secret) as ada:
@@ -136,7 +147,10 @@ def test_a_stream_of_what_changes_all_the_time_ends_with_its_token_too(app: Rhyt
                 app.pause(id)
                 app.resume(id)
 
-        with ada.stream("GET", f"/api/v1/executions/{id}/stream") as answer, ThreadPoolExecutor(1) as pool:
+        with (
+            ada.stream("GET", f"/api/v1/executions/{id}/stream") as answer,
+            ThreadPoolExecutor(1) as pool,
+        ):
             told = events(answer)
             next(told)
             app.revoke_token(made.view.id)
@@ -148,7 +162,9 @@ def test_a_stream_of_what_changes_all_the_time_ends_with_its_token_too(app: Rhyt
                 ended.set()
 
 
-def test_a_stream_ends_when_its_token_may_look_no_more(app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_ends_when_its_token_may_look_no_more(
+    app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(streaming, "BEAT_S", 0.05)
     made = app.create_token("Ada", roles=["operator"])
     with Client(base, made.secret) as ada:
@@ -176,7 +192,9 @@ def test_the_stream_of_what_does_not_exist_is_a_problem(admin: Client) -> None:
     assert (answer.status_code, answer.json()["code"]) == (404, "unknown_execution")
 
 
-def test_a_watcher_without_answers_makes_the_server_unready(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watcher_without_answers_makes_the_server_unready(
+    app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = Server(app, tokens=False)
     monkeypatch.setattr(watching, "SILENT_S", -1.0)
     with serving(server) as base, Client(base) as me:
@@ -186,4 +204,7 @@ def test_a_watcher_without_answers_makes_the_server_unready(app: Rhythm, monkeyp
             told = events(answer)
             next(told)
             ready = httpx.get(f"{base}/readyz")
-            assert (ready.status_code, ready.json()["problems"]) == (503, ["the watcher of streams gets no answers"])
+            assert (ready.status_code, ready.json()["problems"]) == (
+                503,
+                ["the watcher of streams gets no answers"],
+            )

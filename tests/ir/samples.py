@@ -1,4 +1,5 @@
-"""Programs that the tests of `ir` share: one flow that uses nearly all of the language, and one instance of every class of the IR."""
+"""Programs that the tests of `ir` share: one flow that uses nearly all of the language, and one
+instance of every class of the IR."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ _X, _ONE = ir.Local("x"), ir.Const(1)
 _TASK = ir.Operation("task", (ir.Const("t"), _X), 1)
 
 EXPRESSIONS: list[Record] = [
-    ir.Const({"is": "jump", "deep": [1, 2.5, None, True, "ü"]}),  # data that looks like a node stays data
+    # data that looks like a node stays data
+    ir.Const({"is": "jump", "deep": [1, 2.5, None, True, "ü"]}),
     _X,
     ir.Unary("-", _X, 1),
     ir.Binary("+", _X, _ONE, 2),

@@ -1,4 +1,5 @@
-"""What an await looks like, and the table of its kinds: whoever adds one is told here what is missing."""
+"""What an await looks like, and the table of its kinds: whoever adds one is told here what is
+missing."""
 
 from __future__ import annotations
 
@@ -7,7 +8,17 @@ from typing import Any, get_args
 import pytest
 
 from rhythm.ir import awaiting
-from rhythm.ir.awaiting import KINDS, Plan, Row, has_row, has_timer, in_words, is_forgotten, leaves, operations
+from rhythm.ir.awaiting import (
+    KINDS,
+    Plan,
+    Row,
+    has_row,
+    has_timer,
+    in_words,
+    is_forgotten,
+    leaves,
+    operations,
+)
 from rhythm.ir.operations import OPERATIONS
 from rhythm.vm.awaits import Reserved, resolve
 from rhythm.vm.machine import Inputs, Machine
@@ -15,7 +26,8 @@ from rhythm.vm.operations import start_operation
 from rhythm.vm.snapshot import Snapshot
 
 ARGUMENTS: dict[str, list[Any]] = {  # of a call of each operation
-    "task": ["t"], "workflow": ["w"], "sleep": [1], "sleep_until": ["2030-01-01T00:00:00Z"], "signal": ["s"], "event": ["e"],
+    "task": ["t"], "workflow": ["w"], "sleep": [1], "sleep_until": ["2030-01-01T00:00:00Z"],
+    "signal": ["s"], "event": ["e"],
     "approval": [{"role": "r"}],
 }  # fmt: skip
 
@@ -23,7 +35,11 @@ ARGUMENTS: dict[str, list[Any]] = {  # of a call of each operation
 def machine() -> Machine:
     from rhythm.limits import DEFAULT_LIMITS
 
-    return Machine(Snapshot(), Inputs(now="2030-01-01T00:00:00Z", seed="0", inputs=None, ctx={"id": "run"}), DEFAULT_LIMITS)
+    return Machine(
+        Snapshot(),
+        Inputs(now="2030-01-01T00:00:00Z", seed="0", inputs=None, ctx={"id": "run"}),
+        DEFAULT_LIMITS,
+    )
 
 
 def test_every_operation_is_called_here() -> None:
@@ -35,7 +51,9 @@ def test_an_operation_begins_asks_for_a_row_and_is_awaited_as_its_kind_says(oper
     m = machine()
     plan = start_operation(m, operation, ARGUMENTS[operation])
     assert plan["op"] in KINDS, f"`{operation}` needs its row in ir/awaiting.py"
-    assert bool(m.commands) == has_row(plan), "a command makes the row that stands for it, or none does"
+    assert bool(m.commands) == has_row(plan), (
+        "a command makes the row that stands for it, or none does"
+    )
     assert resolve(m, plan, Reserved()) is None, "nothing has happened yet"
     assert in_words(plan)
 
@@ -64,7 +82,14 @@ def test_what_stands_for_an_await(leaf: Plan, row: bool, timer: bool, forgotten:
 
 
 def test_leaves_are_what_is_still_waited_for() -> None:
-    loop = {"op": "completed", "n": 1, "first": 2, "count": 3, "of": {"op": "task", "name": "t"}, "taken": [1]}
+    loop = {
+        "op": "completed",
+        "n": 1,
+        "first": 2,
+        "count": 3,
+        "of": {"op": "task", "name": "t"},
+        "taken": [1],
+    }
     ended = {"op": "settled", "n": 8, "status": "completed", "value": 1, "at": 0}
     group = {"op": "all", "n": 6, "items": [loop, ended, {"op": "sleep", "n": 9}]}
     assert [leaf["n"] for leaf in leaves(group)] == [2, 4, 9]
@@ -72,10 +97,21 @@ def test_leaves_are_what_is_still_waited_for() -> None:
 
 
 def test_the_kinds_of_a_plan() -> None:
-    group = {"op": "race", "n": 1, "items": [{"op": "event", "n": 2}, {"op": "all", "n": 3, "first": 4, "count": 9, "of": {"op": "task"}}]}
+    group = {
+        "op": "race",
+        "n": 1,
+        "items": [
+            {"op": "event", "n": 2},
+            {"op": "all", "n": 3, "first": 4, "count": 9, "of": {"op": "task"}},
+        ],
+    }
     assert operations(group) == {"event", "task"}
     assert {op for op, kind in KINDS.items() if kind.pauses} == {"event", "approval"}
-    assert {op for op, kind in KINDS.items() if kind.from_outside} == {"event", "approval", "signal"}
+    assert {op for op, kind in KINDS.items() if kind.from_outside} == {
+        "event",
+        "approval",
+        "signal",
+    }
 
 
 def test_nobody_else_walks_a_plan() -> None:
@@ -84,5 +120,16 @@ def test_nobody_else_walks_a_plan() -> None:
 
     source = Path(awaiting.__file__).parents[1]
     shapes = ('"items" in', '"first" in')
-    knowing = {path.relative_to(source).as_posix() for path in source.rglob("*.py") if any(shape in path.read_text() for shape in shapes)}
-    assert knowing <= {"ir/awaiting.py", "vm/awaits.py", "vm/statements.py", "engine/inputs.py", "engine/planning.py", "engine/retried.py"}
+    knowing = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if any(shape in path.read_text() for shape in shapes)
+    }
+    assert knowing <= {
+        "ir/awaiting.py",
+        "vm/awaits.py",
+        "vm/statements.py",
+        "engine/inputs.py",
+        "engine/planning.py",
+        "engine/retried.py",
+    }

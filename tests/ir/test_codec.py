@@ -1,4 +1,5 @@
-"""Stored programs: everything comes back as it was, and what is damaged or newer is refused in words."""
+"""Stored programs: everything comes back as it was, and what is damaged or newer is refused in
+words."""
 
 from __future__ import annotations
 
@@ -37,7 +38,11 @@ EVERYTHING = Program(
 
 
 def classes_of_the_ir() -> set[type[Record]]:
-    return {cls for cls in vars(ir).values() if isinstance(cls, type) and issubclass(cls, Record) and cls._fields}
+    return {
+        cls
+        for cls in vars(ir).values()
+        if isinstance(cls, type) and issubclass(cls, Record) and cls._fields
+    }
 
 
 def classes_in(value: Any) -> set[type[Record]]:
@@ -56,11 +61,21 @@ def test_every_instruction_and_expression_comes_back_as_it_was() -> None:
     assert load_program(dump_program(EVERYTHING)) == EVERYTHING
 
 
-@pytest.mark.parametrize("record", [*INSTRUCTIONS, *EXPRESSIONS, *OPERANDS], ids=lambda r: type(r).__name__)
+@pytest.mark.parametrize(
+    "record", [*INSTRUCTIONS, *EXPRESSIONS, *OPERANDS], ids=lambda r: type(r).__name__
+)
 def test_each_alone_comes_back_with_its_defaults(record: Any) -> None:
-    least = record.replace(**{name: getattr(type(record), name) for name in record._fields if hasattr(type(record), name)})
+    least = record.replace(
+        **{
+            name: getattr(type(record), name)
+            for name in record._fields
+            if hasattr(type(record), name)
+        }
+    )
     instruction = least if isinstance(least, ir.Instruction) else ir.Start(least)
-    assert load_program(dump_program(EVERYTHING.replace(code=(instruction,)))).code == (instruction,)
+    assert load_program(dump_program(EVERYTHING.replace(code=(instruction,)))).code == (
+        instruction,
+    )
 
 
 def test_a_program_has_one_text() -> None:
@@ -77,11 +92,16 @@ def refusal(load: Callable[[], object]) -> str:
 
 def test_a_program_of_a_newer_version_is_refused_with_what_to_do() -> None:
     data = {**encode_program(EVERYTHING), "ir": IR_VERSION + 1}
-    assert refusal(lambda: decode_program(data)) == "program 'every' has IR version 2, this Rhythm knows up to 1: upgrade the worker"
+    assert (
+        refusal(lambda: decode_program(data))
+        == "program 'every' has IR version 2, this Rhythm knows up to 1: upgrade the worker"
+    )
 
 
 def test_a_newer_program_is_refused_as_newer_whatever_else_is_in_it() -> None:
-    assert "upgrade the worker" in refusal(lambda: decode_program({"ir": 99, "code": [{"is": "teleport"}]}))
+    assert "upgrade the worker" in refusal(
+        lambda: decode_program({"ir": 99, "code": [{"is": "teleport"}]})
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,10 +111,16 @@ def test_a_newer_program_is_refused_as_newer_whatever_else_is_in_it() -> None:
         ({"code": [{"value": 1}]}, "it holds None, which"),
         ({"code": [{"is": ["set"]}]}, "it holds ['set'], which"),
         ({"code": [{"is": "jump"}]}, "`jump` has the fields ; it takes to, at"),
-        ({"code": [{"is": "jump", "to": 0, "far": 1}]}, "`jump` has the fields to, far; it takes to, at"),
+        (
+            {"code": [{"is": "jump", "to": 0, "far": 1}]},
+            "`jump` has the fields to, far; it takes to, at",
+        ),
         ({"code": [{"is": "jump", "to": "0"}]}, "`to` of jump cannot be '0'"),
         ({"code": [{"is": "jump", "to": True}]}, "`to` of jump cannot be True"),
-        ({"code": [{"is": "set", "name": "x", "value": {"is": "jump", "to": 0}}]}, "`value` of set cannot be Jump("),
+        (
+            {"code": [{"is": "set", "name": "x", "value": {"is": "jump", "to": 0}}]},
+            "`value` of set cannot be Jump(",
+        ),
         ({"code": [{"is": "local", "name": "x"}]}, "`code` of program cannot be (Local("),
         ({"code": 5}, "`code` of program cannot be 5"),
         ({"handlers": [{"is": "jump", "to": 0}]}, "`handlers` of program cannot be (Jump("),
@@ -114,14 +140,30 @@ def test_damage_is_named(change: dict[str, Any], message: str) -> None:
     assert message in told
 
 
-@pytest.mark.parametrize("missing", ["ir", "name", "language", "version", "file", "options", "lines", "branches", "handlers", "code"])
+@pytest.mark.parametrize(
+    "missing",
+    [
+        "ir",
+        "name",
+        "language",
+        "version",
+        "file",
+        "options",
+        "lines",
+        "branches",
+        "handlers",
+        "code",
+    ],
+)
 def test_a_program_without_one_of_its_parts_is_refused(missing: str) -> None:
     data = encode_program(EVERYTHING)
     del data[missing]
     assert refusal(lambda: decode_program(data)) == f"not a stored program: KeyError: '{missing}'"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1,", "nope", b"\xff\xfe", '{"ir":1', "[" * 100_000, '{"a":' * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1,", "nope", b"\xff\xfe", '{"ir":1', "[" * 100_000, '{"a":' * 100_000]
+)
 def test_what_is_not_json_is_refused_as_such(text: str | bytes) -> None:
     assert refusal(lambda: load_program(text)).startswith("not JSON: ")
 
@@ -135,14 +177,24 @@ def test_a_program_nested_too_deep_is_refused() -> None:
     deep: Any = {"is": "const", "value": 1}
     for _ in range(300):
         deep = {"is": "unary", "op": "!", "value": deep}
-    data = {**encode_program(EVERYTHING), "handlers": [], "branches": [], "code": [{"is": "return", "value": deep}]}
+    data = {
+        **encode_program(EVERYTHING),
+        "handlers": [],
+        "branches": [],
+        "code": [{"is": "return", "value": deep}],
+    }
     assert "deep" in refusal(lambda: verify(decode_program(data)))
 
 
-# Mutations: whatever happens to a stored program, it is refused, or it runs without ever making `advance` raise.
+# Mutations: whatever happens to a stored program, it is refused, or it runs without ever making
+# `advance` raise.
 
 LIMITS = Limits(turn_instructions=500, statement_work=20_000, lifetime_instructions=5_000)
-INPUTS = {"id": "o1", "total": 3, "items": [{"skip": False, "big": True}, {"skip": True, "big": False}]}
+INPUTS = {
+    "id": "o1",
+    "total": 3,
+    "items": [{"skip": False, "big": True}, {"skip": True, "big": False}],
+}
 
 
 def places(data: Any, found: list[tuple[Any, Any]] | None = None) -> list[tuple[Any, Any]]:
@@ -162,7 +214,26 @@ def mutate(data: Any, chance: random.Random) -> None:
     if action == "drop":
         del container[key]
     elif action == "replace":
-        container[key] = chance.choice([None, True, -1, 0, 7, 2**70, 1.5, "", "x", "$m", "$for2", "inputs", [], {}, [[]], float("nan")])
+        container[key] = chance.choice(
+            [
+                None,
+                True,
+                -1,
+                0,
+                7,
+                2**70,
+                1.5,
+                "",
+                "x",
+                "$m",
+                "$for2",
+                "inputs",
+                [],
+                {},
+                [[]],
+                float("nan"),
+            ]
+        )
     elif action == "number" and type(container[key]) is int:
         container[key] = max(0, container[key] + chance.choice([-3, -2, -1, 1, 2, 3]))
     elif action == "double" and isinstance(container, list):
@@ -170,14 +241,22 @@ def mutate(data: Any, chance: random.Random) -> None:
     elif action == "double":
         container[f"{key}2"] = container[key]
     else:
-        other, its_key = chance.choice([place for place in places(data) if type(place[0][place[1]]) is type(container[key])])
-        container[key], other[its_key] = copy.deepcopy(other[its_key]), copy.deepcopy(container[key])
+        other, its_key = chance.choice(
+            [place for place in places(data) if type(place[0][place[1]]) is type(container[key])]
+        )
+        container[key], other[its_key] = (
+            copy.deepcopy(other[its_key]),
+            copy.deepcopy(container[key]),
+        )
 
 
 def drive(program: Program, chance: random.Random) -> None:
     """Runs the program and its branches for a while, whatever comes back from outside."""
     executions = [Snapshot()]
-    executions += [Snapshot(entry, {name: [1] for name in captures_of(program, n)}) for n, entry in enumerate(program.branches)]
+    executions += [
+        Snapshot(entry, {name: [1] for name in captures_of(program, n)})
+        for n, entry in enumerate(program.branches)
+    ]
     for snapshot in executions:
         drive_one(program, snapshot, chance)
 
@@ -199,7 +278,15 @@ def drive_one(program: Program, snapshot: Snapshot, chance: random.Random) -> No
     outcomes: dict[int, Outcome] = {}
     for _ in range(25):
         signals = [Signal("s1", "ready", {"ok": True}, 1.0)] if chance.random() < 0.3 else []
-        inputs = Inputs("2026-11-15T09:00:00Z", "seed", INPUTS, {"id": "run"}, outcomes, signals, cancel=chance.random() < 0.05)
+        inputs = Inputs(
+            "2026-11-15T09:00:00Z",
+            "seed",
+            INPUTS,
+            {"id": "run"},
+            outcomes,
+            signals,
+            cancel=chance.random() < 0.05,
+        )
         turn = advance(program, snapshot, inputs, LIMITS)
         if not isinstance(turn, Suspended | Continue):
             return
@@ -208,7 +295,13 @@ def drive_one(program: Program, snapshot: Snapshot, chance: random.Random) -> No
             if n not in outcomes and chance.random() < 0.6:
                 failure = {"code": "TaskFailed", "message": "no", "data": None}
                 value = chance.choice([None, {"status": "ok"}, ["a"], 5])
-                outcomes[n] = chance.choice([Outcome("completed", value, n), Outcome("failed", failure, n), Outcome("cancelled", None, n)])
+                outcomes[n] = chance.choice(
+                    [
+                        Outcome("completed", value, n),
+                        Outcome("failed", failure, n),
+                        Outcome("cancelled", None, n),
+                    ]
+                )
 
 
 def accepted(text: str) -> Program | None:

@@ -1,4 +1,5 @@
-"""The graph of a program: the whole outline and the whole chart for one program, laws for all the others."""
+"""The graph of a program: the whole outline and the whole chart for one program, laws for all the
+others."""
 
 from __future__ import annotations
 
@@ -88,7 +89,11 @@ flowchart TD
   n13 --> n14"""
 
 CASES = [program for case in all_cases() for program in compile_flow(case.text, case.file).programs]
-PROGRAMS = [*[program for program in CASES if len(program.code) > 6][::3], compiled(SMALL), compiled(ORDER)]
+PROGRAMS = [
+    *[program for program in CASES if len(program.code) > 6][::3],
+    compiled(SMALL),
+    compiled(ORDER),
+]
 
 
 def test_the_outline_of_a_small_program() -> None:
@@ -105,7 +110,9 @@ def drawn(body: str) -> Graph:
 
 def edges(of: Graph) -> list[tuple[str, str, str]]:
     """The edges by labels of nodes."""
-    return [(of.nodes[edge.source].label, edge.label, of.nodes[edge.target].label) for edge in of.edges]
+    return [
+        (of.nodes[edge.source].label, edge.label, of.nodes[edge.target].label) for edge in of.edges
+    ]
 
 
 def test_a_return_passes_finally_and_leads_nowhere_else() -> None:
@@ -116,7 +123,12 @@ def test_a_return_passes_finally_and_leads_nowhere_else() -> None:
 
 
 def test_break_and_continue_pass_finally_to_where_they_lead() -> None:
-    found = edges(drawn('while (inputs) { try { if (inputs.a) { break }; continue } finally { log("x") } }\nawait task("after")'))
+    found = edges(
+        drawn(
+            "while (inputs) { try { if (inputs.a) { break }; continue } finally { "
+            'log("x") } }\nawait task("after")'
+        )
+    )
     assert ("break", "next", "finally") in found
     assert ("continue", "next", "finally") in found
     assert {edge[2] for edge in found if edge[0] == 'log("x")'} == {'task("after")', "while inputs"}
@@ -141,17 +153,27 @@ def test_nested_finallys_are_passed_one_after_the_other() -> None:
 
 
 def test_a_try_that_is_left_in_several_ways_is_drawn_once() -> None:
-    shown = drawn("for (i in inputs) { try { if (i) { break }; if (inputs.a) { return 1 }; log(i) } finally { log(2) } }")
-    assert [node.label for node in shown.nodes if node.kind in ("try", "finally")] == ["try", "finally"]
+    shown = drawn(
+        "for (i in inputs) { try { if (i) { break }; if (inputs.a) { return 1 }; log(i) } "
+        "finally { log(2) } }"
+    )
+    assert [node.label for node in shown.nodes if node.kind in ("try", "finally")] == [
+        "try",
+        "finally",
+    ]
     assert {node.depth for node in shown.nodes if node.label in ("break", "log(i)")} == {4, 3}
 
 
 def test_what_is_computed_only_is_not_drawn() -> None:
-    assert [node.label for node in drawn("let a = 1\nif (a) { a += 1 } else { a = 2 }\nreturn a").nodes] == ["w", "if a", "return a"]
+    assert [
+        node.label for node in drawn("let a = 1\nif (a) { a += 1 } else { a = 2 }\nreturn a").nodes
+    ] == ["w", "if a", "return a"]
 
 
 def test_control_characters_and_long_texts_stay_on_one_line() -> None:
-    program = compiled("workflow w(inputs) { await task(`a\n\\u001b[31m" + "b" * 300 + "`) }", "w.flow")
+    program = compiled(
+        "workflow w(inputs) { await task(`a\n\\u001b[31m" + "b" * 300 + "`) }", "w.flow"
+    )
     outline = as_text(graph(program))
     assert len(outline.splitlines()) == 3
     assert "\x1b" not in outline
@@ -179,8 +201,14 @@ def test_edges_lead_from_known_nodes_to_known_nodes(program: Program) -> None:
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.file)
 def test_every_operation_that_can_be_reached_is_drawn_once(program: Program) -> None:
     reached = [program.code[pc] for pc in sorted(reachable(program))]
-    waits = [program.position(i.at)[0] for i in reached if isinstance(i, ir.Await | ir.Start | ir.Gather)]
-    nodes = [node.line for node in graph(program).nodes if node.kind in ("task", "workflow", "wait", "group")]
+    waits = [
+        program.position(i.at)[0] for i in reached if isinstance(i, ir.Await | ir.Start | ir.Gather)
+    ]
+    nodes = [
+        node.line
+        for node in graph(program).nodes
+        if node.kind in ("task", "workflow", "wait", "group")
+    ]
     assert sorted(nodes) == sorted(waits)
 
 
@@ -191,7 +219,9 @@ def reachable(program: Program) -> set[int]:
         if pc not in reached:
             reached.add(pc)
             ahead += following(program.code[pc], pc)
-            ahead += [handler.target for handler in program.handlers if handler.first <= pc < handler.last]
+            ahead += [
+                handler.target for handler in program.handlers if handler.first <= pc < handler.last
+            ]
     return reached
 
 
@@ -215,7 +245,9 @@ def test_every_node_can_be_reached_from_the_start(program: Program) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.file)
-def test_the_chart_has_a_line_for_each_node_and_edge_and_nothing_to_trip_over(program: Program) -> None:
+def test_the_chart_has_a_line_for_each_node_and_edge_and_nothing_to_trip_over(
+    program: Program,
+) -> None:
     of = graph(program)
     head, *rest = as_mermaid(of).split("\n")
     boxes, arrows = rest[: len(of.nodes)], rest[len(of.nodes) :]
@@ -224,7 +256,9 @@ def test_the_chart_has_a_line_for_each_node_and_edge_and_nothing_to_trip_over(pr
         match = re.fullmatch(rf'  n{number}[\[({{>/]+"(.+)"[\])}}/]+', box)
         assert match, box
         assert not re.search(r'["\[\]{}<>&`|\\]', match[1].replace("<br/>", "")), box
-    assert all(re.fullmatch(r"  n\d+ (-->|-- \w+ -->|-\. \w+ \.->) n\d+", arrow) for arrow in arrows)
+    assert all(
+        re.fullmatch(r"  n\d+ (-->|-- \w+ -->|-\. \w+ \.->) n\d+", arrow) for arrow in arrows
+    )
     assert len(arrows) == len(of.edges)
 
 

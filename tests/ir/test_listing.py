@@ -54,7 +54,9 @@ def test_every_line_of_a_listing_is_one_instruction() -> None:
 
 
 def test_every_instruction_expression_and_operand_has_its_text() -> None:
-    shown = [show_instruction(instruction) for instruction in INSTRUCTIONS] + [show(node) for node in (*EXPRESSIONS, *OPERANDS)]
+    shown = [show_instruction(instruction) for instruction in INSTRUCTIONS] + [
+        show(node) for node in (*EXPRESSIONS, *OPERANDS)
+    ]
     assert all(text and "\n" not in text for text in shown)
     assert len(set(shown)) == len(shown)
 

@@ -22,7 +22,9 @@ STEPS = (1, "check", "approve"), (3, "approve", "allow"), (6, "allow", None)
         (99, ("allow", None)),
     ],
 )
-def test_the_step_of_a_statement_is_known_from_the_stored_program(statement: int, position: tuple[str | None, str | None]) -> None:
+def test_the_step_of_a_statement_is_known_from_the_stored_program(
+    statement: int, position: tuple[str | None, str | None]
+) -> None:
     program = Program("p", "steps", "v", (ir.Return(ir.Const(None)),), steps=STEPS)
     assert position_of(load_program(dump_program(program)), statement) == position
 

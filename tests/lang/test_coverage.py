@@ -1,4 +1,5 @@
-"""Holds the case files to completeness: every function, runtime code and diagnostic of the language is exercised by a case."""
+"""Holds the case files to completeness: every function, runtime code and diagnostic of the language
+is exercised by a case."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from tests.support.cases import PROGRAMS, all_cases
 
 CASES = all_cases()
 RUNTIME_CODES = (
-    "TypeMismatch MissingProperty IndexOutOfRange DivisionByZero Overflow InvalidArgument NotAChild Timeout AllFailed TaskFailed "
-    "ChildFailed Cancelled Error LimitExceeded"
+    "TypeMismatch MissingProperty IndexOutOfRange DivisionByZero Overflow InvalidArgument "
+    "NotAChild Timeout AllFailed TaskFailed ChildFailed Cancelled Error LimitExceeded"
 ).split()
 ONLY_WITH_A_REGISTRY = {"F103", "F104"}  # `Known` raises these; the cases compile without one
 NEVER_FAIL = {"now", "uuid", "random", "bool", "get"}
@@ -41,7 +42,11 @@ def test_every_function_is_called_by_a_case_that_runs(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(BUILTINS.keys() - NEVER_FAIL))
 def test_every_builtin_that_can_fail_does_so_in_a_case(name: str) -> None:
-    failing = [case for case in CASES if case.failure and name in calls(case.text.splitlines()[case.failure[1] - 1])]
+    failing = [
+        case
+        for case in CASES
+        if case.failure and name in calls(case.text.splitlines()[case.failure[1] - 1])
+    ]
     assert failing, f"no case in {PROGRAMS.name}/ has a line with {name}(…) and //!"
 
 
@@ -60,4 +65,7 @@ def test_the_interpreter_has_every_builtin_of_the_table_and_no_other() -> None:
 
 
 def test_only_a_name_before_a_parenthesis_outside_comments_is_a_call() -> None:
-    assert calls("let sort = len(xs) // then keys(xs)\nreturn await Task.run(x.upper)") == {"len", "Task.run"}
+    assert calls("let sort = len(xs) // then keys(xs)\nreturn await Task.run(x.upper)") == {
+        "len",
+        "Task.run",
+    }

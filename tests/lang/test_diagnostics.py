@@ -1,4 +1,5 @@
-"""What cases of `tests/programs` cannot show: characters and sizes that do not belong in a file, and that every code has a case."""
+"""What cases of `tests/programs` cannot show: characters and sizes that do not belong in a file,
+and that every code has a case."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ def test_every_code_has_a_case() -> None:
 
 
 def test_every_message_has_help() -> None:
-    found = [(case.title, problem) for case in all_cases() for problem in compile_flow(case.text).diagnostics]
+    found = [
+        (case.title, problem)
+        for case in all_cases()
+        for problem in compile_flow(case.text).diagnostics
+    ]
     assert len(found) > 500
     assert [(title, problem.message) for title, problem in found if not problem.help] == []
 
@@ -43,6 +48,9 @@ def test_reading_stops_at_the_limit_of_problems() -> None:
 
 
 def test_parentheses_of_a_statement_that_could_not_be_read_say_nothing_about_later_ones() -> None:
-    unread, assigned = "".join(f"let a{i} = (b{i}) c\n" for i in range(20)), "".join(f"x{i} = 1\n" for i in range(20))
+    unread, assigned = (
+        "".join(f"let a{i} = (b{i}) c\n" for i in range(20)),
+        "".join(f"x{i} = 1\n" for i in range(20)),
+    )
     found = compile_flow(f"workflow w() {{\n{unread}{assigned}}}", "w.flow").diagnostics
     assert [d.code for d in found] == ["F001"] * 20

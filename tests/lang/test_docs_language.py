@@ -1,6 +1,8 @@
-"""Holds `docs/language.md` to the truth: its examples run, its tables match the code's, its grammar reads the programs.
+"""Holds `docs/language.md` to the truth: its examples run, its tables match the code's, its grammar
+reads the programs.
 
-The grammar is turned into a lark grammar symbol by symbol: LALR(1), so it is proved to be unambiguous on the way.
+The grammar is turned into a lark grammar symbol by symbol: LALR(1), so it is proved to be
+unambiguous on the way.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ EXAMPLE_TASKS = {
     "pack": lambda inputs: f"parcel of {inputs['item']}",
     "sendEmail": lambda inputs: None,
 }
-EXAMPLE_WORLD = Known({"chargeCard": TaskShape({"card": frozenset({"text"})}, frozenset({"card"}))}, frozenset({"child"}))
+EXAMPLE_WORLD = Known(
+    {"chargeCard": TaskShape({"card": frozenset({"text"})}, frozenset({"card"}))},
+    frozenset({"child"}),
+)
 NEEDS_A_REGISTRY = re.compile("//~ F10[345]")
 
 
@@ -69,7 +74,9 @@ class Block:
 
 def _blocks() -> list[Block]:
     found, heading = [], ""
-    for match in re.finditer(r"^#+ ([^\n]*)$|^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL):
+    for match in re.finditer(
+        r"^#+ ([^\n]*)$|^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL
+    ):
         heading = match[1] or heading
         if match[2]:
             found.append(Block(match[2], heading, TEXT.count("\n", 0, match.start()) + 1, match[3]))
@@ -107,12 +114,18 @@ def _code(cell: str) -> str:
 
 
 def _table(header: str, section: str | None = None) -> list[list[str]]:
-    return [cells for head, cells in _rows(_section(section) if section else TEXT) if head[0] == header]
+    return [
+        cells for head, cells in _rows(_section(section) if section else TEXT) if head[0] == header
+    ]
 
 
 BLOCKS = _blocks()
 EXAMPLES = [block for block in BLOCKS if block.language == "flow"]
-EVALUATED = [(_code(cells[head.index("example")]), _code(cells[head.index("gives")])) for head, cells in _rows(TEXT) if "gives" in head]
+EVALUATED = [
+    (_code(cells[head.index("example")]), _code(cells[head.index("gives")]))
+    for head, cells in _rows(TEXT)
+    if "gives" in head
+]
 
 
 # examples
@@ -136,15 +149,23 @@ def test_example_does_what_it_says(block: Block) -> None:
 
 
 def _check_against_registry(block: Block) -> None:
-    wanted = [(m[1], int(m[2]), m[3].strip()) for m in re.finditer(r"//~ (F\d+) @(\d+) ?([^\n]*?)(?=//~|$)", block.text, re.MULTILINE)]
+    wanted = [
+        (m[1], int(m[2]), m[3].strip())
+        for m in re.finditer(r"//~ (F\d+) @(\d+) ?([^\n]*?)(?=//~|$)", block.text, re.MULTILINE)
+    ]
     compilation = compile_flow(block.text, known=EXAMPLE_WORLD)
-    found = [(d.code, compilation.source.position(d.start)[1], " ".join((d.message, *d.help))) for d in compilation.diagnostics]
+    found = [
+        (d.code, compilation.source.position(d.start)[1], " ".join((d.message, *d.help)))
+        for d in compilation.diagnostics
+    ]
     assert [f[:2] for f in found] == [w[:2] for w in wanted], found
     assert all(w[2] in f[2] for f, w in zip(found, wanted, strict=True)), found
 
 
 def test_message_is_shown_as_the_compiler_renders_it() -> None:
-    shown = [(before.text, block.text) for before, block in pairwise(BLOCKS) if block.language == "text"]
+    shown = [
+        (before.text, block.text) for before, block in pairwise(BLOCKS) if block.language == "text"
+    ]
     assert shown
     for text, message in shown:
         compilation = compile_flow(re.sub("  //~ .*", "", text), "language.flow")
@@ -177,13 +198,19 @@ def test_the_example_of_a_builtin_calls_it() -> None:
 
 def test_every_operation_is_in_the_table_with_its_usage_and_other_spellings() -> None:
     rows = {_code(cells[0]): cells[1] for cells in _table("write", "Operations") if len(cells) == 3}
-    assert rows.keys() == {signature.usage for signature in [*OPERATIONS.values(), *GROUPS.values()]} | {"branch { … }"}
+    assert rows.keys() == {
+        signature.usage for signature in [*OPERATIONS.values(), *GROUPS.values()]
+    } | {"branch { … }"}
     for name, signature in {**OPERATIONS, **GROUPS}.items():
-        assert set(re.findall("`(.*?)`", rows[signature.usage])) == {alias for alias, of in ALIASES.items() if of == name}
+        assert set(re.findall("`(.*?)`", rows[signature.usage])) == {
+            alias for alias, of in ALIASES.items() if of == name
+        }
 
 
 def test_every_command_is_in_the_table_with_its_usage() -> None:
-    assert {_code(cells[0]) for cells in _table("write", "Commands")} == {signature.usage for signature in EMITS.values()}
+    assert {_code(cells[0]) for cells in _table("write", "Commands")} == {
+        signature.usage for signature in EMITS.values()
+    }
 
 
 @pytest.mark.parametrize("name", ["task", "workflow", "signal", "event", "approval"])
@@ -209,15 +236,32 @@ def test_every_reserved_word_is_listed() -> None:
 
 def test_every_diagnostic_has_a_heading_with_its_meaning_and_an_example_that_raises_it() -> None:
     headings = dict(re.findall(r"^#### (F\d+): (.*)$", TEXT, re.MULTILINE))
-    assert headings == {code: re.sub("^(warning|note): ", "", meaning) for code, meaning in CODES.items()}
-    shown = {block.heading.partition(":")[0]: block.text for block in EXAMPLES if re.match(r"F\d+:", block.heading)}
+    assert headings == {
+        code: re.sub("^(warning|note): ", "", meaning) for code, meaning in CODES.items()
+    }
+    shown = {
+        block.heading.partition(":")[0]: block.text
+        for block in EXAMPLES
+        if re.match(r"F\d+:", block.heading)
+    }
     assert all(f"//~ {code} @" in shown[code] for code in headings), shown.keys()
 
 
 def test_every_code_of_a_failure_is_in_the_table() -> None:
-    folders = [ROOT / "src" / "rhythm" / name for name in ("vm", "engine", "worker", "store", "store/sqlite", "store/postgres")]
-    sources = "".join(path.read_text(encoding="utf-8") for folder in folders for path in folder.glob("*.py"))
-    used = set(re.findall(r'(?:Fault\(|__init__\(|"code": |"code", |error\(|(?:_failure|in_place_of|refused)\(\w+, )"([A-Z]\w+)"', sources))
+    folders = [
+        ROOT / "src" / "rhythm" / name
+        for name in ("vm", "engine", "worker", "store", "store/sqlite", "store/postgres")
+    ]
+    sources = "".join(
+        path.read_text(encoding="utf-8") for folder in folders for path in folder.glob("*.py")
+    )
+    used = set(
+        re.findall(
+            r'(?:(?:Fault|__init__|error)\(\s*|"code":\s|"code",\s'
+            r'|(?:_failure|in_place_of|refused)\(\s*\w+,\s*)"([A-Z]\w+)"',
+            sources,
+        )
+    )
     assert {_code(cells[0]) for cells in _table("code", "Errors")} == used
 
 
@@ -232,7 +276,10 @@ def _size(cell: str) -> int:
 
 
 def test_links_inside_the_document_lead_to_headings() -> None:
-    anchors = {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in re.findall("^#+ (.*)$", TEXT, re.MULTILINE)}
+    anchors = {
+        re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-")
+        for heading in re.findall("^#+ (.*)$", TEXT, re.MULTILINE)
+    }
     assert set(re.findall(r"\]\(#(.*?)\)", TEXT)) <= anchors
 
 
@@ -244,13 +291,17 @@ _SYMBOL = re.compile(r"\"[^\"]*\"|/(?:\\.|\[(?:\\.|[^\]\\])*\]|[^/\\\[])+/|[{}]|
 
 
 def _to_lark(ebnf: str) -> str:
-    """The document's notation in lark's: `{ }` becomes `( )*`, the `=` of a rule `:`, and the order of terminals their priority."""
+    """The document's notation in lark's: `{ }` becomes `( )*`, the `=` of a rule `:`, and the order
+    of terminals their priority."""
     rules = _RULE.findall(_COMMENT.sub("", ebnf))
     terminals = [name for name, _ in rules if name.isupper()]
     lines = []
     for name, body in rules:
         rank = f".{len(terminals) - terminals.index(name)}" if name.isupper() else ""
-        lines.append(f"{_lark_name(name)}{rank}: " + "".join(_lark_symbol(symbol) for symbol in _SYMBOL.findall(body)).strip())
+        lines.append(
+            f"{_lark_name(name)}{rank}: "
+            + "".join(_lark_symbol(symbol) for symbol in _SYMBOL.findall(body)).strip()
+        )
     return "\n".join([*lines, "%ignore SPACE", "%ignore COMMENT"])
 
 
@@ -269,7 +320,8 @@ def _lark_symbol(symbol: str) -> str:
 
 
 class _LinesInBrackets:
-    """Leaves out the `LINE`s that are only space. `{` opens a block after `)`, a name or one of four words, else an object."""
+    """Leaves out the `LINE`s that are only space. `{` opens a block after `)`, a name or one of
+    four words, else an object."""
 
     always_accept = ()
 
@@ -282,7 +334,8 @@ class _LinesInBrackets:
                 open_.append(token)
             elif token == "{":
                 block = last is not None and (
-                    last.type in ("NAME", "WORKFLOW", "BRANCH") or last in (")", *"else try catch finally".split())
+                    last.type in ("NAME", "WORKFLOW", "BRANCH")
+                    or last in (")", *"else try catch finally".split())
                 )
                 open_.append("block" if block else token)
             elif token in (")", "]", "}"):
@@ -294,7 +347,14 @@ class _LinesInBrackets:
 @cache
 def _grammar() -> Lark:
     (ebnf,) = [block.text for block in BLOCKS if block.language == "ebnf"]
-    return Lark(_to_lark(ebnf), start="r_file", parser="lalr", lexer="contextual", postlex=_LinesInBrackets(), maybe_placeholders=False)
+    return Lark(
+        _to_lark(ebnf),
+        start="r_file",
+        parser="lalr",
+        lexer="contextual",
+        postlex=_LinesInBrackets(),
+        maybe_placeholders=False,
+    )
 
 
 def _refusal(text: str) -> str:
@@ -310,8 +370,13 @@ def _refusal(text: str) -> str:
 def _programs() -> list[tuple[str, str, frozenset[str]]]:
     """Title, text and codes of the errors, of all programs of the suite and of the document."""
     texts = [(str(case), case.text) for case in all_cases() if len(case.text) < 10_000]
-    texts += [(str(block), block.text) for block in EXAMPLES] + [(example, f"return {example}") for example, _ in EVALUATED]
-    return [(title, text, frozenset(error.code for error in compile_flow(text).errors)) for title, text in texts]
+    texts += [(str(block), block.text) for block in EXAMPLES] + [
+        (example, f"return {example}") for example, _ in EVALUATED
+    ]
+    return [
+        (title, text, frozenset(error.code for error in compile_flow(text).errors))
+        for title, text in texts
+    ]
 
 
 def test_grammar_accepts_every_program_that_compiles() -> None:
@@ -322,7 +387,11 @@ def test_grammar_accepts_every_program_that_compiles() -> None:
 
 
 def test_grammar_refuses_what_the_compiler_calls_a_mistake_of_syntax() -> None:
-    mistaken = {title: text for title, text, codes in _programs() if codes & {"F001", "F002", "F008", "F009", "F034"}}
+    mistaken = {
+        title: text
+        for title, text, codes in _programs()
+        if codes & {"F001", "F002", "F008", "F009", "F034"}
+    }
     assert len(mistaken) > 20
     assert not [title for title, text in mistaken.items() if not _refusal(text)]
 

@@ -1,4 +1,5 @@
-"""The laws of `rhythm fmt`: it is idempotent, loses no comment, never changes what a program means, and looks as it should."""
+"""The laws of `rhythm fmt`: it is idempotent, loses no comment, never changes what a program means,
+and looks as it should."""
 
 from __future__ import annotations
 
@@ -28,12 +29,17 @@ def parse(text: str) -> tuple[Any, list[str]]:
     lexer = Lexer(text, problems, DEFAULT_LIMITS)
     tree = Parser(text, lexer.run(), problems, DEFAULT_LIMITS, "workflow").parse_file()
     assert not problems.errors, render_all(Source("workflow", text), problems.found)
-    return shape(tree), ["\n".join(line.strip() for line in comment.text.split("\n")) for comment in lexer.comments]
+    return shape(tree), [
+        "\n".join(line.strip() for line in comment.text.split("\n")) for comment in lexer.comments
+    ]
 
 
 def shape(node: Any) -> Any:
     if isinstance(node, Record):
-        return (type(node).__name__, *((name, shape(getattr(node, name))) for name in node._fields if name not in PLACES))
+        return (
+            type(node).__name__,
+            *((name, shape(getattr(node, name))) for name in node._fields if name not in PLACES),
+        )
     return tuple(shape(item) for item in node) if isinstance(node, tuple) else (type(node), node)
 
 
@@ -81,9 +87,18 @@ def test_example_of_the_language_document_is_already_formatted() -> None:
 def test_example_written_carelessly_comes_out_as_the_document_shows_it() -> None:
     careless = LANGUAGE_EXAMPLE
     for neat, untidy in [
-        ("  ", "\t"), (" {\n", "\n\t\t{\n\n\n"), ("\n}", "\n\n;}"), ("{ ", "{"), (" }", "  }"), (", ", "  ,"), (": ", ":"),
-        (" = ", "="), (" == ", "=="), ("(", "( "), ("\n", "  \r\n"),
-    ]:  # fmt: skip
+        ("  ", "\t"),
+        (" {\n", "\n\t\t{\n\n\n"),
+        ("\n}", "\n\n;}"),
+        ("{ ", "{"),
+        (" }", "  }"),
+        (", ", "  ,"),
+        (": ", ":"),
+        (" = ", "="),
+        (" == ", "=="),
+        ("(", "( "),
+        ("\n", "  \r\n"),
+    ]:
         careless = careless.replace(neat, untidy)
     assert formatted("\ufeff\n\n" + careless + "\n\n") == LANGUAGE_EXAMPLE
 
@@ -107,7 +122,10 @@ def test_file_has_one_newline_at_its_end_and_none_at_its_start(text: str) -> Non
 
 def test_each_statement_has_a_line_of_its_own() -> None:
     expect("a; b;; c;\n;d", "a\nb\nc\nd\n")
-    expect("workflow a {} workflow b { x } @queue('q') workflow c {}", "workflow a {}\nworkflow b { x }\n@queue('q')\nworkflow c {}\n")
+    expect(
+        "workflow a {} workflow b { x } @queue('q') workflow c {}",
+        "workflow a {}\nworkflow b { x }\n@queue('q')\nworkflow c {}\n",
+    )
 
 
 def test_semicolon_stays_where_the_next_statement_would_be_read_as_a_subtraction() -> None:
@@ -248,7 +266,10 @@ def test_line_that_goes_on_with_a_statement_is_one_level_deeper() -> None:
 
 
 def test_item_that_goes_on_inside_a_bracket_is_one_level_deeper() -> None:
-    expect("f(\na\n+ b,\n{\nin: 1,\nc:\nd,\n}\n)", "f(\n  a\n    + b,\n  {\n    in: 1,\n    c:\n      d,\n  }\n)\n")
+    expect(
+        "f(\na\n+ b,\n{\nin: 1,\nc:\nd,\n}\n)",
+        "f(\n  a\n    + b,\n  {\n    in: 1,\n    c:\n      d,\n  }\n)\n",
+    )
 
 
 def test_block_is_indented_from_the_first_line_of_its_statement() -> None:
@@ -285,18 +306,23 @@ def test_block_is_indented_from_the_first_line_of_its_statement() -> None:
         ("a-=- 1", "a -= -1"),
         ("a = b ?? c||d&&! e", "a = b ?? c || d && !e"),
     ],
-)  # fmt: skip
+)
 def test_spacing(text: str, expected: str) -> None:
     assert formatted(text) == expected + "\n"
 
 
 def test_text_and_template_are_copied_character_by_character() -> None:
-    text = "let a = \"  \\u00e9  {a:1}  \" + 'it\\'s'\nlet b = `  one  \n\ttwo ${c}  \r\n\n\n   }three\\`  `\n"
+    text = (
+        "let a = \"  \\u00e9  {a:1}  \" + 'it\\'s'\nlet b = `  one  \n\ttwo ${c}  \r\n\n\n   "
+        "}three\\`  `\n"
+    )
     assert formatted(text) == text
 
 
 def test_expression_in_a_template_may_go_over_several_lines_without_touching_the_text() -> None:
-    expect("a = `x ${\nf(\nb\n) } y\n  z ${ c\n+ d }`", "a = `x ${f(\n  b\n)} y\n  z ${c\n  + d}`\n")
+    expect(
+        "a = `x ${\nf(\nb\n) } y\n  z ${ c\n+ d }`", "a = `x ${f(\n  b\n)} y\n  z ${c\n  + d}`\n"
+    )
 
 
 def test_trailing_comma_is_what_the_author_wrote() -> None:
@@ -304,7 +330,10 @@ def test_trailing_comma_is_what_the_author_wrote() -> None:
 
 
 def test_comment_behind_code_stands_two_spaces_off() -> None:
-    expect("a// b  \nf( // c\nd, /* e */\ng /* h */)", "a  // b\nf(  // c\n  d,  /* e */\n  g /* h */)\n")
+    expect(
+        "a// b  \nf( // c\nd, /* e */\ng /* h */)",
+        "a  // b\nf(  // c\n  d,  /* e */\n  g /* h */)\n",
+    )
 
 
 def test_comment_on_its_own_line_is_indented_as_what_it_stands_before() -> None:
@@ -353,7 +382,10 @@ def test_comment_between_head_and_block_goes_into_the_block() -> None:
 
 def test_comment_between_a_block_and_else_stays_between_them() -> None:
     expect("if (a) { b }\n  // c\n\n else { d }", "if (a) { b }\n// c\n\nelse { d }\n")
-    expect("try { b } // c\ncatch { d } /* e */ finally { f }", "try { b }  // c\ncatch { d } /* e */ finally { f }\n")
+    expect(
+        "try { b } // c\ncatch { d } /* e */ finally { f }",
+        "try { b }  // c\ncatch { d } /* e */ finally { f }\n",
+    )
 
 
 def test_comment_stays_with_the_statement_on_its_line() -> None:
@@ -363,7 +395,10 @@ def test_comment_stays_with_the_statement_on_its_line() -> None:
 
 
 def test_lines_of_a_starred_comment_stand_under_its_first_star() -> None:
-    expect("if (a) {\n/**\n* b  \r\n      * c\n*/\nd\n}", "if (a) {\n  /**\n   * b\n   * c\n   */\n  d\n}\n")
+    expect(
+        "if (a) {\n/**\n* b  \r\n      * c\n*/\nd\n}",
+        "if (a) {\n  /**\n   * b\n   * c\n   */\n  d\n}\n",
+    )
     expect("if (a) {\n/* b\n      c */\nd\n}", "if (a) {\n  /* b\n      c */\n  d\n}\n")
 
 
@@ -387,17 +422,20 @@ def test_lines_of_a_starred_comment_stand_under_its_first_star() -> None:
         ("a = - // b\nc", "a = -  // b\n  c"),
         ("a = b. // c\nd", "a = b.  // c\n  d"),
     ],
-)  # fmt: skip
+)
 def test_line_breaks_that_mean_something_are_kept(text: str, expected: str) -> None:
     assert formatted(text) == expected + "\n"
 
 
 def test_annotations_belong_to_the_workflow_even_with_semicolons_between() -> None:
-    assert parse("@queue('a'); @timeout('1d');\nworkflow b {}") == parse("@queue('a') @timeout('1d')\nworkflow b {}")
+    assert parse("@queue('a'); @timeout('1d');\nworkflow b {}") == parse(
+        "@queue('a') @timeout('1d')\nworkflow b {}"
+    )
 
 
-# Random programs. A program is a list of words; between two words stands what may: `LINE` and `SPACE` below are places where
-# a line break would, or would not, be read as the end of a statement.
+# Random programs. A program is a list of words; between two words stands what may: `LINE` and
+# `SPACE` below are places where a line break would, or would not, be read as the end of a
+# statement.
 
 SPACE, LINE, END = "\0space", "\0line", "\0end"
 Words = list[str]
@@ -422,33 +460,52 @@ def _joined(items: list[Words], comma: bool = False) -> Words:
 
 
 names = st.sampled_from("a b inputs branch workflow approval".split()).map(lambda name: [name])
-atoms = st.one_of(names, st.sampled_from(["1", "2.50", '"x  y"', "'\\n'", "true", "null"]).map(lambda word: [word]))
+atoms = st.one_of(
+    names,
+    st.sampled_from(["1", "2.50", '"x  y"', "'\\n'", "true", "null"]).map(lambda word: [word]),
+)
 
 
 def _template(expression: Words) -> Words:
     return ["`  t\n \t$ ${", LINE, *expression, LINE, "} u  `"]
 
 
-def _expressions(inner: st.SearchStrategy[Words], blocks: st.SearchStrategy[Words]) -> st.SearchStrategy[Words]:
+def _expressions(
+    inner: st.SearchStrategy[Words], blocks: st.SearchStrategy[Words]
+) -> st.SearchStrategy[Words]:
     several = st.lists(inner, max_size=3)
     operators = st.sampled_from("+ - * / % == < && || ?? in".split())
     entries = st.one_of(
-        st.tuples(st.sampled_from(["k", "in", "if", "'q'"]), inner).map(lambda e: _words(e[0], ":", e[1])),
+        st.tuples(st.sampled_from(["k", "in", "if", "'q'"]), inner).map(
+            lambda e: _words(e[0], ":", e[1])
+        ),
         inner.map(lambda e: _words("...", e)),
         st.just(["short"]),
         st.just(_words("a", ".", "of")),
     )
     return st.one_of(
-        st.tuples(operators, inner, inner).map(lambda e: _words("(", e[1], ")", e[0], "(", e[2], ")")),
-        st.tuples(st.sampled_from("+ - * ??".split()), atoms, atoms).map(lambda e: _words(e[1], e[0], e[2])),
+        st.tuples(operators, inner, inner).map(
+            lambda e: _words("(", e[1], ")", e[0], "(", e[2], ")")
+        ),
+        st.tuples(st.sampled_from("+ - * ??".split()), atoms, atoms).map(
+            lambda e: _words(e[1], e[0], e[2])
+        ),
         st.tuples(st.sampled_from(["-", "!"]), inner).map(lambda e: _words(e[0], "(", e[1], ")")),
         names.map(lambda e: _words("-", "-", e)),
         st.tuples(inner, inner, inner).map(lambda e: _words("(", e[0], ")", "?", e[1], ":", e[2])),
         st.tuples(several, st.booleans()).map(lambda e: _words("[", _joined(*e), "]")),
-        st.tuples(st.lists(entries, max_size=3), st.booleans()).map(lambda e: _words("{", _joined(*e), "}")),
-        st.tuples(several, st.booleans()).map(lambda e: _words("task", SPACE, "(", _joined(*e), ")")),
-        st.tuples(names, inner).map(lambda e: _words(e[0], SPACE, "[", e[1], "]", ".", "let", "?.", "[", "0", "]")),
-        st.tuples(inner, inner).map(lambda e: _words("[", e[0], "for", "x", "in", e[1], "if", "x", "]")),
+        st.tuples(st.lists(entries, max_size=3), st.booleans()).map(
+            lambda e: _words("{", _joined(*e), "}")
+        ),
+        st.tuples(several, st.booleans()).map(
+            lambda e: _words("task", SPACE, "(", _joined(*e), ")")
+        ),
+        st.tuples(names, inner).map(
+            lambda e: _words(e[0], SPACE, "[", e[1], "]", ".", "let", "?.", "[", "0", "]")
+        ),
+        st.tuples(inner, inner).map(
+            lambda e: _words("[", e[0], "for", "x", "in", e[1], "if", "x", "]")
+        ),
         inner.map(lambda e: _words("await", e)),
         inner.map(lambda e: _words("(", e, ")")),
         inner.map(_template),
@@ -461,11 +518,15 @@ def _body(statements: list[Words]) -> Words:
     return _words("{", *parts[:-1], "}") if parts else ["{", LINE, "}"]
 
 
-def _statements(expressions: st.SearchStrategy[Words], blocks: st.SearchStrategy[Words]) -> st.SearchStrategy[Words]:
+def _statements(
+    expressions: st.SearchStrategy[Words], blocks: st.SearchStrategy[Words]
+) -> st.SearchStrategy[Words]:
     return st.one_of(
         expressions.filter(lambda e: e[0] != "{"),
         expressions.map(lambda e: _words("let", "v", "=", e)),
-        expressions.map(lambda e: _words("const", "{", "p", ":", "q", ",", "r", "=", "1", "}", "=", e)),
+        expressions.map(
+            lambda e: _words("const", "{", "p", ":", "q", ",", "r", "=", "1", "}", "=", e)
+        ),
         expressions.map(lambda e: _words("a", ".", "b", "+=", e)),
         expressions.map(lambda e: _words("[", "a", ",", "b", "]", "=", e)),
         expressions.map(lambda e: _words("return", SPACE, e)),
@@ -473,11 +534,17 @@ def _statements(expressions: st.SearchStrategy[Words], blocks: st.SearchStrategy
         st.sampled_from([["return"], ["break"], ["let", LINE, "v"], ["workflow"]]),
         st.tuples(expressions, blocks).map(lambda e: _words("if", "(", e[0], ")", e[1])),
         st.tuples(expressions, blocks, expressions, blocks, blocks).map(
-            lambda e: _words("if", "(", e[0], ")", e[1], "else", "if", "(", e[2], ")", e[3], "else", e[4])
+            lambda e: _words(
+                "if", "(", e[0], ")", e[1], "else", "if", "(", e[2], ")", e[3], "else", e[4]
+            )
         ),
-        st.tuples(expressions, blocks).map(lambda e: _words("for", "(", "k", ",", "v", "of", e[0], ")", e[1])),
+        st.tuples(expressions, blocks).map(
+            lambda e: _words("for", "(", "k", ",", "v", "of", e[0], ")", e[1])
+        ),
         st.tuples(expressions, blocks).map(lambda e: _words("while", "(", e[0], ")", e[1])),
-        st.tuples(blocks, blocks, blocks).map(lambda e: _words("try", e[0], "catch", "(", "e", ")", e[1], "finally", e[2])),
+        st.tuples(blocks, blocks, blocks).map(
+            lambda e: _words("try", e[0], "catch", "(", "e", ")", e[1], "finally", e[2])
+        ),
     )
 
 
@@ -505,7 +572,20 @@ BROKEN = (
     "\n", "\r\n", "\n\n\n", " // l\n", "\n\t// o\n", "\n\n// o\n\n", "/* m\n  n */",
     "\n/* p */ ", "\n/**\n * q\n*/\n", " /* r */ // s\r\n",
 )  # fmt: skip
-ENDS = (";", " ; ", "\n", "\n\n", ";\n", "; /* t */ ", " /* u */;", " // v\n", "\n// w\n;", ";;\n\n\n", " ; // x\n", "\n;\n")
+ENDS = (
+    ";",
+    " ; ",
+    "\n",
+    "\n\n",
+    ";\n",
+    "; /* t */ ",
+    " /* u */;",
+    " // v\n",
+    "\n// w\n;",
+    ";;\n\n\n",
+    " ; // x\n",
+    "\n;\n",
+)
 
 
 def _spaced(words: Words, choose: Callable[[tuple[str, ...]], str]) -> str:
@@ -513,11 +593,19 @@ def _spaced(words: Words, choose: Callable[[tuple[str, ...]], str]) -> str:
     for i, word in enumerate(words):
         between = {SPACE: INLINE, LINE: INLINE + BROKEN, END: ENDS}.get(word)
         space = choose(between) if between else word
-        # `a; -b` needs its `;`, and words and operators must not run into each other or into a comment
+        # `a; -b` needs its `;`, and words and operators must not run into each other or into a
+        # comment
         if word == END and i + 1 < len(words) and words[i + 1] == "-":
             space = ";" + space
-        tight = i == 0 or i + 1 == len(words) or words[i - 1][-1] in "()[]{},`" or (words[i + 1][0] in "()[]{},`" and words[i - 1] != "/")
-        out.append(space if not between or tight or space[:1].isspace() or word == END else " " + space)
+        tight = (
+            i == 0
+            or i + 1 == len(words)
+            or words[i - 1][-1] in "()[]{},`"
+            or (words[i + 1][0] in "()[]{},`" and words[i - 1] != "/")
+        )
+        out.append(
+            space if not between or tight or space[:1].isspace() or word == END else " " + space
+        )
     return "".join(out)
 
 
@@ -526,19 +614,26 @@ def programs(draw: st.DrawFn) -> str:
     words = draw(files)
     choices = draw(st.randoms(use_true_random=False))
     calm = draw(st.sampled_from((0.0, 0.6, 0.95)))
-    return _spaced(words, lambda options: options[1] if choices.random() < calm else choices.choice(options))
+    return _spaced(
+        words, lambda options: options[1] if choices.random() < calm else choices.choice(options)
+    )
 
 
 @settings(max_examples=300)
 @given(programs())
-def test_any_program_keeps_its_meaning_and_comments_and_is_formatted_once_for_all(text: str) -> None:
+def test_any_program_keeps_its_meaning_and_comments_and_is_formatted_once_for_all(
+    text: str,
+) -> None:
     formatted(text)
 
 
 @settings(max_examples=100)
 @given(programs())
 def test_any_output_is_free_of_stray_space(text: str) -> None:
-    out = format_source(text).replace("`  t\n \t$ ${", "`${")  # the only text in these programs that has any
-    assert out == "" or (out.endswith("\n") and not out.endswith("\n\n") and not out.startswith("\n"))
+    # the only text in these programs that has any
+    out = format_source(text).replace("`  t\n \t$ ${", "`${")
+    assert out == "" or (
+        out.endswith("\n") and not out.endswith("\n\n") and not out.startswith("\n")
+    )
     assert not [space for space in ("\n\n\n", "\t", "\r") if space in out]
     assert all(line == line.rstrip() for line in out.split("\n"))

@@ -1,4 +1,5 @@
-"""Whatever the text is: diagnostics, never an exception, never a hang; and the same for the formatter and the renderer."""
+"""Whatever the text is: diagnostics, never an exception, never a hang; and the same for the
+formatter and the renderer."""
 
 from __future__ import annotations
 
@@ -33,8 +34,31 @@ WORDS = [
     "inputs",
     "ctx",
 ]
-PIECES = [*WORDS, "x", "y", "1", "2.5", '"t"', "`a${", "}`", "`", "'", "\n", "\n", " ", "//", "/*", "*/", "\\", "é", "\0", "\ud800"]
-fuzz = settings(max_examples=200, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+PIECES = [
+    *WORDS,
+    "x",
+    "y",
+    "1",
+    "2.5",
+    '"t"',
+    "`a${",
+    "}`",
+    "`",
+    "'",
+    "\n",
+    "\n",
+    " ",
+    "//",
+    "/*",
+    "*/",
+    "\\",
+    "é",
+    "\0",
+    "\ud800",
+]
+fuzz = settings(
+    max_examples=200, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
 
 
 def survive(text: str) -> None:
@@ -101,43 +125,69 @@ def rows(line: str, before: str = "", after: str = "") -> str:
 
 
 NASTY = {
-    "open (": fill("(", "return "), "open [": fill("[", "return "), "open {": fill("{", "x = "), "open ${": fill("`${", "return "),
-    "open blocks": fill("if(1){"), "open tries": fill("try{}catch(e){"), "open branches": fill("branch{", "x = "),
-    "open calls": fill("a("), "closed brackets": "x = " + "(" * 120_000 + "1" + ")" * 120_000, "crossed brackets": fill("(]"),
-    "closers": fill(")"), "closing braces": fill("}"), "nested templates": "return " + "`${" * 30 + "1" + "}`" * 30,
-    "open lists on lines": fill("x=[\n"), "! signs": fill("!", "return "), "- signs": fill("- ", "return ", "1"),
-    "-- signs": fill("-", "return "), "path": fill(".a", "let a = 1\nreturn a"), "open path": fill("a.", "return "),
-    "indexes": fill("[0]", "let a = 1\nreturn a"), "? :": fill("a?b:", "return "), "sum": fill("1+", "return ", "1"),
-    "and": fill("x&&", "x = 1\nreturn ", "1"), "comparisons": fill("1<", "return ", "1"), "bodies without braces": fill("if(1)"),
-    "awaits": fill("await "), "arrows": fill("()=>"), "else if": fill(" else if (1) { x = 1 }", "if (1) { x = 1 }"),
+    "open (": fill("(", "return "), "open [": fill("[", "return "), "open {": fill("{", "x = "),
+    "open ${": fill("`${", "return "),
+    "open blocks": fill("if(1){"), "open tries": fill("try{}catch(e){"),
+    "open branches": fill("branch{", "x = "),
+    "open calls": fill("a("), "closed brackets": "x = " + "(" * 120_000 + "1" + ")" * 120_000,
+    "crossed brackets": fill("(]"),
+    "closers": fill(")"), "closing braces": fill("}"),
+    "nested templates": "return " + "`${" * 30 + "1" + "}`" * 30,
+    "open lists on lines": fill("x=[\n"), "! signs": fill("!", "return "),
+    "- signs": fill("- ", "return ", "1"),
+    "-- signs": fill("-", "return "), "path": fill(".a", "let a = 1\nreturn a"),
+    "open path": fill("a.", "return "),
+    "indexes": fill("[0]", "let a = 1\nreturn a"), "? :": fill("a?b:", "return "),
+    "sum": fill("1+", "return ", "1"),
+    "and": fill("x&&", "x = 1\nreturn ", "1"), "comparisons": fill("1<", "return ", "1"),
+    "bodies without braces": fill("if(1)"),
+    "awaits": fill("await "), "arrows": fill("()=>"),
+    "else if": fill(" else if (1) { x = 1 }", "if (1) { x = 1 }"),
     "tries": fill("try{}finally{}\n"), "@": fill("@"),
     "jumps through finally": "while(1){" + "try{" * 30 + fill("break\n")[: SIZE // 2] + "}finally{}" * 30 + "}",
     "awaits in tries": fill("try{await sleep(1)}catch(e){await sleep(2)}finally{await sleep(3)}\n"),
     "loops and tries": fill("for(x in [1]){try{await sleep(1)\nif(x){break}\ncontinue}finally{await sleep(3)}}\n"),
-    "open text": fill("a", 'x = "'), "open texts": fill('"a\n'), "open template": fill("a", "x = `"), "open comment": fill("a", "/*"),
-    "comments": fill("/**/"), "comments on lines": fill("//\n"), "backslashes in a template": fill("\\", "x = `"),
-    "a long line": fill("x = 1; "), "a long line of problems": fill("x = @ 1; "), "a long name": fill("a"), "newlines": "\n" * 100_000,
-    "carriage returns": "\r" * 100_000, "lines of both": fill("x = 1\r\n"), "semicolons": ";" * 100_000, "spaces": fill(" ", "", "@"),
-    "problems": fill("let = \n"), "one unknown name": fill("y\n"), "unknown names": rows("v#\n"), "unknown functions": rows("f#()\n"),
-    "bidi": fill("\u202e"), "look-alikes": fill("аbс "), "a long look-alike": fill("а"), "NUL": fill("\0"),
+    "open text": fill("a", 'x = "'), "open texts": fill('"a\n'),
+    "open template": fill("a", "x = `"), "open comment": fill("a", "/*"),
+    "comments": fill("/**/"), "comments on lines": fill("//\n"),
+    "backslashes in a template": fill("\\", "x = `"),
+    "a long line": fill("x = 1; "), "a long line of problems": fill("x = @ 1; "),
+    "a long name": fill("a"), "newlines": "\n" * 100_000,
+    "carriage returns": "\r" * 100_000, "lines of both": fill("x = 1\r\n"),
+    "semicolons": ";" * 100_000, "spaces": fill(" ", "", "@"),
+    "problems": fill("let = \n"), "one unknown name": fill("y\n"), "unknown names": rows("v#\n"),
+    "unknown functions": rows("f#()\n"),
+    "bidi": fill("\u202e"), "look-alikes": fill("аbс "), "a long look-alike": fill("а"),
+    "NUL": fill("\0"),
     "NUL in a text": fill("\0", 'x = "', '"'), "half surrogates": "\ud800" * 80_000,
-    "half surrogates in a text": 'x = "' + "\ud800" * 80_000 + '"', "BOM": fill("\ufeff"), "combining marks": fill("\u0301", "a"),
-    "wide characters": fill("你", "x = '", "' @"), "emoji": fill("😀"), "unknown escapes": fill("\\x", 'x = "', '"'),
-    "a long number": fill("9", "return "), "a long decimal": fill("9", "return 0."), "a long exponent": fill("9", "return 1e"),
-    "1.1.1": fill("1."), "variables": rows("a#=1\n"), "variables and awaits": rows("a#=1\nawait sleep(1)\n"),
+    "half surrogates in a text": 'x = "' + "\ud800" * 80_000 + '"', "BOM": fill("\ufeff"),
+    "combining marks": fill("\u0301", "a"),
+    "wide characters": fill("你", "x = '", "' @"), "emoji": fill("😀"),
+    "unknown escapes": fill("\\x", 'x = "', '"'),
+    "a long number": fill("9", "return "), "a long decimal": fill("9", "return 0."),
+    "a long exponent": fill("9", "return 1e"),
+    "1.1.1": fill("1."), "variables": rows("a#=1\n"),
+    "variables and awaits": rows("a#=1\nawait sleep(1)\n"),
     "variables taken apart": rows("a#,", "let [", "] = []"),
     "many kept at each await": "".join(f"a{i}=1\n" for i in range(490)) + "await sleep(1)\n" * 16_000,
     "many kept by each branch": "workflow w{" + "".join(f"a{i}=1\n" for i in range(490)) + "let _=branch{log(a1)}\n" * 10_000 + "}",
     "branches in branches": "workflow w{a=1\n" + "await branch{" * 60 + "b=a\n" * 20_000 + "}" * 60 + "}",
-    "workflows": rows("workflow w#{}\n"), "one workflow again": fill("workflow w{}\n"), "headers": fill("workflow "),
-    "open headers": fill("workflow("), "comprehensions": fill("[x for x in ", "return "), "list": fill("1,", "return [", "]"),
+    "workflows": rows("workflow w#{}\n"), "one workflow again": fill("workflow w{}\n"),
+    "headers": fill("workflow "),
+    "open headers": fill("workflow("), "comprehensions": fill("[x for x in ", "return "),
+    "list": fill("1,", "return [", "]"),
     "object": rows("k#:1,", "return {", "}"), "one key again": fill("k:1,", "return {", "}"),
-    "arguments": fill("1,", "return max(", ")"), "annotations": fill('@on("a")\n', "", "workflow w {}"),
-    "awaits in arguments": rows('k#: await task("b"),', 'await task("a",{', "})"), "group": fill('task("a"),', "await all([", "])"),
-    "groups in groups": fill("all([", "await "), "functions": fill("function f(){}\n"), "methods": fill("x.map()\n", "x=1\n"),
+    "arguments": fill("1,", "return max(", ")"),
+    "annotations": fill('@on("a")\n', "", "workflow w {}"),
+    "awaits in arguments": rows('k#: await task("b"),', 'await task("a",{', "})"),
+    "group": fill('task("a"),', "await all([", "])"),
+    "groups in groups": fill("all([", "await "), "functions": fill("function f(){}\n"),
+    "methods": fill("x.map()\n", "x=1\n"),
     "more than fits": "x" * SIZE * 4,
 }  # fmt: skip
-SLOWEST_S = 10.0  # of the processor, where `loop()` takes LOOP_S; the slowest take a tenth of it. A quadratic pass takes minutes
+# of the processor, where `loop()` takes LOOP_S; the slowest take a tenth of it. A quadratic pass
+# takes minutes
+SLOWEST_S = 10.0
 LOOP_S = 0.06
 
 
@@ -151,7 +201,8 @@ def loop() -> float:
 
 @pytest.fixture(scope="module")
 def patience() -> float:
-    """Seconds of the processor that anything may take on this machine; other work on it does not count."""
+    """Seconds of the processor that anything may take on this machine; other work on it does not
+    count."""
     return SLOWEST_S * max(min(loop() for _ in range(3)) / LOOP_S, 1.0)
 
 
@@ -163,7 +214,8 @@ def seconds(act: Callable[[], object]) -> float:
 
 @pytest.mark.parametrize("name", NASTY)
 def test_the_largest_and_nastiest_texts_give_diagnostics_soon(name: str, patience: float) -> None:
-    densest = NASTY[name][: DEFAULT_LIMITS.tokens]  # a token has a character at least: so much is always read to its end
+    # a token has a character at least: so much is always read to its end
+    densest = NASTY[name][: DEFAULT_LIMITS.tokens]
     assert seconds(lambda: check(NASTY[name])) < patience
     assert seconds(lambda: check(densest)) < patience
     assert seconds(lambda: formatted(NASTY[name][: SIZE // 4])) < patience
@@ -171,7 +223,10 @@ def test_the_largest_and_nastiest_texts_give_diagnostics_soon(name: str, patienc
 
 @pytest.mark.parametrize("name", ["problems", "unknown functions"])
 def test_only_the_first_problems_of_a_hopeless_file_are_shown(name: str) -> None:
-    assert len(compile_flow(NASTY[name][: DEFAULT_LIMITS.tokens]).diagnostics) == DEFAULT_LIMITS.diagnostics
+    assert (
+        len(compile_flow(NASTY[name][: DEFAULT_LIMITS.tokens]).diagnostics)
+        == DEFAULT_LIMITS.diagnostics
+    )
 
 
 def test_no_number_of_warnings_stops_a_file() -> None:

@@ -1,4 +1,5 @@
-"""What exists outside the file: tasks and workflows that are not known, and inputs that do not fit (F103 to F105)."""
+"""What exists outside the file: tasks and workflows that are not known, and inputs that do not fit
+(F103 to F105)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ from rhythm.lang.source import Diagnostic
 TEXT, NUMBER, BOOL, NULL = "text", "a number", "true or false", "null"
 TASKS = {
     "chargeCard": TaskShape(
-        {"orderId": frozenset({TEXT}), "amount": frozenset({NUMBER}), "note": frozenset({TEXT, NULL})}, frozenset({"orderId", "amount"})
+        {
+            "orderId": frozenset({TEXT}),
+            "amount": frozenset({NUMBER}),
+            "note": frozenset({TEXT, NULL}),
+        },
+        frozenset({"orderId", "amount"}),
     ),
     "ping": TaskShape({}, frozenset()),
     "anything": TaskShape({"id": frozenset()}, frozenset({"id"}), open=True),
@@ -21,12 +27,16 @@ def found(text: str, known: Known = KNOWN) -> list[Diagnostic]:
     compilation = compile_flow(text, "main.flow", known)
     assert not compilation.errors, compilation.errors
     assert compilation.programs, "a warning never stops a registration"
-    return [diagnostic for diagnostic in compilation.diagnostics if "F103" <= diagnostic.code <= "F105"]
+    return [
+        diagnostic for diagnostic in compilation.diagnostics if "F103" <= diagnostic.code <= "F105"
+    ]
 
 
 def shown(text: str, known: Known = KNOWN) -> list[tuple[str, str, str, str]]:
     """Code, message, the words it points at, and help."""
-    return [(d.code, d.message, text[d.start : d.end], "\n".join(d.help)) for d in found(text, known)]
+    return [
+        (d.code, d.message, text[d.start : d.end], "\n".join(d.help)) for d in found(text, known)
+    ]
 
 
 def test_nothing_known_nothing_missing() -> None:
@@ -34,12 +44,23 @@ def test_nothing_known_nothing_missing() -> None:
 
 
 def test_known_task_with_fitting_inputs_is_quiet() -> None:
-    assert shown('await task("chargeCard", { orderId: "o-1", amount: 9.5 })\nawait task("ping")\nawait task("ping", {})') == []
+    assert (
+        shown(
+            'await task("chargeCard", { orderId: "o-1", amount: 9.5 })\nawait '
+            'task("ping")\nawait task("ping", {})'
+        )
+        == []
+    )
 
 
 def test_unknown_task_names_the_nearest() -> None:
     assert shown('await task("chargeCrd")') == [
-        ("F103", "no task `chargeCrd` is registered here", '"chargeCrd"', 'did you mean "chargeCard"?')
+        (
+            "F103",
+            "no task `chargeCrd` is registered here",
+            '"chargeCrd"',
+            'did you mean "chargeCard"?',
+        )
     ]
 
 
@@ -60,7 +81,10 @@ def test_unknown_task_without_a_near_one_is_to_be_defined() -> None:
 
 
 def test_unknown_task_is_found_wherever_it_is_started() -> None:
-    text = 'let ids = [task("a1"), task("b1")]\nawait all(ids)\nlet r = await race({ x: task("c1") })\nawait branch { await task("d1") }'
+    text = (
+        'let ids = [task("a1"), task("b1")]\nawait all(ids)\nlet r = await race({ x: '
+        'task("c1") })\nawait branch { await task("d1") }'
+    )
     assert [words for _, _, words, _ in shown(text)] == ['"a1"', '"b1"', '"c1"', '"d1"']
 
 
@@ -74,7 +98,9 @@ def test_empty_registry_knows_no_task() -> None:
 
 def test_unknown_input_names_the_nearest() -> None:
     text = 'await task("chargeCard", { orderId: "o", amount: 1, nte: "x" })'
-    assert shown(text) == [("F104", "task `chargeCard` has no input `nte`", 'nte: "x"', "did you mean `note`?")]
+    assert shown(text) == [
+        ("F104", "task `chargeCard` has no input `nte`", 'nte: "x"', "did you mean `note`?")
+    ]
 
 
 def test_unknown_input_without_a_near_one_shows_what_the_task_takes() -> None:
@@ -83,7 +109,9 @@ def test_unknown_input_without_a_near_one_shows_what_the_task_takes() -> None:
 
 
 def test_input_of_a_task_that_takes_none() -> None:
-    assert shown('await task("ping", { x: 1 })') == [("F104", "task `ping` has no input `x`", "x: 1", "it takes no inputs")]
+    assert shown('await task("ping", { x: 1 })') == [
+        ("F104", "task `ping` has no input `x`", "x: 1", "it takes no inputs")
+    ]
 
 
 def test_task_that_takes_any_inputs_has_no_unknown_ones() -> None:
@@ -92,11 +120,20 @@ def test_task_that_takes_any_inputs_has_no_unknown_ones() -> None:
 
 def test_missing_inputs_are_named_together_at_the_inputs() -> None:
     text = 'await task("chargeCard", {})'
-    assert shown(text) == [("F104", "task `chargeCard` also needs `amount`, `orderId`", "{}", "it takes orderId, amount, note")]
+    assert shown(text) == [
+        (
+            "F104",
+            "task `chargeCard` also needs `amount`, `orderId`",
+            "{}",
+            "it takes orderId, amount, note",
+        )
+    ]
 
 
 def test_missing_inputs_without_any_are_reported_at_the_name() -> None:
-    assert shown('await task("anything")') == [("F104", "task `anything` also needs `id`", '"anything"', "it takes id")]
+    assert shown('await task("anything")') == [
+        ("F104", "task `anything` also needs `id`", '"anything"', "it takes id")
+    ]
 
 
 def test_input_with_a_default_may_be_left_out() -> None:
@@ -116,13 +153,20 @@ def test_written_input_of_the_wrong_type() -> None:
     assert shown(text) == [
         ("F104", "`orderId` of task `chargeCard` is text, not a number", "7", "pass text"),
         ("F104", "`amount` of task `chargeCard` is a number, not text", '"9.5"', "pass a number"),
-        ("F104", "`note` of task `chargeCard` is null or text, not true or false", "true", "pass null or text"),
+        (
+            "F104",
+            "`note` of task `chargeCard` is null or text, not true or false",
+            "true",
+            "pass null or text",
+        ),
     ]
 
 
 def test_null_fits_where_null_is_allowed_and_nowhere_else() -> None:
     text = 'await task("chargeCard", { orderId: null, amount: 1, note: null })'
-    assert [(message, words) for _, message, words, _ in shown(text)] == [("`orderId` of task `chargeCard` is text, not null", "null")]
+    assert [(message, words) for _, message, words, _ in shown(text)] == [
+        ("`orderId` of task `chargeCard` is text, not null", "null")
+    ]
 
 
 def test_computed_input_is_not_judged_by_type() -> None:
@@ -135,12 +179,19 @@ def test_input_of_no_stated_type_takes_anything() -> None:
 
 def test_unknown_function_that_is_a_task_shows_how_to_call_it() -> None:
     compilation = compile_flow("let r = chargeCard(1)", "main.flow", KNOWN)
-    assert [(d.code, d.help) for d in compilation.errors] == [("F023", ('to run your own code, write await task("chargeCard", { … })',))]
+    assert [(d.code, d.help) for d in compilation.errors] == [
+        ("F023", ('to run your own code, write await task("chargeCard", { … })',))
+    ]
 
 
 def test_unknown_workflow_names_the_nearest() -> None:
     assert shown('await workflow("procesOrder")') == [
-        ("F105", "no workflow `procesOrder` is in these files", '"procesOrder"', 'did you mean "processOrder"?')
+        (
+            "F105",
+            "no workflow `procesOrder` is in these files",
+            '"procesOrder"',
+            'did you mean "processOrder"?',
+        )
     ]
 
 
@@ -151,9 +202,21 @@ def test_unknown_workflow_without_a_near_one() -> None:
 
 
 def test_known_workflow_is_quiet() -> None:
-    assert shown('await workflow("processOrder", { anything: 1 })\nlet name = "x"\nawait workflow(name)') == []
+    assert (
+        shown(
+            'await workflow("processOrder", { anything: 1 })\nlet name = "x"\nawait workflow(name)'
+        )
+        == []
+    )
 
 
 def test_tasks_and_workflows_are_judged_apart() -> None:
-    assert [code for code, *_ in shown('await task("x1")\nawait workflow("x1")', Known(tasks=TASKS))] == ["F103"]
-    assert [code for code, *_ in shown('await task("x1")\nawait workflow("x1")', Known(workflows=frozenset()))] == ["F105"]
+    assert [
+        code for code, *_ in shown('await task("x1")\nawait workflow("x1")', Known(tasks=TASKS))
+    ] == ["F103"]
+    assert [
+        code
+        for code, *_ in shown(
+            'await task("x1")\nawait workflow("x1")', Known(workflows=frozenset())
+        )
+    ] == ["F105"]

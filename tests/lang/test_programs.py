@@ -1,4 +1,5 @@
-"""The language suite: every case of `tests/programs`, straight through and through JSON at every suspension."""
+"""The language suite: every case of `tests/programs`, straight through and through JSON at every
+suspension."""
 
 from __future__ import annotations
 
@@ -20,29 +21,44 @@ def run(case: Case, compilation: Compilation, *, through_json: bool) -> tuple[Wo
     world = World(list(compilation.programs), through_json=through_json, limits=limits)
     world.decisions = list(case.settings.get("decisions", []))
     name = compilation.programs[0].name
-    execution = world.run(name, case.settings.get("inputs"), case.settings.get("signals"), cancel_at=case.settings.get("cancel_at"))
+    execution = world.run(
+        name,
+        case.settings.get("inputs"),
+        case.settings.get("signals"),
+        cancel_at=case.settings.get("cancel_at"),
+    )
     return world, execution
 
 
 def found(compilation: Compilation, wanted: Case) -> list[tuple[str, int, int, str]]:
     codes = {code for code, *_ in wanted.diagnostics}
     shown = [d for d in compilation.diagnostics if d.severity == "error" or d.code in codes]
-    return [(d.code, *compilation.source.position(d.start), " ".join((d.message, d.label, *d.help))) for d in shown]
+    return [
+        (d.code, *compilation.source.position(d.start), " ".join((d.message, d.label, *d.help)))
+        for d in shown
+    ]
 
 
 def check_end(case: Case, world: World, execution: Execution) -> None:
     if case.failure:
         code, line, column, message = case.failure
         assert execution.status == "failed", f"ended {execution.status}: {execution.value}"
-        assert (execution.value["code"], execution.program.position(execution.at)) == (code, (line, column)), execution.value
+        assert (execution.value["code"], execution.program.position(execution.at)) == (
+            code,
+            (line, column),
+        ), execution.value
         assert message in execution.value["message"]
     elif case.result == "cancelled":
         assert execution.status == "cancelled", execution.value
     else:
         assert (execution.status, execution.value) == ("completed", case.result)
-        assert same_types(execution.value, case.result), f"{execution.value!r} is not {case.result!r} to the type"
+        assert same_types(execution.value, case.result), (
+            f"{execution.value!r} is not {case.result!r} to the type"
+        )
     if "log" in case.settings:
-        assert [entry.message for entry in world.log if isinstance(entry, c.Log)] == case.settings["log"]
+        assert [entry.message for entry in world.log if isinstance(entry, c.Log)] == case.settings[
+            "log"
+        ]
 
 
 def same_types(left: Any, right: Any) -> bool:
@@ -51,7 +67,9 @@ def same_types(left: Any, right: Any) -> bool:
         return False
     if isinstance(left, dict):
         return all(same_types(left[key], right[key]) for key in left)
-    return not isinstance(left, list) or all(same_types(a, b) for a, b in zip(left, right, strict=True))
+    return not isinstance(left, list) or all(
+        same_types(a, b) for a, b in zip(left, right, strict=True)
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -68,4 +86,9 @@ def test_program(case: Case) -> None:
     check_end(case, straight_world, straight)
     stored_world, stored = run(case, compilation, through_json=True)
     check_end(case, stored_world, stored)
-    assert (stored.status, stored.value, stored.at, stored.turns) == (straight.status, straight.value, straight.at, straight.turns)
+    assert (stored.status, stored.value, stored.at, stored.turns) == (
+        straight.status,
+        straight.value,
+        straight.at,
+        straight.turns,
+    )

@@ -1,4 +1,5 @@
-"""The original sketch holds: its workflow code runs as it says or as `docs/differences.md` says, what it forbids is refused.
+"""The original sketch holds: its workflow code runs as it says or as `docs/differences.md` says,
+what it forbids is refused.
 
 Every case runs straight through and with program, snapshots and values through JSON.
 """
@@ -22,10 +23,20 @@ from tests.seeds.block import Legal, Refused, Table, gives, line_in_block, text_
 from tests.support.world import Execution, World
 
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
-SKETCH: dict[str, Table] = {"000": sketch_000.BLOCKS, "003": sketch_003.BLOCKS, "004": sketch_004.BLOCKS}
+SKETCH: dict[str, Table] = {
+    "000": sketch_000.BLOCKS,
+    "003": sketch_003.BLOCKS,
+    "004": sketch_004.BLOCKS,
+}
 BLOCKS_PER_DOCUMENT = {"000": 18, "003": 38, "004": 12}
 WITH_WORKFLOW_CODE = {"000": 7, "003": 11, "004": 2}
-CASES = [case for table in SKETCH.values() for cases in table.values() if isinstance(cases, tuple) for case in cases]
+CASES = [
+    case
+    for table in SKETCH.values()
+    for cases in table.values()
+    if isinstance(cases, tuple)
+    for case in cases
+]
 LEGAL = [case for case in CASES if isinstance(case, Legal)]
 REFUSED = [case for case in CASES if isinstance(case, Refused)]
 
@@ -76,16 +87,24 @@ def ended(case: Legal, execution: Execution) -> tuple[str, Any]:
 @pytest.mark.parametrize("case", LEGAL, ids=lambda case: case.id)
 def test_legal_block_does_what_it_says(case: Legal, through_json: bool) -> None:
     world, execution = run(case, through_json=through_json)
-    assert ended(case, execution) == (("failed", case.failure) if case.failure else ("completed", case.result))
-    assert [(start.name, start.inputs) for start in world.commands if isinstance(start, c.StartTask)] == list(case.started)
-    assert [(cancel.first, cancel.last) for cancel in world.commands if isinstance(cancel, c.Cancel)] == list(case.cancelled)
+    assert ended(case, execution) == (
+        ("failed", case.failure) if case.failure else ("completed", case.result)
+    )
+    assert [
+        (start.name, start.inputs) for start in world.commands if isinstance(start, c.StartTask)
+    ] == list(case.started)
+    assert [
+        (cancel.first, cancel.last) for cancel in world.commands if isinstance(cancel, c.Cancel)
+    ] == list(case.cancelled)
     assert [described(snapshot.awaiting) for snapshot in world.suspensions] == list(case.waits)
     assert world.clock == case.lasts
 
 
 @pytest.mark.parametrize("case", LEGAL, ids=lambda case: case.id)
 def test_legal_block_is_reported_only_as_expected(case: Legal) -> None:
-    assert [d.code for d in compiled(case).diagnostics if d.severity != "note"] == list(case.warnings)
+    assert [d.code for d in compiled(case).diagnostics if d.severity != "note"] == list(
+        case.warnings
+    )
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
@@ -99,7 +118,11 @@ def test_forbidden_block_is_refused_with_its_rewrite(case: Refused) -> None:
 
 
 def test_each_thing_that_the_sketch_forbids_has_a_code_of_its_own() -> None:
-    forbidden = {case.id: case.problem[0] for case in REFUSED if case.id in ("003-nested-operation", "003-closure", "003-function")}
+    forbidden = {
+        case.id: case.problem[0]
+        for case in REFUSED
+        if case.id in ("003-nested-operation", "003-closure", "003-function")
+    }
     assert len(forbidden) == len(set(forbidden.values())) == 3
 
 
@@ -115,11 +138,17 @@ def test_cases_are_named_once_and_after_their_document() -> None:
     ids = [case.id for case in CASES]
     assert len(ids) == len(set(ids))
     for document, table in SKETCH.items():
-        assert all(case.id.startswith(f"{document}-") for cases in table.values() if isinstance(cases, tuple) for case in cases)
+        assert all(
+            case.id.startswith(f"{document}-")
+            for cases in table.values()
+            if isinstance(cases, tuple)
+            for case in cases
+        )
 
 
 def test_state_is_one_flat_object() -> None:
-    """Two blocks show the state as JSON: an index, the variables, what is awaited; no stack, no syntax."""
+    """Two blocks show the state as JSON: an index, the variables, what is awaited; no stack, no
+    syntax."""
     case = Legal(
         "003-state",
         """
@@ -129,13 +158,29 @@ def test_state_is_one_flat_object() -> None:
         task("ship", { orderId })
         """,
         inputs={"orderId": "123"},
-        tasks={"charge": gives({"charged": 99.99}), "check": lambda inputs: {"success": inputs["n"] == 1}, "ship": gives(None)},
+        tasks={
+            "charge": gives({"charged": 99.99}),
+            "check": lambda inputs: {"success": inputs["n"] == 1},
+            "ship": gives(None),
+        },
     )
     world, _ = run(case, through_json=True)
     state = json.loads(encode_snapshot(world.suspensions[-1]))
-    assert state.keys() == {"v", "statement_index", "locals", "awaiting", "next_child", "instructions", "cancelled"}
+    assert state.keys() == {
+        "v",
+        "statement_index",
+        "locals",
+        "awaiting",
+        "next_child",
+        "instructions",
+        "cancelled",
+    }
     assert state["statement_index"] == 3
-    assert state["locals"] == {"orderId": "123", "payment": {"charged": 99.99}, "results": [{"success": True}, {"success": False}]}
+    assert state["locals"] == {
+        "orderId": "123",
+        "payment": {"charged": 99.99},
+        "results": [{"success": True}, {"success": False}],
+    }
     assert state["awaiting"] == {"op": "task", "n": 5, "name": "ship"}
 
 
@@ -143,11 +188,17 @@ def test_state_moves_on_only_when_the_task_has_ended() -> None:
     """The index stays on the await; a variable is there once it has a value."""
     (case,) = (case for case in LEGAL if case.id == "004-snapshot-at-every-await")
     world, _ = run(case, through_json=True)
-    assert [(s.statement_index, s.locals) for s in world.suspensions] == [(0, {}), (1, {"payment": {"orderId": "o-1"}})]
+    assert [(s.statement_index, s.locals) for s in world.suspensions] == [
+        (0, {}),
+        (1, {"payment": {"orderId": "o-1"}}),
+    ]
 
 
 def test_version_is_the_hash_of_the_workflow() -> None:
-    first, again, second = (compile_flow(text, "flow.flow").programs[0].version for text in (sketch_004.V1, sketch_004.V1, sketch_004.V2))
+    first, again, second = (
+        compile_flow(text, "flow.flow").programs[0].version
+        for text in (sketch_004.V1, sketch_004.V1, sketch_004.V2)
+    )
     assert first == again != second
     assert len(first) == hashlib.sha256().digest_size * 2
 
@@ -160,4 +211,6 @@ def test_workflow_without_a_name_is_called_like_its_file() -> None:
 def test_page_of_differences_names_the_code_of_everything_refused() -> None:
     named = set(re.findall(r"\bF\d{3}\b", DIFFERENCES.read_text(encoding="utf-8")))
     assert named <= CODES.keys()
-    assert {case.problem[0] for case in REFUSED} - {"F020"} <= named, "an unknown variable is no difference from the sketch"
+    assert {case.problem[0] for case in REFUSED} - {"F020"} <= named, (
+        "an unknown variable is no difference from the sketch"
+    )

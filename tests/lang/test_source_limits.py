@@ -1,4 +1,5 @@
-"""What a case file cannot show of the limits of a source: its size, and a mistake at the very end of a line."""
+"""What a case file cannot show of the limits of a source: its size, and a mistake at the very end
+of a line."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def test_a_backslash_at_the_end_of_a_line_belongs_to_the_text_that_never_ends() 
 
 def test_file_with_more_tokens_than_the_limit_is_refused_where_it_is_reached() -> None:
     limits = DEFAULT_LIMITS.replace(tokens=10)
-    assert [(d.code, d.start) for d in compile_flow("a = [1, 2, 3, 4, 5]", limits=limits).diagnostics] == [("F006", 15)]
+    assert [
+        (d.code, d.start) for d in compile_flow("a = [1, 2, 3, 4, 5]", limits=limits).diagnostics
+    ] == [("F006", 15)]
     assert not compile_flow("a = [1, 2, 3]", limits=limits).diagnostics
 
 
@@ -43,4 +46,6 @@ def test_ways_out_through_finally_are_limited_and_branches_begin_anew() -> None:
     two = "if (inputs.a) { return 1 }\nif (inputs.b) { return 2 }\n"
     assert codes_of(two) == []
     assert codes_of(f"{two}return 3") == ["F006"]
-    assert codes_of("await all([branch { return 1 }, branch { return 2 }, branch { return 3 }])") == []
+    assert (
+        codes_of("await all([branch { return 1 }, branch { return 2 }, branch { return 3 }])") == []
+    )

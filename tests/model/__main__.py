@@ -1,6 +1,8 @@
-"""`python -m tests.model`: Spin proves the rules of `owner.pml`, and that each of its guards is needed for one of them.
+"""`python -m tests.model`: Spin proves the rules of `owner.pml`, and that each of its guards is
+needed for one of them.
 
-It is a model, not the code: it covers every interleaving of two workers, a rescuer, an outside event and a cancel.
+It is a model, not the code: it covers every interleaving of two workers, a rescuer, an outside
+event and a cancel.
 """
 
 from __future__ import annotations
@@ -41,12 +43,23 @@ class Result(NamedTuple):
 def main() -> int:
     if missing := [name for name in PROGRAMS if not shutil.which(name)]:
         packages = " ".join(PROGRAMS[name] for name in missing)
-        print(f"{' and '.join(missing)} not found. On Debian and Ubuntu: apt-get install {packages}", file=sys.stderr)
+        print(
+            f"{' and '.join(missing)} not found. On Debian and Ubuntu: apt-get install {packages}",
+            file=sys.stderr,
+        )
         return 2
-    print(f"{'guard taken away':<60} " + " ".join(f"{rule:<8}" for rule in RULES) + "    states      s")
+    print(
+        f"{'guard taken away':<60} "
+        + " ".join(f"{rule:<8}" for rule in RULES)
+        + "    states      s"
+    )
     whole = _check("nothing", ())
     found = [_check(f"{name}: {what}", (f"-D{name}=0",)) for name, what in GUARDS.items()]
-    needless = [name for name, results in zip(GUARDS, found, strict=True) if all(result.holds for result in results.values())]
+    needless = [
+        name
+        for name, results in zip(GUARDS, found, strict=True)
+        if all(result.holds for result in results.values())
+    ]
     wrong = [rule for rule, result in whole.items() if not result.holds]
     for name in needless:
         print(f"without {name} nothing breaks: the model does not show that it is needed")
@@ -62,7 +75,10 @@ def _check(name: str, defines: tuple[str, ...]) -> dict[str, Result]:
         _run(["gcc", "-O2", "-w", "-DNFAIR=3", "-o", "pan", "pan.c"], folder)
         results = {rule: _rule(rule, options, folder) for rule, options in RULES.items()}
     words = " ".join(f"{'holds' if result.holds else 'BROKEN':<8}" for result in results.values())
-    states, seconds = sum(result.states for result in results.values()), sum(result.seconds for result in results.values())
+    states, seconds = (
+        sum(result.states for result in results.values()),
+        sum(result.seconds for result in results.values()),
+    )
     print(f"{name:<60} {words} {states:>9,} {seconds:6.1f}", flush=True)
     return results
 

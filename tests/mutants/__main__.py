@@ -1,4 +1,5 @@
-"""`python -m tests.mutants [WORD …]`: every guard of the protocol taken away, one at a time; its tests must turn red.
+"""`python -m tests.mutants [WORD …]`: every guard of the protocol taken away, one at a time; its
+tests must turn red.
 
 With words, only the guards whose names contain one of them.
 """
@@ -19,9 +20,12 @@ AT_ONCE = 2
 
 def main() -> int:
     words = sys.argv[1:]
-    mutants = [mutant for mutant in MUTANTS if not words or any(word in mutant.guard for word in words)]
+    mutants = [
+        mutant for mutant in MUTANTS if not words or any(word in mutant.guard for word in words)
+    ]
     for mutant in mutants:
-        mutated(ROOT / "src" / "rhythm", mutant)  # before anything is run: a text that is gone is an error
+        # before anything is run: a text that is gone is an error
+        mutated(ROOT / "src" / "rhythm", mutant)
     began = time.monotonic()
     with server() as url:
         if problem := _without_mutation(mutants, {GIVEN: url}):
@@ -30,8 +34,13 @@ def main() -> int:
         verdicts = _all_verdicts(mutants, {GIVEN: url})
     survived = [verdict for verdict in verdicts if verdict.word != "red"]
     for each in survived:
-        print(f"\n== {each.mutant.guard} ({each.mutant.database}): {each.word}\n{each.output[-3000:]}")
-    print(f"\n{len(verdicts)} guards taken away, {len(survived)} not noticed, {time.monotonic() - began:.0f} s")
+        print(
+            f"\n== {each.mutant.guard} ({each.mutant.database}): {each.word}\n{each.output[-3000:]}"
+        )
+    print(
+        f"\n{len(verdicts)} guards taken away, {len(survived)} not noticed, "
+        f"{time.monotonic() - began:.0f} s"
+    )
     return bool(survived)
 
 

@@ -1,4 +1,5 @@
-"""Takes one guard out of a copy of the code, and finds out whether the tests that are named for it turn red."""
+"""Takes one guard out of a copy of the code, and finds out whether the tests that are named for it
+turn red."""
 
 from __future__ import annotations
 
@@ -15,9 +16,11 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 100.0  # for the tests of one mutant
-ENDS = {".sql": r"^-- name: ", ".py": r"^ {0,4}(def |async def |class |@)"}  # what begins the next statement or function
+# what begins the next statement or function
+ENDS = {".sql": r"^-- name: ", ".py": r"^ {0,4}(def |async def |class |@)"}
 UNFIT = (
-    "SyntaxError", "NameError", "UnboundLocalError", "TypeError", "AttributeError", "ProgrammingError", "UndefinedColumn",
+    "SyntaxError", "NameError", "UnboundLocalError", "TypeError", "AttributeError",
+    "ProgrammingError", "UndefinedColumn",
     "no such column", "syntax error",
 )  # fmt: skip  # red for the wrong reason: the mutant does not run
 
@@ -46,11 +49,15 @@ class Verdict(NamedTuple):
 
     def line(self) -> str:
         tests = ", ".join(test.rpartition("::")[2] for test in self.mutant.tests)
-        return f"{self.mutant.guard:<66} {self.mutant.database:<8} {self.word:<8} {self.seconds:6.1f}  {tests}"
+        return (
+            f"{self.mutant.guard:<66} {self.mutant.database:<8} {self.word:<8} "
+            f"{self.seconds:6.1f}  {tests}"
+        )
 
 
 class NotFound(Exception):
-    """The table is no longer true: the code that a mutant changes is not there, or is there twice."""
+    """The table is no longer true: the code that a mutant changes is not there, or is there
+    twice."""
 
 
 def changed(text: str, change: Change) -> str:
@@ -58,13 +65,20 @@ def changed(text: str, change: Change) -> str:
     first, last = _section(text, change)
     body = text[first:last]
     if body.count(change.old) != 1:
-        raise NotFound(f"{change.file}, {change.inside}: found {body.count(change.old)} times instead of once: {change.old!r}")
+        raise NotFound(
+            f"{change.file}, {change.inside}: found {body.count(change.old)} times "
+            f"instead of once: {change.old!r}"
+        )
     return text[:first] + body.replace(change.old, change.new) + text[last:]
 
 
 def _section(text: str, change: Change) -> tuple[int, int]:
     kind = Path(change.file).suffix
-    head = rf"^-- name: {change.inside}$" if kind == ".sql" else rf"^ {{0,4}}(def|async def|class) {change.inside}\b"
+    head = (
+        rf"^-- name: {change.inside}$"
+        if kind == ".sql"
+        else rf"^ {{0,4}}(def|async def|class) {change.inside}\b"
+    )
     heads = list(re.finditer(head, text, re.MULTILINE))
     if "migrations" in change.file:
         return 0, len(text)
@@ -102,13 +116,37 @@ def copy_of_tree(folder: Path) -> Path:
 
 
 def run_tests(
-    tests: tuple[str, ...], root: Path, environment: Mapping[str, str], *options: str, limit_s: float | None = LIMIT_S
+    tests: tuple[str, ...],
+    root: Path,
+    environment: Mapping[str, str],
+    *options: str,
+    limit_s: float | None = LIMIT_S,
 ) -> tuple[int | None, str]:
     """The exit code of pytest, None if it did not end, and what it said."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=short", "-rf", *options, *tests]
-    env = {**os.environ, **environment, "PYTHONPATH": str(root / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # quicker
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+        "--tb=short",
+        "-rf",
+        *options,
+        *tests,
+    ]
+    # quicker
+    env = {
+        **os.environ,
+        **environment,
+        "PYTHONPATH": str(root / "src"),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
     try:
-        done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, timeout=limit_s, check=False)
+        done = subprocess.run(
+            command, cwd=root, env=env, capture_output=True, text=True, timeout=limit_s, check=False
+        )
     except subprocess.TimeoutExpired:
         return None, ""
     return done.returncode, done.stdout + done.stderr
@@ -124,5 +162,9 @@ def _judge(mutant: Mutant, root: Path, environment: Mapping[str, str]) -> tuple[
         return "BROKEN", output
     if unfit := next((word for word in UNFIT if word in output), None):
         return "BROKEN", f"the mutant does not run: {unfit}\n{output}"
-    red = [test for test in mutant.tests if re.search(rf"^FAILED {re.escape(test)}\b", output, re.MULTILINE)]
+    red = [
+        test
+        for test in mutant.tests
+        if re.search(rf"^FAILED {re.escape(test)}\b", output, re.MULTILINE)
+    ]
     return "red" if len(red) == len(mutant.tests) else "NOT RED", output

@@ -1,4 +1,5 @@
-"""The table of guards is true: everything it would change is there, every test it names exists, and red means red."""
+"""The table of guards is true: everything it would change is there, every test it names exists, and
+red means red."""
 
 from __future__ import annotations
 
@@ -35,9 +36,18 @@ def test_text_that_is_not_there_once_is_an_error(change: Change, problem: str) -
 
 
 def test_missing_guard_is_red_and_a_change_without_effect_is_not() -> None:
-    without = Mutant("drop: only under my fence", "sqlite", RULE, lite("delete_held", " AND fence = ?", " AND ? > 0"))
+    without = Mutant(
+        "drop: only under my fence",
+        "sqlite",
+        RULE,
+        lite("delete_held", " AND fence = ?", " AND ? > 0"),
+    )
     assert verdict(without).word == "red"
-    same = without._replace(changes=lite("delete_held", "DELETE FROM ready WHERE id = ?", "DELETE FROM ready WHERE ready.id = ?"))
+    same = without._replace(
+        changes=lite(
+            "delete_held", "DELETE FROM ready WHERE id = ?", "DELETE FROM ready WHERE ready.id = ?"
+        )
+    )
     assert verdict(same).word == "NOT RED"
     unfit = without._replace(changes=lite("delete_held", "DELETE FROM ready", "DELETE FORM ready"))
     assert verdict(unfit).word == "BROKEN"

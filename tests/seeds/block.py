@@ -1,7 +1,9 @@
-"""What the tests know of a code block of the original sketch: the code, what it stands in, and what must come of it.
+"""What the tests know of a code block of the original sketch: the code, what it stands in, and what
+must come of it.
 
-A block that is workflow code is `Legal` or `Refused`, in one or more variants; a block that is something else has the
-reason instead. The tables of the sketch's documents are in the modules beside this one, under the documents' numbers.
+A block that is workflow code is `Legal` or `Refused`, in one or more variants; a block that is
+something else has the reason instead. The tables of the sketch's documents are in the modules
+beside this one, under the documents' numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ Handler = Callable[[dict[str, Any]], Any]
 
 @dataclass(frozen=True)
 class Legal:
-    """A program that runs. `before` defines the free names of a fragment, `after` returns what there is to look at."""
+    """A program that runs. `before` defines the free names of a fragment, `after` returns what
+    there is to look at."""
 
     id: str
     code: str
@@ -38,7 +41,8 @@ class Legal:
 
 @dataclass(frozen=True)
 class Refused:
-    """A program that does not pass: the one error, where it is in the block, and lines of its help."""
+    """A program that does not pass: the one error, where it is in the block, and lines of its
+    help."""
 
     id: str
     code: str
@@ -47,7 +51,8 @@ class Refused:
     before: str = ""
 
 
-Table = dict[int, str | tuple[Legal | Refused, ...]]  # by the number of the block in its document: why it is no case, or its cases
+# by the number of the block in its document: why it is no case, or its cases
+Table = dict[int, str | tuple[Legal | Refused, ...]]
 
 
 def text_of(case: Legal | Refused) -> str:

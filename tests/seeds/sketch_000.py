@@ -93,7 +93,10 @@ BLOCKS: Table = {
             """,
             after="return results }",
             result=["a", "b", "c"],
-            started=tuple(("value", {"value": value, "took": took}) for value, took in (("a", 9), ("b", 4), ("c", 6))),
+            started=tuple(
+                ("value", {"value": value, "took": took})
+                for value, took in (("a", 9), ("b", 4), ("c", 6))
+            ),
             waits=("all(3 × child)",) * 3,
             lasts=9,
         ),
@@ -124,7 +127,10 @@ BLOCKS: Table = {
         ),
         Legal(
             "000-all-throws-the-first-failure-and-cancels-the-rest",
-            'results = await Task.all([Task.run("api1", { took: 9 }), Task.run("api2", { took: 2 })])',
+            (
+                'results = await Task.all([Task.run("api1", { took: 9 }), Task.run("api2", { '
+                "took: 2 })])"
+            ),
             tasks={"api1": gives("late"), "api2": fails("Declined")},
             failure=("Declined", 1),
             started=(("api1", {"took": 9}), ("api2", {"took": 2})),
@@ -158,7 +164,10 @@ BLOCKS: Table = {
         ),
         Legal(
             "000-any-cancels-what-is-slower",
-            'fastest = await Task.any([Task.run("value", { value: "a", took: 9 }), Task.run("value", { value: "b", took: 2 })])',
+            (
+                'fastest = await Task.any([Task.run("value", { value: "a", took: 9 }), '
+                'Task.run("value", { value: "b", took: 2 })])'
+            ),
             after="return fastest.result",
             result="b",
             started=(("value", {"value": "a", "took": 9}), ("value", {"value": "b", "took": 2})),
@@ -258,7 +267,10 @@ BLOCKS: Table = {
             "000-signal-wakes-the-one-that-waits",
             'approval = await wait_for_signal("approval")',
             after="return approval",
-            signals=({"name": "other", "payload": 1, "at": 3}, {"name": "approval", "payload": {"ok": True}, "at": 5}),
+            signals=(
+                {"name": "other", "payload": 1, "at": 3},
+                {"name": "approval", "payload": {"ok": True}, "at": 5},
+            ),
             result={"ok": True},
             waits=("signal approval",) * 2,
             lasts=5,

@@ -147,9 +147,19 @@ BLOCKS: Table = {
             """,
             after="return { payment, inventory, winner: winner.result }",
             inputs=ORDER,
-            tasks={"charge": gives("paid"), "reserve": gives("held"), "provider1": fails("Down"), "provider2": gives("two")},
+            tasks={
+                "charge": gives("paid"),
+                "reserve": gives("held"),
+                "provider1": fails("Down"),
+                "provider2": gives("two"),
+            },
             result={"payment": "paid", "inventory": "held", "winner": "two"},
-            started=(("charge", ORDER), ("reserve", ORDER), ("provider1", {"request": "r"}), ("provider2", {"request": "r"})),
+            started=(
+                ("charge", ORDER),
+                ("reserve", ORDER),
+                ("provider1", {"request": "r"}),
+                ("provider2", {"request": "r"}),
+            ),
             # Both tasks of `all` end at once: the wake of the second finds nothing to do.
             waits=("all(task charge, task reserve)", *["any(task provider1, task provider2)"] * 2),
             lasts=2,
@@ -164,7 +174,11 @@ BLOCKS: Table = {
             })
             """,
             problem=("F013", 2, 13),
-            help=("await it first, on a line of its own:", 'inner = task("inner")', "callback: inner"),
+            help=(
+                "await it first, on a line of its own:",
+                'inner = task("inner")',
+                "callback: inner",
+            ),
         ),
         Refused(
             "003-nested-await",
@@ -236,7 +250,10 @@ BLOCKS: Table = {
             }
             """,
             problem=("F009", 1, 1),
-            help=('workflow helper(inputs) { … }, started by: await workflow("helper", { … })', 'await task("helper", { … })'),
+            help=(
+                'workflow helper(inputs) { … }, started by: await workflow("helper", { … })',
+                'await task("helper", { … })',
+            ),
         ),
         Refused(
             "003-operation-returned-without-await",
@@ -287,7 +304,10 @@ BLOCKS: Table = {
             "003-status-object-that-the-task-returns",
             STATUS_OBJECT,
             before="amount = 99",
-            tasks={"charge": gives({"status": "failed", "error": "declined"}), "handleFailure": gives(None)},
+            tasks={
+                "charge": gives({"status": "failed", "error": "declined"}),
+                "handleFailure": gives(None),
+            },
             started=(CHARGE_99, ("handleFailure", {"error": "declined"})),
             waits=("task charge", "task handleFailure"),
             lasts=2,
@@ -307,7 +327,13 @@ BLOCKS: Table = {
             STATUS_OBJECT.replace("{ amount })", "{ amount }, { settle: true })"),
             before="amount = 99",
             tasks={"charge": fails("Declined", "no money"), "handleFailure": gives(None)},
-            started=(CHARGE_99, ("handleFailure", {"error": {"code": "Declined", "message": "no money", "data": None}})),
+            started=(
+                CHARGE_99,
+                (
+                    "handleFailure",
+                    {"error": {"code": "Declined", "message": "no money", "data": None}},
+                ),
+            ),
             waits=("task charge", "task handleFailure"),
             lasts=2,
         ),

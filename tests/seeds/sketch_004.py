@@ -27,8 +27,18 @@ BLOCKS: Table = {
         ),
     ),
     2: (
-        Legal("004-version-one-starts-without-waiting", V1, started=(("foo", None),), warnings=("F102",)),
-        Legal("004-version-two-starts-both-at-once", V2, started=(("foo", None), ("bar", None)), warnings=("F102", "F102")),
+        Legal(
+            "004-version-one-starts-without-waiting",
+            V1,
+            started=(("foo", None),),
+            warnings=("F102",),
+        ),
+        Legal(
+            "004-version-two-starts-both-at-once",
+            V2,
+            started=(("foo", None), ("bar", None)),
+            warnings=("F102", "F102"),
+        ),
         Legal(
             "004-version-two-with-await-runs-one-after-the-other",
             'workflow { await task("foo"); await task("bar") }',

@@ -1,4 +1,5 @@
-"""Whatever is done with a token is done only if the token allows it in that moment: it is looked up in the transaction of the act."""
+"""Whatever is done with a token is done only if the token allows it in that moment: it is looked up
+in the transaction of the act."""
 
 from __future__ import annotations
 
@@ -37,23 +38,39 @@ def execution(id: str) -> NewExecution:
     return NewExecution(id, WORKFLOW, "main", "default", version="1")
 
 
-RUN_NOW = Firing("daily", None, fires=(NewFire(Fire("daily", 1, "started", "run", manual=True), execution("run")),))
+RUN_NOW = Firing(
+    "daily",
+    None,
+    fires=(NewFire(Fire("daily", 1, "started", "run", manual=True), execution("run")),),
+)
 
 
 ACTS: dict[str, Callable[[Store, Actor], Any]] = {
-    "register": lambda store, actor: store.definitions.register([Definition("main", "1", "flow", "", "{}")], None, actor),
-    "start": lambda store, actor: store.executions.start([execution("new"), execution("live")], "return", actor),
+    "register": lambda store, actor: store.definitions.register(
+        [Definition("main", "1", "flow", "", "{}")], None, actor
+    ),
+    "start": lambda store, actor: store.executions.start(
+        [execution("new"), execution("live")], "return", actor
+    ),
     "pause_queue": lambda store, actor: store.workers.pause_queue("mail", True, actor),
-    "signal": lambda store, actor: store.messages.signal(NewSignal("live#1", "live", "go", "1"), 10, actor),
+    "signal": lambda store, actor: store.messages.signal(
+        NewSignal("live#1", "live", "go", "1"), 10, actor
+    ),
     "publish": lambda store, actor: store.messages.publish(NewEvent("e1", "paid", "1"), actor),
     "cancel": lambda store, actor: store.executions.cancel(["live"], actor),
     "terminate": lambda store, actor: store.executions.terminate(["live"], actor),
     "pause": lambda store, actor: store.people.pause(["live"], actor=actor),
     "resume": lambda store, actor: store.people.resume(["held"], actor=actor),
-    "retry": lambda store, actor: store.executions.retry("over", lambda family: anew(family, "again", "1"), actor),
-    "change": lambda store, actor: store.schedules.change("weekly", lambda before, now: EVERY.replace(name="weekly"), actor),
+    "retry": lambda store, actor: store.executions.retry(
+        "over", lambda family: anew(family, "again", "1"), actor
+    ),
+    "change": lambda store, actor: store.schedules.change(
+        "weekly", lambda before, now: EVERY.replace(name="weekly"), actor
+    ),
     "fire": lambda store, actor: store.schedules.fire([RUN_NOW], actor),
-    "create_token": lambda store, actor: store.access.create_token(Grant("t3", "eve", "h", ("admin",), (), None), actor),
+    "create_token": lambda store, actor: store.access.create_token(
+        Grant("t3", "eve", "h", ("admin",), (), None), actor
+    ),
     "revoke_token": lambda store, actor: store.access.revoke_token("t2", actor),
     "change_token": lambda store, actor: store.access.change_token("t2", ("admin",), None, actor),
 }
@@ -70,7 +87,8 @@ def store(stores: Stores, clock: Clock) -> Store:
 
 
 def prepared(store: Store) -> Store:
-    """With something for every act, and the tokens t1 and t2, of which the first is valid for a minute."""
+    """With something for every act, and the tokens t1 and t2, of which the first is valid for a
+    minute."""
     store.definitions.register([Definition("main", "1", "flow", "", "{}")])
     store.executions.start([execution(id) for id in ("live", "held", "over")])
     store.people.pause(["held"])
@@ -83,14 +101,20 @@ def prepared(store: Store) -> Store:
 
 def contents(store: Store) -> dict[str, list[str]]:
     """All that is stored, but for tokens."""
-    tables = [table for table in (*TABLES.split(", "), "audit", "audit_head") if table != "api_tokens"]
+    tables = [
+        table for table in (*TABLES.split(", "), "audit", "audit_head") if table != "api_tokens"
+    ]
     return {table: sorted(map(repr, rows(store, f"SELECT * FROM {table}"))) for table in tables}
 
 
 def test_every_act_of_a_store_is_one_of_these() -> None:
     roles = [hint for name, hint in get_type_hints(Store).items() if name in ROLES]
     methods = [found for role in roles for found in inspect.getmembers(role, inspect.isfunction)]
-    acts = [name for name, method in methods if "actor" in inspect.signature(method).parameters and not name.startswith("_")]
+    acts = [
+        name
+        for name, method in methods
+        if "actor" in inspect.signature(method).parameters and not name.startswith("_")
+    ]
     assert sorted(acts) == sorted(ACTS)
 
 
@@ -103,7 +127,9 @@ def test_what_a_token_allows_is_done_while_it_does(store: Store, name: str) -> N
 
 @pytest.mark.parametrize("why", ["revoked", "expired", "unknown"])
 @pytest.mark.parametrize("name", ACTS)
-def test_nothing_is_done_with_a_token_that_is_not_valid_any_more(store: Store, clock: Clock, name: str, why: str) -> None:
+def test_nothing_is_done_with_a_token_that_is_not_valid_any_more(
+    store: Store, clock: Clock, name: str, why: str
+) -> None:
     actor = ANN
     if why == "revoked":
         store.access.revoke_token("t1")
@@ -121,7 +147,9 @@ def test_nothing_is_done_with_a_token_that_is_not_valid_any_more(store: Store, c
 def test_nothing_is_done_with_a_token_that_has_lost_a_role(store: Store, name: str) -> None:
     actor = ANN.replace(token_roles=("author", "operator"))
     before = (contents(store), store.access.tokens())
-    with pytest.raises(Denied, match="has lost the role author meanwhile, and nothing was done: ask again") as refused:
+    with pytest.raises(
+        Denied, match="has lost the role author meanwhile, and nothing was done: ask again"
+    ) as refused:
         ACTS[name](store, actor)
     assert refused.value.code == "permission_missing"
     assert (contents(store), store.access.tokens()) == before
@@ -130,7 +158,9 @@ def test_nothing_is_done_with_a_token_that_has_lost_a_role(store: Store, name: s
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_a_revocation_waits_for_what_is_done_with_the_token(stores: Stores, store: Any, clock: Clock, name: str) -> None:
+def test_a_revocation_waits_for_what_is_done_with_the_token(
+    stores: Stores, store: Any, clock: Clock, name: str
+) -> None:
     """So the audit never has an act after the revocation of the token that it was done with."""
     other, order = stores.store(clock), list[str]()
 
@@ -143,7 +173,11 @@ def test_a_revocation_waits_for_what_is_done_with_the_token(stores: Stores, stor
     def act() -> None:
         ACTS[name](store, ANN)
         thread.start()
-        while isinstance(stores, Schemas) and thread.is_alive() and not stores.admin.execute(WAITING).fetchall():
+        while (
+            isinstance(stores, Schemas)
+            and thread.is_alive()
+            and not stores.admin.execute(WAITING).fetchall()
+        ):
             pass
         order.append("done")
 
@@ -156,7 +190,9 @@ def test_a_revocation_waits_for_what_is_done_with_the_token(stores: Stores, stor
         revoke()
 
 
-def test_a_start_with_a_token_asks_no_more_often_than_one_without(schemas: Schemas, asked: list[None]) -> None:
+def test_a_start_with_a_token_asks_no_more_often_than_one_without(
+    schemas: Schemas, asked: list[None]
+) -> None:
     store, counts = schemas.direct_store(), list[int]()
     store.access.create_token(Grant("t1", "ann", "h", ("operator",), (), None))
     for actor in (None, Actor("ann"), ANN):
@@ -166,7 +202,9 @@ def test_a_start_with_a_token_asks_no_more_often_than_one_without(schemas: Schem
     assert len(set(counts)) == 1
 
 
-def test_an_act_with_a_token_asks_once_more_than_one_without(schemas: Schemas, asked: list[None]) -> None:
+def test_an_act_with_a_token_asks_once_more_than_one_without(
+    schemas: Schemas, asked: list[None]
+) -> None:
     store, counts = schemas.direct_store(), list[int]()
     store.access.create_token(Grant("t1", "ann", "h", ("operator",), (), None))
     for name, actor in (("a", Actor("ann")), ("b", ANN)):

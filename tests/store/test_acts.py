@@ -10,9 +10,17 @@ from rhythm.store.interfaces.messages import NewEvent, NewSignal
 
 def test_one_is_told_as_it_is() -> None:
     (published,) = sending_acts([NewEvent("e", "paid", "1")], ())
-    assert (published.action, published.object, json.loads(published.detail)) == ("event.publish", "e", {"type": "paid"})
+    assert (published.action, published.object, json.loads(published.detail)) == (
+        "event.publish",
+        "e",
+        {"type": "paid"},
+    )
     (sent,) = sending_acts((), [NewSignal("s", "w", "go", "1")])
-    assert (sent.action, sent.object, json.loads(sent.detail)) == ("execution.signal", "w", {"signal": "go", "id": "s"})
+    assert (sent.action, sent.object, json.loads(sent.detail)) == (
+        "execution.signal",
+        "w",
+        {"signal": "go", "id": "s"},
+    )
     assert sending_acts((), ()) == []
 
 

@@ -1,4 +1,5 @@
-"""Approvals, pauses and resumes in both databases: what wakes whom, what is written together, and what is refused without a trace."""
+"""Approvals, pauses and resumes in both databases: what wakes whom, what is written together, and
+what is refused without a trace."""
 
 from __future__ import annotations
 
@@ -36,11 +37,17 @@ def asking(n: int = 1, **changes: Any) -> NewApproval:
 
 def parked(store: Store, id: str = "w", *approvals: NewApproval, **changes: Any) -> None:
     """A workflow, started by sue, that waits for approvals."""
-    commit = turn(begun(store, id, started_by="sue", contributors=("sue",)), approvals=approvals or (asking(**changes),), status=PAUSED)
+    commit = turn(
+        begun(store, id, started_by="sue", contributors=("sue",)),
+        approvals=approvals or (asking(**changes),),
+        status=PAUSED,
+    )
     assert outcome(store, commit) == "parked"
 
 
-def decide(store: Store, decision: str = "approve", by: str = "ann", id: str = "w.1", **changes: Any) -> Verdict:
+def decide(
+    store: Store, decision: str = "approve", by: str = "ann", id: str = "w.1", **changes: Any
+) -> Verdict:
     verdict = store.people.decide(id, Decision(Actor(by), decision).replace(**changes))
     assert verdict is not None
     return verdict
@@ -55,11 +62,20 @@ APPROVED = {"decision": "approved", "by": ["ann"], "comment": ""}
 
 
 def everything(store: Store) -> list[Any]:
-    tables = ("ready", "approvals", "approval_decisions", "execution_resume_requests", "audit", "executions")
+    tables = (
+        "ready",
+        "approvals",
+        "approval_decisions",
+        "execution_resume_requests",
+        "audit",
+        "executions",
+    )
     return [rows(store, f"SELECT * FROM {table}") for table in tables]
 
 
-def test_a_decision_wakes_one_who_sleeps_and_says_what_let_it_go_on(store: Store, clock: Clock) -> None:
+def test_a_decision_wakes_one_who_sleeps_and_says_what_let_it_go_on(
+    store: Store, clock: Clock
+) -> None:
     parked(store)
     assert (ready_rows(store), status(store, "w")) == ([], "paused")
     clock.forward(2)
@@ -67,7 +83,11 @@ def test_a_decision_wakes_one_who_sleeps_and_says_what_let_it_go_on(store: Store
     assert ready_rows(store) == [("w", 0, 0)]
     assert ended(store) == (COMPLETED, APPROVED)
     (request,) = store.people.resumes("w")
-    assert (request.triggered_by, request.triggered_by_id, request.requested_at) == ("approval", "w.1", NOW + 2 * US)
+    assert (request.triggered_by, request.triggered_by_id, request.requested_at) == (
+        "approval",
+        "w.1",
+        NOW + 2 * US,
+    )
     assert (json.loads(request.trigger_data), request.executed_at) == (APPROVED, None)
 
 
@@ -76,7 +96,9 @@ def test_a_decision_counts_up_the_wakes_of_whoever_works_on_it(store: Store) -> 
     assert outcome(store, turn(claim, end="own", approvals=(asking(),))) == "own"
     decide(store)
     assert ready_rows(store) == [("w", 1, 1)]
-    assert outcome(store, turn(claim, 1)) == "woken", "whoever did not see the decision does not sleep"
+    assert outcome(store, turn(claim, 1)) == "woken", (
+        "whoever did not see the decision does not sleep"
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +111,9 @@ def test_a_decision_counts_up_the_wakes_of_whoever_works_on_it(store: Store) -> 
         ("role_revoked", {"actor": Actor("ann", ("boss",), token="gone")}),
     ],
 )
-def test_what_is_refused_leaves_no_trace(store: Store, refusal: str, change: dict[str, Any]) -> None:
+def test_what_is_refused_leaves_no_trace(
+    store: Store, refusal: str, change: dict[str, Any]
+) -> None:
     parked(store)
     before = everything(store)
     verdict = store.people.decide("w.1", Decision(Actor("ann"), "approve").replace(**change))
@@ -102,7 +126,9 @@ def test_a_verdict_tells_which_row_it_judged(store: Store) -> None:
     parked(store, stages='[["board", null, "expire"]]')
     before = store.people.approval("w.1")
     assert decide(store, by="ann", shown="something else").approval == before
-    assert decide(store, "escalate").approval == before, "as it was under the lock, before anything followed"
+    assert decide(store, "escalate").approval == before, (
+        "as it was under the lock, before anything followed"
+    )
     assert decide(store, actor=Actor("bob", ("clerk",))).approval == store.people.approval("w.1")
 
 
@@ -110,7 +136,10 @@ def test_what_nobody_asks_for_cannot_be_decided(store: Store) -> None:
     claim = begun(store)
     assert outcome(store, turn(claim, approvals=(asking(1), asking(2, held=True)))) == "parked"
     before = everything(store)
-    assert [store.people.decide(id, Decision(Actor("ann"), "approve")) for id in ("w.2", "w.9", "nobody.1", "w", "")] == [None] * 5
+    assert [
+        store.people.decide(id, Decision(Actor("ann"), "approve"))
+        for id in ("w.2", "w.9", "nobody.1", "w", "")
+    ] == [None] * 5
     assert everything(store) == before
 
 
@@ -128,7 +157,11 @@ def test_a_decision_whose_answer_was_lost_may_be_sent_again(store: Store) -> Non
 
 def test_quorum_takes_different_people(store: Store) -> None:
     parked(store, quorum=2)
-    assert (decide(store).ended, decide(store).refusal, ended(store)) == ("", "decision_repeated", None)
+    assert (decide(store).ended, decide(store).refusal, ended(store)) == (
+        "",
+        "decision_repeated",
+        None,
+    )
     assert decide(store, by="bob").ended == "approved"
 
 
@@ -167,7 +200,9 @@ def test_an_approval_expires_at_its_time_and_not_before(store: Store, clock: Clo
     assert store.maintenance.fire_timers(10) == (0, None)
 
 
-def test_when_its_time_is_over_it_goes_to_the_next_and_their_time_begins(store: Store, clock: Clock) -> None:
+def test_when_its_time_is_over_it_goes_to_the_next_and_their_time_begins(
+    store: Store, clock: Clock
+) -> None:
     stages = json.dumps([["chief", 5.0, "escalate"], ["board", 7.0, "expire"]])
     parked(store, timeout_s=10.0, on_deadline="escalate", stages=stages)
     clock.forward(10)
@@ -199,15 +234,27 @@ def test_the_task_that_tells_people_is_queued_with_the_approval_and_once(store: 
     notify = json.dumps({"task": "tell", "queue": "mail", "attempts": 4})
     parked(store, notify=notify, stages=json.dumps([["chief", None, "expire"]]))
     decide(store, "escalate")
-    told = rows(store, "SELECT id, name, queue, max_attempts, inputs FROM executions WHERE name = 'tell' ORDER BY created_at, id DESC")
+    told = rows(
+        store,
+        (
+            "SELECT id, name, queue, max_attempts, inputs FROM executions WHERE name = 'tell' "
+            "ORDER BY created_at, id DESC"
+        ),
+    )
     assert [(id, queue, attempts) for id, _, queue, attempts, _ in told] == [
-        ("w 1 requested 0", "mail", 4), ("w 1 escalated 1", "mail", 4),
-    ]  # fmt: skip
-    assert [(json.loads(row[4])["event"], json.loads(row[4])["role"]) for row in told] == [("requested", "boss"), ("escalated", "chief")]
+        ("w 1 requested 0", "mail", 4),
+        ("w 1 escalated 1", "mail", 4),
+    ]
+    assert [(json.loads(row[4])["event"], json.loads(row[4])["role"]) for row in told] == [
+        ("requested", "boss"),
+        ("escalated", "chief"),
+    ]
     assert {"w 1 escalated 1", "w 1 requested 0"} <= claims(store, queues=("mail",)).keys()
 
 
-def test_an_approval_that_is_held_back_is_asked_when_it_is_released(store: Store, clock: Clock) -> None:
+def test_an_approval_that_is_held_back_is_asked_when_it_is_released(
+    store: Store, clock: Clock
+) -> None:
     claim = begun(store)
     notify = json.dumps({"task": "tell", "queue": "mail", "attempts": 1})
     held = asking(2, held=True, timeout_s=3.0, notify=notify)
@@ -227,7 +274,10 @@ def test_an_execution_that_ends_asks_nobody_any_more(store: Store) -> None:
         claim = begun(store, id)
         assert outcome(store, turn(claim, end="own", approvals=(asking(1), asking(2)))) == "own"
         decide(store, id=f"{id}.1")
-        assert outcome(store, turn(claim, 1, "finish", status=how, value='{"message": ""}')) == "finished"
+        assert (
+            outcome(store, turn(claim, 1, "finish", status=how, value='{"message": ""}'))
+            == "finished"
+        )
         assert decide(store, id=f"{id}.2").refusal == "approval_cancelled"
         assert ended(store, id, 1) == (COMPLETED, APPROVED), "who decided what is not forgotten"
 
@@ -266,10 +316,14 @@ def test_what_let_it_go_on_is_done_with_the_turn_that_knew_it(store: Store, cloc
     store.people.resume(["w"], data='{"a": 1}', actor=Actor("ops"))
     clock.forward(1)
     assert outcome(store, turn(claim, 1, "own", resumed=first[0])) == "own"
-    assert [request.executed_at for request in store.people.resumes("w")] == [NOW + US, None], "the second came later"
+    assert [request.executed_at for request in store.people.resumes("w")] == [NOW + US, None], (
+        "the second came later"
+    )
     (loaded,) = store.turns.load(["w"])
     assert json.loads(loaded.resumes or "[]")[-1][1] == '{"a": 1}'
-    failing = turn(claim, 2, "finish", status=FAILED, value='{"message": "no money"}', resumed=first[0] + 1)
+    failing = turn(
+        claim, 2, "finish", status=FAILED, value='{"message": "no money"}', resumed=first[0] + 1
+    )
     assert outcome(store, failing) == "finished"
     assert [request.error_message for request in store.people.resumes("w")] == [None, "no money"]
 
@@ -278,7 +332,10 @@ def test_with_hold_it_is_decided_and_takes_no_turn_until_it_is_resumed(store: St
     parked(store)
     decide(store, hold=True)
     (loaded,) = store.turns.load(["w"])
-    assert (loaded.paused, store.reading.get(["w"])["w"].paused_reason) == (True, "approval_decided")
+    assert (loaded.paused, store.reading.get(["w"])["w"].paused_reason) == (
+        True,
+        "approval_decided",
+    )
     assert store.people.resume(["w"]) == {"w": True}
     assert store.people.resume(["w"]) == {"w": False}
     assert [request.triggered_by for request in store.people.resumes("w")] == ["approval", "manual"]
@@ -287,7 +344,9 @@ def test_with_hold_it_is_decided_and_takes_no_turn_until_it_is_resumed(store: St
 @pytest.mark.parametrize(("then", "after"), [("resume", "timeout"), ("cancel", "")])
 def test_a_pause_ends_at_its_time(store: Store, clock: Clock, then: str, after: str) -> None:
     parked(store)
-    assert store.people.pause(["w", "nobody"], reason="r", actor=Actor("ops"), timeout_s=4.0, then=then) == {"w": True}
+    assert store.people.pause(
+        ["w", "nobody"], reason="r", actor=Actor("ops"), timeout_s=4.0, then=then
+    ) == {"w": True}
     claims(store)
     clock.forward(3.9)
     assert store.maintenance.fire_timers(10) == (0, NOW + 4 * US)
@@ -295,14 +354,18 @@ def test_a_pause_ends_at_its_time(store: Store, clock: Clock, then: str, after: 
     assert store.maintenance.fire_timers(10)[0] == 1
     (loaded,) = store.turns.load(["w"])
     assert (loaded.paused, loaded.cancel_requested) == (False, then == "cancel")
-    assert [request.triggered_by for request in store.people.resumes("w")] == ([after] if after else [])
+    assert [request.triggered_by for request in store.people.resumes("w")] == (
+        [after] if after else []
+    )
     assert store.maintenance.fire_timers(10) == (0, None)
 
 
 def test_many_are_paused_and_resumed_together(store: Store) -> None:
     store.executions.start([workflow(f"w{i}") for i in range(20)])
     ids = [f"w{i}" for i in range(20)]
-    assert store.people.pause([*ids, *ids, "nobody"], actor=Actor("ops")) == dict.fromkeys(ids, True)
+    assert store.people.pause([*ids, *ids, "nobody"], actor=Actor("ops")) == dict.fromkeys(
+        ids, True
+    )
     assert all(row.paused for row in store.turns.load(ids))
     assert store.people.resume(ids, actor=Actor("ops")) == dict.fromkeys(ids, True)
     assert store.people.resume(ids, actor=Actor("ops")) == dict.fromkeys(ids, False)
@@ -316,11 +379,16 @@ def test_what_is_pruned_takes_its_approvals_with_it(store: Store, clock: Clock) 
     assert outcome(store, turn(claim, 1, "finish", status=COMPLETED)) == "finished"
     clock.forward(10)
     assert store.maintenance.prune(5.0, 10) == 1
-    assert [rows(store, f"SELECT * FROM {table}") for table in ("approvals", "approval_decisions", "execution_resume_requests")] == [[]] * 3
+    assert [
+        rows(store, f"SELECT * FROM {table}")
+        for table in ("approvals", "approval_decisions", "execution_resume_requests")
+    ] == [[]] * 3
 
 
 @pytest.mark.parametrize("anew", [{}, {"timeout_s": 100.0}, {"timeout_s": 100.0, "then": "cancel"}])
-def test_a_pause_that_is_made_anew_at_its_end_does_not_end(store: Store, stores: Stores, clock: Clock, anew: dict[str, Any]) -> None:
+def test_a_pause_that_is_made_anew_at_its_end_does_not_end(
+    store: Store, stores: Stores, clock: Clock, anew: dict[str, Any]
+) -> None:
     parked(store)
     store.people.pause(["w"], timeout_s=5, then="cancel")
     clock.forward(6)
@@ -340,11 +408,17 @@ def test_a_pause_that_is_made_anew_at_its_end_does_not_end(store: Store, stores:
         store.people.pause(["w"], reason="longer", **anew)
         store.maintenance.fire_timers(10)
     execution = store.reading.get(["w"])["w"]
-    assert (execution.paused_reason, execution.cancel_requested_at, store.people.resumes("w")) == ("longer", None, [])
+    assert (execution.paused_reason, execution.cancel_requested_at, store.people.resumes("w")) == (
+        "longer",
+        None,
+        [],
+    )
 
 
 def test_the_end_of_a_pause_does_not_begin_what_is_held_back(store: Store, clock: Clock) -> None:
-    children = [workflow(f"p.{n}", parent_id="p", child_no=n, root_id="p", held=n == 2) for n in (1, 2)]
+    children = [
+        workflow(f"p.{n}", parent_id="p", child_no=n, root_id="p", held=n == 2) for n in (1, 2)
+    ]
     assert outcome(store, turn(begun(store, "p"), starts=children)) == "parked"
     assert store.people.pause(["p.2"], timeout_s=5) == {"p.2": True}
     clock.forward(6)
@@ -360,7 +434,10 @@ def test_a_resume_after_which_no_turn_came_says_so(store: Store) -> None:
     store.people.resume(["w"], data='{"k": 1}')
     store.executions.terminate(["w"])
     (request,) = store.people.resumes("w")
-    assert (request.executed_at, request.error_message) == (None, "the execution ended before it could see this")
+    assert (request.executed_at, request.error_message) == (
+        None,
+        "the execution ended before it could see this",
+    )
 
 
 def test_a_key_does_not_make_another_decision_the_same(store: Store) -> None:
@@ -372,7 +449,12 @@ def test_a_key_does_not_make_another_decision_the_same(store: Store) -> None:
 @pytest.mark.parametrize("given", ["p", "p.1", "p.1.1", "p.2"])
 def test_whoever_gave_data_to_any_of_the_family_does_not_decide(store: Store, given: str) -> None:
     children = [workflow(f"p.{n}", parent_id="p", child_no=n, root_id="p") for n in (1, 2)]
-    assert outcome(store, turn(begun(store, "p", started_by="sue", contributors=("sue",)), starts=children)) == "parked"
+    assert (
+        outcome(
+            store, turn(begun(store, "p", started_by="sue", contributors=("sue",)), starts=children)
+        )
+        == "parked"
+    )
     below = workflow("p.1.1", parent_id="p.1", child_no=1, root_id="p")
     assert outcome(store, turn(claims(store)["p.1"], starts=(below,))) == "parked"
     claim = claims(store)["p.1.1"]
@@ -387,7 +469,9 @@ def test_whoever_gave_data_to_what_is_retried_does_not_decide(store: Store) -> N
     claim = begun(store, "old", started_by="sue", contributors=("sue",))
     store.people.pause(["old"])
     store.people.resume(["old"], data='{"total": 0}', actor=Actor("ann"))
-    failed = turn(claim, end="finish", status=FAILED, value='{"code": "Odd", "message": "odd", "data": null}')
+    failed = turn(
+        claim, end="finish", status=FAILED, value='{"code": "Odd", "message": "odd", "data": null}'
+    )
     assert outcome(store, failed) == "finished"
     store.executions.retry("old", lambda family: anew(family, "again", "1"))
     assert outcome(store, turn(claims(store)["again"], approvals=(asking(),))) == "parked"
@@ -397,7 +481,9 @@ def test_whoever_gave_data_to_what_is_retried_does_not_decide(store: Store) -> N
 
 
 @pytest.mark.parametrize("how", ["resume", "timeout"])
-def test_what_was_paused_before_it_began_waits_in_its_own_queue_again(store: Store, clock: Clock, how: str) -> None:
+def test_what_was_paused_before_it_began_waits_in_its_own_queue_again(
+    store: Store, clock: Clock, how: str
+) -> None:
     store.executions.start([workflow("w", queue="bank", priority=3)])
     store.people.pause(["w"], timeout_s=5)
     (claim,) = store.claims.claim("a", ["bank"], 9, 30)
@@ -410,4 +496,6 @@ def test_what_was_paused_before_it_began_waits_in_its_own_queue_again(store: Sto
         store.maintenance.fire_timers(10)
     assert store.claims.claim("a", ["bank"], 9, 30) == [], "its queue is paused"
     store.workers.pause_queue("bank", False)
-    assert [(each.id, each.queue) for each in store.claims.claim("a", ["bank"], 9, 30)] == [("w", "bank")]
+    assert [(each.id, each.queue) for each in store.claims.claim("a", ["bank"], 9, 30)] == [
+        ("w", "bank")
+    ]

@@ -42,7 +42,14 @@ def within(store: Store, work: Callable[[], Any]) -> Any:
 
 
 def act(store: Any, *objects: str, actor: Actor | None = ANN) -> None:
-    within(store, lambda: store.auditor.add(actor, [Act("test.act", name, '{"why": "ümläut \\" \\\\ \\n"}') for name in objects], NOW))
+    within(
+        store,
+        lambda: store.auditor.add(
+            actor,
+            [Act("test.act", name, '{"why": "ümläut \\" \\\\ \\n"}') for name in objects],
+            NOW,
+        ),
+    )
 
 
 def chain(store: Store) -> list[AuditRow]:
@@ -61,7 +68,9 @@ def test_acts_form_one_chain(store: Store) -> None:
 
 
 def test_the_hash_of_a_row_never_changes_its_meaning() -> None:
-    row = AuditRow(1, NOW, "änn", None, "cli", "queue.pause", "mail", '{"reason":"x\\ny"}', "0" * 64, "")
+    row = AuditRow(
+        1, NOW, "änn", None, "cli", "queue.pause", "mail", '{"reason":"x\\ny"}', "0" * 64, ""
+    )
     assert row.computed == "b89c31e95cb671434f3e5e1022caae681154c0fc15ef86c3d39c68facb14446c"
 
 
@@ -87,7 +96,11 @@ def test_an_act_that_is_undone_leaves_no_row(store: Store) -> None:
 def test_many_writers_at_once_make_one_chain(stores: Stores, store: Store) -> None:
     others = [stores.store(lambda: NOW) for _ in range(4)]
     threads = [
-        threading.Thread(target=lambda other=other, i=i: [act(other, f"{i}.{j}.a", f"{i}.{j}.b") for j in range(10)])
+        threading.Thread(
+            target=lambda other=other, i=i: [
+                act(other, f"{i}.{j}.a", f"{i}.{j}.b") for j in range(10)
+            ]
+        )
         for i, other in enumerate(others)
     ]
     for thread in threads:
@@ -95,7 +108,9 @@ def test_many_writers_at_once_make_one_chain(stores: Stores, store: Store) -> No
     for thread in threads:
         thread.join()
     written = chain(store)
-    assert sorted(row.object for row in written) == sorted(f"{i}.{j}.{k}" for i in range(4) for j in range(10) for k in "ab")
+    assert sorted(row.object for row in written) == sorted(
+        f"{i}.{j}.{k}" for i in range(4) for j in range(10) for k in "ab"
+    )
     assert [row.n for row in written] == list(range(1, 81))
     assert [row.prev for row in written[1:]] == [row.hash for row in written[:-1]]
     assert all(row.hash == row.computed for row in written)
@@ -126,13 +141,20 @@ def test_rows_cannot_be_changed_or_deleted(store: Store, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "INSERT OR REPLACE INTO audit SELECT n, at, 'bob', token, source, action, object, detail, prev, hash FROM audit WHERE n = 1",
+        (
+            "INSERT OR REPLACE INTO audit SELECT n, at, 'bob', token, source, action, object, "
+            "detail, prev, hash FROM audit WHERE n = 1"
+        ),
         "INSERT OR REPLACE INTO audit_head SELECT one, n + 1, hash FROM audit_head",
     ],
 )
 def test_rows_cannot_be_replaced(store: Store, text: str) -> None:
-    if isinstance(store, PostgresStore):  # which has no such statement: ON CONFLICT DO UPDATE is an update
-        text = text.replace("OR REPLACE ", "") + f" ON CONFLICT ({'one' if 'one' in text else 'n'}) DO UPDATE SET hash = ''"
+    # which has no such statement: ON CONFLICT DO UPDATE is an update
+    if isinstance(store, PostgresStore):
+        text = (
+            text.replace("OR REPLACE ", "")
+            + f" ON CONFLICT ({'one' if 'one' in text else 'n'}) DO UPDATE SET hash = ''"
+        )
     act(store, "a", "b")
     before = chain(store)
     with pytest.raises(Exception, match="rows of audit are only ever added"):
@@ -159,14 +181,22 @@ BESIDE: dict[str, Callable[[AuditRow], AuditRow]] = {
 
 
 @pytest.mark.parametrize("where", BESIDE)
-def test_a_row_that_does_not_follow_the_head_is_refused_and_later_acts_are_not(store: Store, where: str) -> None:
+def test_a_row_that_does_not_follow_the_head_is_refused_and_later_acts_are_not(
+    store: Store, where: str
+) -> None:
     act(store, "a", "b")
     before = chain(store)
     with pytest.raises(Exception, match="rows of audit are only ever added"):
         insert(store, BESIDE[where](before[-1]))
-    assert (everything(store), store.access.verify_audit()) == (before, (Head(2, before[1].hash), []))
+    assert (everything(store), store.access.verify_audit()) == (
+        before,
+        (Head(2, before[1].hash), []),
+    )
     act(store, "c")
-    assert ([row.object for row in chain(store)], store.access.verify_audit()[1]) == (["a", "b", "c"], [])
+    assert ([row.object for row in chain(store)], store.access.verify_audit()[1]) == (
+        ["a", "b", "c"],
+        [],
+    )
 
 
 @pytest.mark.parametrize("how", ["OR IGNORE", "OR REPLACE", "OR FAIL", "OR ROLLBACK"])
@@ -179,7 +209,10 @@ def test_no_way_to_insert_gets_around_that(tmp_path: Path, how: str) -> None:
     for beside in BESIDE.values():
         with pytest.raises(sqlite3.IntegrityError, match="rows of audit are only ever added"):
             insert(store, beside(before[-1]), how)
-    assert (everything(store), store.access.verify_audit()) == (before, (Head(2, before[1].hash), []))
+    assert (everything(store), store.access.verify_audit()) == (
+        before,
+        (Head(2, before[1].hash), []),
+    )
     store.close()
 
 
@@ -189,10 +222,15 @@ def test_whoever_adds_a_row_that_follows_the_head_moves_it(store: Store) -> None
     last = chain(store)[-1]
     insert(store, forged(last, n=2, prev=last.hash, object="b"))
     act(store, "c")
-    assert ([row.object for row in chain(store)], store.access.verify_audit()[1]) == (["a", "b", "c"], [])
+    assert ([row.object for row in chain(store)], store.access.verify_audit()[1]) == (
+        ["a", "b", "c"],
+        [],
+    )
 
 
-@pytest.mark.parametrize("text", ["UPDATE audit_head SET n = n + 1", "UPDATE audit_head SET n = n + 7, hash = 'x'"])
+@pytest.mark.parametrize(
+    "text", ["UPDATE audit_head SET n = n + 1", "UPDATE audit_head SET n = n + 7, hash = 'x'"]
+)
 def test_the_head_moves_with_its_rows_only(store: Store, text: str) -> None:
     act(store, "a")
     head = rows(store, "SELECT n, hash FROM audit_head")
@@ -227,11 +265,17 @@ def of_before(store: Store) -> Iterator[None]:
             rows(store, "ALTER TABLE audit DROP CONSTRAINT audit_counts_from_one")
         yield
         if isinstance(store, PostgresStore):
-            rows(store, "ALTER TABLE audit ADD CONSTRAINT audit_counts_from_one CHECK (n > 0) NOT VALID")
+            rows(
+                store,
+                "ALTER TABLE audit ADD CONSTRAINT audit_counts_from_one CHECK (n > 0) NOT VALID",
+            )
 
 
 def everything(store: Store) -> list[AuditRow]:
-    return [AuditRow(*row) for row in rows(store, f"SELECT {', '.join(AuditRow._fields)} FROM audit ORDER BY n")]
+    return [
+        AuditRow(*row)
+        for row in rows(store, f"SELECT {', '.join(AuditRow._fields)} FROM audit ORDER BY n")
+    ]
 
 
 def put_some_before(store: Store, written: list[AuditRow]) -> None:
@@ -239,21 +283,32 @@ def put_some_before(store: Store, written: list[AuditRow]) -> None:
         insert(store, forged(written[0], n=n, prev="0" * 64))
 
 
-def test_rows_that_were_put_before_the_first_are_found_whichever_head_was_kept(store: Store) -> None:
+def test_rows_that_were_put_before_the_first_are_found_whichever_head_was_kept(
+    store: Store,
+) -> None:
     act(store, "a", "b")
     known, written = store.access.verify_audit()[0], chain(store)
     with of_before(store):
         put_some_before(store, written)
-    problems = [(n, f"row {n} is none of the chain, which begins with row 1: somebody has put it there") for n in (-(2**63), -1, 0)]
+    problems = [
+        (n, f"row {n} is none of the chain, which begins with row 1: somebody has put it there")
+        for n in (-(2**63), -1, 0)
+    ]
     assert store.access.verify_audit() == store.access.verify_audit(known) == (known, problems)
-    found = [finding.message for finding in store.operating.check(0.0) if finding.rule == "audit_chained"]
+    found = [
+        finding.message for finding in store.operating.check(0.0) if finding.rule == "audit_chained"
+    ]
     assert sorted(found) == sorted(message for _, message in problems)
     act(store, "c")
     assert store.access.verify_audit()[1] == problems
 
 
 def insert(store: Store, row: AuditRow, how: str = "") -> None:
-    rows(store, f"INSERT {how} INTO audit ({', '.join(AuditRow._fields)}) VALUES ({', '.join('?' * 10)})", row.astuple())
+    rows(
+        store,
+        f"INSERT {how} INTO audit ({', '.join(AuditRow._fields)}) VALUES ({', '.join('?' * 10)})",
+        row.astuple(),
+    )
 
 
 def move(store: Store, n: int, hash: str) -> None:
@@ -299,9 +354,17 @@ def add_one(store: Store, written: list[AuditRow]) -> None:
 
 DAMAGES: dict[Callable[[Store, list[AuditRow]], None], list[tuple[int, str]]] = {
     change_one: [(2, "row 2 was changed after it was written")],
-    change_one_and_its_hash: [(3, "row 3 does not follow the row before it: one of the two is not what it was")],
-    delete_one: [(3, "row 2 is gone"), (3, "row 3 does not follow the row before it: one of the two is not what it was")],
-    delete_the_first: [(2, "row 1 is gone"), (2, "row 2 does not follow the row before it: one of the two is not what it was")],
+    change_one_and_its_hash: [
+        (3, "row 3 does not follow the row before it: one of the two is not what it was")
+    ],
+    delete_one: [
+        (3, "row 2 is gone"),
+        (3, "row 3 does not follow the row before it: one of the two is not what it was"),
+    ],
+    delete_the_first: [
+        (2, "row 1 is gone"),
+        (2, "row 2 does not follow the row before it: one of the two is not what it was"),
+    ],
     delete_the_last: [(4, "the chain ends with row 3, but 4 were written: the last ones are gone")],
     delete_all: [(1, "the chain ends with row 0, but 4 were written: the last ones are gone")],
     put_one_between: [
@@ -315,7 +378,9 @@ DAMAGES: dict[Callable[[Store, list[AuditRow]], None], list[tuple[int, str]]] = 
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_whatever_is_changed_in_the_chain_is_found(store: Store, damage: Callable[[Store, list[AuditRow]], None]) -> None:
+def test_whatever_is_changed_in_the_chain_is_found(
+    store: Store, damage: Callable[[Store, list[AuditRow]], None]
+) -> None:
     act(store, "a", "b")
     act(store, "c", "d")
     written = chain(store)
@@ -324,10 +389,14 @@ def test_whatever_is_changed_in_the_chain_is_found(store: Store, damage: Callabl
         damage(store, written)
     assert store.access.verify_audit()[1] == DAMAGES[damage]
     found = [finding for finding in store.operating.check(0.0) if finding.rule == "audit_chained"]
-    assert sorted((finding.subject, finding.message) for finding in found) == sorted((f"row {n}", text) for n, text in DAMAGES[damage])
+    assert sorted((finding.subject, finding.message) for finding in found) == sorted(
+        (f"row {n}", text) for n, text in DAMAGES[damage]
+    )
 
 
-def test_a_chain_that_is_cut_with_its_head_is_found_by_whoever_has_kept_the_head(store: Store) -> None:
+def test_a_chain_that_is_cut_with_its_head_is_found_by_whoever_has_kept_the_head(
+    store: Store,
+) -> None:
     act(store, "a", "b", "c")
     known = store.access.verify_audit()[0]
     act(store, "d")
@@ -337,7 +406,9 @@ def test_a_chain_that_is_cut_with_its_head_is_found_by_whoever_has_kept_the_head
         rows(store, "DELETE FROM audit WHERE n > 2")
         move(store, 2, written[1].hash)
     assert store.access.verify_audit()[1] == []
-    assert store.access.verify_audit(known)[1] == [(3, "row 3, which was the head, is gone: the chain ends with row 2")]
+    assert store.access.verify_audit(known)[1] == [
+        (3, "row 3, which was the head, is gone: the chain ends with row 2")
+    ]
 
 
 def test_a_chain_that_is_written_anew_is_found_by_whoever_has_kept_the_head(store: Store) -> None:
@@ -348,7 +419,9 @@ def test_a_chain_that_is_written_anew_is_found_by_whoever_has_kept_the_head(stor
         move(store, 0, "0" * 64)
     act(store, "x", "b")
     assert store.access.verify_audit()[1] == []
-    assert store.access.verify_audit(known)[1] == [(2, "row 2 is not the one that was the head: the chain was written anew")]
+    assert store.access.verify_audit(known)[1] == [
+        (2, "row 2 is not the one that was the head: the chain was written anew")
+    ]
 
 
 def test_the_chain_is_read_in_pages(store: Store) -> None:
@@ -361,7 +434,11 @@ def test_the_chain_is_read_in_pages(store: Store) -> None:
 
 def test_an_empty_audit_is_a_chain(store: Store) -> None:
     head = Head(0, "0" * 64)
-    assert (store.access.verify_audit(), store.access.verify_audit(head), store.access.audit(Filter(), 10)) == ((head, []), (head, []), [])
+    assert (
+        store.access.verify_audit(),
+        store.access.verify_audit(head),
+        store.access.audit(Filter(), 10),
+    ) == ((head, []), (head, []), [])
 
 
 def test_rows_are_found_by_who_did_what_to_what(store: Store) -> None:
@@ -378,30 +455,60 @@ def test_rows_are_found_by_who_did_what_to_what(store: Store) -> None:
         "none": audit(Filter(action="other"), 10),
     }
     assert {name: [row.n for row in page] for name, page in found.items()} == {
-        "all": [3, 2, 1], "first": [3], "older": [2, 1], "ann": [2, 1], "a": [3, 1], "both": [3], "none": [],
-    }  # fmt: skip
+        "all": [3, 2, 1],
+        "first": [3],
+        "older": [2, 1],
+        "ann": [2, 1],
+        "a": [3, 1],
+        "both": [3],
+        "none": [],
+    }
     assert (found["first"][0].token, found["first"][0].source) == ("t1", "10.0.0.1")
 
 
-def test_a_row_that_was_put_after_the_head_before_blocks_the_chain_and_is_told(store: Store) -> None:
+def test_a_row_that_was_put_after_the_head_before_blocks_the_chain_and_is_told(
+    store: Store,
+) -> None:
     """As it did before. The head stays, whatever is done about the row that is in the way."""
     act(store, "a")
     last = chain(store)[-1]
     with of_before(store):
         insert(store, forged(last, n=2, prev=last.hash))
     hash = "NULL" if isinstance(store, PostgresStore) else "hash"
-    new = f"INSERT INTO audit SELECT n + 1, 1, 'bob', NULL, '', 'a', 'b', '{{}}', hash, {hash} FROM audit_head WHERE n > 0"
+    new = (
+        f"INSERT INTO audit SELECT n + 1, 1, 'bob', NULL, '', 'a', 'b', '{{}}', hash, {hash} "
+        f"FROM audit_head WHERE n > 0"
+    )
     for text in (new, f"{new} ON CONFLICT DO NOTHING"):
-        with pytest.raises(Exception, match=r"there is a row 2 of audit, though only 1 were written|only ever added"):
+        with pytest.raises(
+            Exception,
+            match=r"there is a row 2 of audit, though only 1 were written|only ever added",
+        ):
             rows(store, text)
     assert rows(store, "SELECT n FROM audit_head") == [(1,)]
-    assert store.access.verify_audit()[1] == [(2, "only 1 were written, but the chain goes on to row 2: somebody has added to it")]
+    assert store.access.verify_audit()[1] == [
+        (2, "only 1 were written, but the chain goes on to row 2: somebody has added to it")
+    ]
     if isinstance(store, PostgresStore):
-        with pytest.raises(StoreError, match="refuses it: there is a row 2 of audit, though only 1 were written: `rhythm audit verify`"):
+        with pytest.raises(
+            StoreError,
+            match=(
+                "refuses it: there is a row 2 of audit, though only 1 were written: `rhythm "
+                "audit verify`"
+            ),
+        ):
             act(store, "c")
 
 
-ODD = ["", "ümläut", 'q" \\ /', "".join(map(chr, range(1, 0x80))), "\u2028\x7f\x85\ufffd", "\U0001f600", "%s {}"]
+ODD = [
+    "",
+    "ümläut",
+    'q" \\ /',
+    "".join(map(chr, range(1, 0x80))),
+    "\u2028\x7f\x85\ufffd",
+    "\U0001f600",
+    "%s {}",
+]
 
 
 @pytest.mark.parametrize("text", ODD)
@@ -418,7 +525,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role};
 REVOKE UPDATE, DELETE ON {schema}.audit FROM {role}
 """
-HEAD_TOO = "; REVOKE INSERT, UPDATE, DELETE ON {schema}.audit_head FROM {role}"  # as the page says since rows move the head
+# as the page says since rows move the head
+HEAD_TOO = "; REVOKE INSERT, UPDATE, DELETE ON {schema}.audit_head FROM {role}"
 
 
 @pytest.fixture(params=[HEAD_TOO, ""], ids=["rights of now", "rights of before"])
@@ -426,14 +534,18 @@ def worker(schemas: Schemas, request: pytest.FixtureRequest) -> Iterator[Postgre
     """A store whose user owns nothing."""
     store, role = schemas.empty_store(), f"{schemas.name}_worker"
     within(store, lambda: store.auditor.add(ANN, [Act("test.act", "a")], NOW))
-    schemas.admin.execute((RIGHTS.strip() + request.param).format(role=role, schema=schemas.name).encode())
+    schemas.admin.execute(
+        (RIGHTS.strip() + request.param).format(role=role, schema=schemas.name).encode()
+    )
     worker = PostgresStore(f"{schemas.url}&user={role}", schemas.name)
     yield worker
     worker.close()
     schemas.admin.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
 
 
-def test_a_user_who_owns_nothing_needs_no_more_than_the_page_says_and_cannot_touch_the_audit(worker: PostgresStore) -> None:
+def test_a_user_who_owns_nothing_needs_no_more_than_the_page_says_and_cannot_touch_the_audit(
+    worker: PostgresStore,
+) -> None:
     worker.executions.start([NewExecution("w", WORKFLOW, "main", "default")])
     assert worker.claims.claim("a", ["default"], 1, 30.0)
     assert worker.executions.cancel(["w"], ANN) == {"w": True}
@@ -447,7 +559,10 @@ def test_a_user_who_owns_nothing_needs_no_more_than_the_page_says_and_cannot_tou
         "DROP TRIGGER audit_follows ON audit",
         "DROP TRIGGER audit_head_follows ON audit_head",
         "ALTER TABLE audit DROP CONSTRAINT audit_counts_from_one",
-        "CREATE OR REPLACE FUNCTION add_to_audit() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'",
+        (
+            "CREATE OR REPLACE FUNCTION add_to_audit() RETURNS trigger LANGUAGE plpgsql AS "
+            "'BEGIN RETURN new; END'"
+        ),
         "SET session_replication_role = replica",
         "UPDATE audit_head SET n = 1",
         "UPDATE audit_head SET n = n + 1, hash = 'x'",
@@ -460,7 +575,9 @@ def test_a_user_who_owns_nothing_needs_no_more_than_the_page_says_and_cannot_tou
 
 
 @pytest.mark.parametrize("where", BESIDE)
-def test_a_user_who_owns_nothing_puts_no_row_beside_the_chain(worker: PostgresStore, where: str) -> None:
+def test_a_user_who_owns_nothing_puts_no_row_beside_the_chain(
+    worker: PostgresStore, where: str
+) -> None:
     before = everything(worker)
     with pytest.raises(StoreError, match="rows of audit are only ever added"):
         insert(worker, BESIDE[where](before[-1]))
@@ -472,7 +589,10 @@ def test_a_user_who_owns_nothing_puts_no_row_beside_the_chain(worker: PostgresSt
 def test_what_is_given_of_a_row_must_be_right(worker: PostgresStore, given: str) -> None:
     """And what is not is filled in."""
     column, _, value = given.partition(" = ")
-    text = "INSERT INTO audit (at, actor, source, action, object, detail{}) VALUES (1, 'bob', '', 'a', 'b', '{{}}'{})"
+    text = (
+        "INSERT INTO audit (at, actor, source, action, object, detail{}) VALUES (1, 'bob', "
+        "'', 'a', 'b', '{{}}'{})"
+    )
     with pytest.raises(StoreError, match="rows of audit are only ever added"):
         rows(worker, text.format(f", {column}", f", {value}"))
     rows(worker, text.format("", ""))
@@ -484,17 +604,20 @@ TRICKS = {
     "a head of one's own": (
         "CREATE TEMP TABLE audit_head (one smallint, n bigint, hash text)",
         "INSERT INTO pg_temp.audit_head VALUES (1, 100, 'x')",
-        "INSERT INTO audit (at, actor, source, action, object, detail) VALUES (1, 'bob', '', 'a', 'b', '{}')",
+        ("INSERT INTO audit (at, actor, source, action, object, detail) VALUES (1, 'bob', "
+                "'', 'a', 'b', '{}')"),
     ),
     # the function that moves the head, on a table of one's own, or from within another trigger
     "the trigger on another table": (
         "CREATE TEMP TABLE mine (LIKE audit)",
         "CREATE TRIGGER mine BEFORE INSERT ON mine FOR EACH ROW EXECUTE FUNCTION add_to_audit()",
-        "INSERT INTO mine (at, actor, source, action, object, detail) VALUES (1, 'bob', '', 'a', 'b', '{}')",
+        ("INSERT INTO mine (at, actor, source, action, object, detail) VALUES (1, 'bob', "
+                "'', 'a', 'b', '{}')"),
     ),
     "the head from within a trigger": (
         "CREATE TEMP TABLE mine (n int)",
-        "CREATE FUNCTION pg_temp.mine() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN UPDATE audit_head SET n = n + 1; RETURN new; END'",
+        ("CREATE FUNCTION pg_temp.mine() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN UPDATE "
+                "audit_head SET n = n + 1; RETURN new; END'"),
         "CREATE TRIGGER mine BEFORE INSERT ON mine FOR EACH ROW EXECUTE FUNCTION pg_temp.mine()",
         "INSERT INTO mine VALUES (1)",
     ),
@@ -519,11 +642,16 @@ def test_what_the_page_says_about_rows_of_before_mends_the_chain(schemas: Schema
     (script,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
     schemas.admin.execute(f"SET search_path = {schemas.name}; {script}".encode())
     act(store, "c")
-    assert (store.access.verify_audit(known)[1], [row.object for row in everything(store)]) == ([], ["a", "b", "c"])
+    assert (store.access.verify_audit(known)[1], [row.object for row in everything(store)]) == (
+        [],
+        ["a", "b", "c"],
+    )
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_no_trick_moves_the_head_without_a_row_or_adds_a_row_without_the_head(worker: PostgresStore, trick: str) -> None:
+def test_no_trick_moves_the_head_without_a_row_or_adds_a_row_without_the_head(
+    worker: PostgresStore, trick: str
+) -> None:
     try:
         for text in TRICKS[trick]:
             rows(worker, text)

@@ -53,14 +53,18 @@ def test_a_row_with_another_value_is_found(rows: list[AuditRow], data: st.DataOb
 
 
 @given(chains(), st.data())
-def test_rows_in_another_order_missing_or_twice_are_found(rows: list[AuditRow], data: st.DataObject) -> None:
+def test_rows_in_another_order_missing_or_twice_are_found(
+    rows: list[AuditRow], data: st.DataObject
+) -> None:
     other = data.draw(st.lists(st.sampled_from(rows), max_size=len(rows) + 2))
     assume(other != rows)
     assert list(broken(other, head_of(rows)))
 
 
 @given(chains(), st.data())
-def test_a_chain_that_is_forged_with_its_head_is_found_by_a_head_that_was_kept(rows: list[AuditRow], data: st.DataObject) -> None:
+def test_a_chain_that_is_forged_with_its_head_is_found_by_a_head_that_was_kept(
+    rows: list[AuditRow], data: st.DataObject
+) -> None:
     known = data.draw(st.integers(1, len(rows)))
     other = forged(data.draw(st.lists(st.sampled_from(rows), max_size=len(rows) + 2)))
     assume(other[:known] != rows[:known])

@@ -1,6 +1,8 @@
-"""Every column of every table has a field in the record that is made of its rows, or stands on a list of those that need none.
+"""Every column of every table has a field in the record that is made of its rows, or stands on a
+list of those that need none.
 
-Whoever adds a column decides about it here: a test turns red until it is read, or is said not to be.
+Whoever adds a column decides about it here: a test turns red until it is read, or is said not to
+be.
 """
 
 from __future__ import annotations
@@ -29,11 +31,15 @@ from tests.support.stores import KINDS, Stores, rows
 READ: list[tuple[str, type[Record], str]] = [
     (  # as people see it
         "executions", Execution,
-        "authority child_no fence held key options paused_then priority timed_out_at timeout_at timeout_us worker",
+        ("authority child_no fence held key options paused_then priority timed_out_at "
+                "timeout_at timeout_us worker"),
     ),
-    (  # as a retry takes it over: what may be large, and what people may have set, is copied within the database or begins anew
+    # as a retry takes it over: what may be large, and what people may have set, is copied within
+    # the database or begins anew
+    (
         "executions", StoredExecution,
-        "attributes inputs key options paused_at paused_by paused_reason paused_then paused_until result timed_out_at timeout_at",
+        ("attributes inputs key options paused_at paused_by paused_reason paused_then "
+                "paused_until result timed_out_at timeout_at"),
     ),
     ("workflow_execution_context", Loaded, "awaiting execution_id format statement updated_at"),
     ("ready", Claim, "claim_expires_at claimed_by crash_seq due_at order_key priority state"),
@@ -56,7 +62,10 @@ READ: list[tuple[str, type[Record], str]] = [
     ("workflow_definitions", Definition, "registered_at registration source_hash"),
 ]  # fmt: skip
 # Tables of two or three columns, each with a meaning of its own to the statements that use it.
-SMALL = "blobs event_types execution_contributors families fences leases queues schema_version terminations workflow_sources".split()
+SMALL = (
+    "blobs event_types execution_contributors families fences leases queues schema_version "
+    "terminations workflow_sources"
+).split()
 
 
 @pytest.fixture
@@ -70,8 +79,14 @@ def tables(stores: Stores) -> dict[str, set[str]]:
 
 
 CATALOGUE = {
-    "sqlite": "SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'",
-    "postgres": "SELECT table_name::text, column_name::text FROM information_schema.columns WHERE table_schema = current_schema()",
+    "sqlite": (
+        "SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE "
+        "m.type = 'table'"
+    ),
+    "postgres": (
+        "SELECT table_name::text, column_name::text FROM information_schema.columns WHERE "
+        "table_schema = current_schema()"
+    ),
 }
 
 
@@ -83,11 +98,18 @@ def test_every_table_is_read_as_a_record_or_is_small(tables: dict[str, set[str]]
     assert tables.keys() - {"fences"} == {table for table, _, _ in READ} | {*SMALL} - {"fences"}
 
 
-@pytest.mark.parametrize(("table", "record", "others"), READ, ids=[f"{table}-{record.__name__}" for table, record, _ in READ])
-def test_every_column_has_a_field_or_needs_none(tables: dict[str, set[str]], table: str, record: type[Record], others: str) -> None:
+@pytest.mark.parametrize(
+    ("table", "record", "others"),
+    READ,
+    ids=[f"{table}-{record.__name__}" for table, record, _ in READ],
+)
+def test_every_column_has_a_field_or_needs_none(
+    tables: dict[str, set[str]], table: str, record: type[Record], others: str
+) -> None:
     without, listed = tables[table] - set(record._fields), set(others.split())
     assert without - listed == set(), f"columns of {table} that {record.__name__} lacks"
-    assert listed - without <= {"n"}, "columns that are gone, or are read"  # SQLite numbers the rows of schedule_fires itself
+    # SQLite numbers the rows of schedule_fires itself
+    assert listed - without <= {"n"}, "columns that are gone, or are read"
 
 
 @pytest.mark.parametrize("kind", KINDS)

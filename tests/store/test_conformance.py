@@ -51,11 +51,21 @@ def workflow(id: str = "w", **changes: Any) -> NewExecution:
 
 def task(id: str, **changes: Any) -> NewExecution:
     parent, _, n = id.rpartition(".")
-    new = NewExecution(id, TASK, "work", "default", parent_id=parent or None, child_no=int(n) if parent else 0, root_id=parent or id)
+    new = NewExecution(
+        id,
+        TASK,
+        "work",
+        "default",
+        parent_id=parent or None,
+        child_no=int(n) if parent else 0,
+        root_id=parent or id,
+    )
     return new.replace(**changes)
 
 
-def claims(store: Store, worker: str = "a", limit: int = 10, queues: tuple[str, ...] = ("default",)) -> dict[str, Claim]:
+def claims(
+    store: Store, worker: str = "a", limit: int = 10, queues: tuple[str, ...] = ("default",)
+) -> dict[str, Claim]:
     return {claim.id: claim for claim in store.claims.claim(worker, queues, limit, TTL)}
 
 
@@ -66,7 +76,9 @@ def begun(store: Store, id: str = "w", **changes: Any) -> Claim:
 
 
 def turn(claim: Claim, seq: int = 0, end: str = "park", **changes: Any) -> TurnCommit:
-    return TurnCommit(claim.id, seq, claim.fence, claim.wakes, end, "a", "turn", snapshot=b"s").replace(**changes)
+    return TurnCommit(
+        claim.id, seq, claim.fence, claim.wakes, end, "a", "turn", snapshot=b"s"
+    ).replace(**changes)
 
 
 def commit(store: Store, *turns: TurnCommit) -> Committed | list[Committed]:
@@ -78,8 +90,15 @@ def outcome(store: Store, turn: TurnCommit) -> str:
     return store.turns.commit([turn], [])[0][0].outcome
 
 
-def end(store: Store, claim: Claim, status: int = COMPLETED, value: str = "1", **changes: Any) -> bool:
-    return claim.id in store.turns.commit([], [TaskEnd(claim.id, claim.fence, status, value, worker="a").replace(**changes)])[1]
+def end(
+    store: Store, claim: Claim, status: int = COMPLETED, value: str = "1", **changes: Any
+) -> bool:
+    return (
+        claim.id
+        in store.turns.commit(
+            [], [TaskEnd(claim.id, claim.fence, status, value, worker="a").replace(**changes)]
+        )[1]
+    )
 
 
 def status(store: Store, id: str) -> str:
@@ -106,20 +125,35 @@ def test_migrations_run_once(store: Store) -> None:
 
 
 def test_the_version_registered_last_is_current_also_an_older_one(store: Store) -> None:
-    old, new = Definition("main", "1", "flow", "old", "{}", "f"), Definition("main", "2", "flow", "new", "{}", "f")
+    old, new = (
+        Definition("main", "1", "flow", "old", "{}", "f"),
+        Definition("main", "2", "flow", "new", "{}", "f"),
+    )
     for definition in (old, new, new):
         store.definitions.register([definition])
-    assert (store.definitions.get("main"), store.definitions.get("main", "1"), store.definitions.get("none")) == (new, old, None)
+    assert (
+        store.definitions.get("main"),
+        store.definitions.get("main", "1"),
+        store.definitions.get("none"),
+    ) == (new, old, None)
     store.definitions.register([old, Definition("other", "1", "flow", "", "{}", "f")])
-    assert [(listed.name, listed.version, listed.file) for listed in store.definitions.after("", 9)] == [
+    assert [
+        (listed.name, listed.version, listed.file) for listed in store.definitions.after("", 9)
+    ] == [
         ("main", "1", "f"),
         ("other", "1", "f"),
     ]
-    assert {name: listed.version for name, listed in store.definitions.current(["main", "other", "none"]).items()} == {
+    assert {
+        name: listed.version
+        for name, listed in store.definitions.current(["main", "other", "none"]).items()
+    } == {
         "main": "1",
         "other": "1",
     }
-    assert (store.definitions.program("main", "2"), store.definitions.program("main", "3")) == ("{}", None)
+    assert (store.definitions.program("main", "2"), store.definitions.program("main", "3")) == (
+        "{}",
+        None,
+    )
 
 
 # starting
@@ -134,15 +168,25 @@ def test_a_start_with_the_same_id_changes_nothing(store: Store) -> None:
 
 def test_a_start_with_a_used_key_gives_the_one_that_has_it(store: Store) -> None:
     store.executions.start([workflow(key="k")])
-    again = store.executions.start([workflow("x", key="k"), workflow("y", key="other"), workflow("z", name="else", key="k")])
+    again = store.executions.start(
+        [workflow("x", key="k"), workflow("y", key="other"), workflow("z", name="else", key="k")]
+    )
     assert [(s.id, s.created) for s in again] == [("w", False), ("y", True), ("z", True)]
     assert [row[0] for row in ready_rows(store)] == ["w", "y", "z"]
 
 
 def test_the_same_start_twice_in_one_batch_is_one(store: Store) -> None:
-    assert [s.created for s in store.executions.start([workflow(), workflow(), workflow("x", key="k"), workflow("y", key="k")])] == [
-        True, False, True, False,
-    ]  # fmt: skip
+    assert [
+        s.created
+        for s in store.executions.start(
+            [workflow(), workflow(), workflow("x", key="k"), workflow("y", key="k")]
+        )
+    ] == [
+        True,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_text_comes_back_as_it_went_in(store: Store) -> None:
@@ -181,12 +225,17 @@ def test_resumes_come_before_everything_else(store: Store) -> None:
 
 
 def test_a_claim_takes_only_its_queues_and_not_more_than_its_limit(store: Store) -> None:
-    store.executions.start([workflow(f"d{i}") for i in range(3)] + [workflow("m", queue="mail"), workflow("o", queue="other")])
+    store.executions.start(
+        [workflow(f"d{i}") for i in range(3)]
+        + [workflow("m", queue="mail"), workflow("o", queue="other")]
+    )
     assert list(claims(store, limit=2, queues=("mail", "default"))) == ["m", "d0"]
     assert list(claims(store)) == ["d1", "d2"]
 
 
-def test_two_claimers_get_different_rows_and_rising_fences(store: Store, stores: Stores, clock: Clock) -> None:
+def test_two_claimers_get_different_rows_and_rising_fences(
+    store: Store, stores: Stores, clock: Clock
+) -> None:
     store.executions.start([workflow(f"w{i}") for i in range(4)])
     first, second = claims(store, "a", 2), claims(stores.store(clock), "b", 9)
     assert (list(first), list(second)) == (["w0", "w1"], ["w2", "w3"])
@@ -230,7 +279,9 @@ def test_a_wake_before_the_park_refuses_it(store: Store) -> None:
     claim = begun(store)
     send(store, "s")
     assert store.claims.park([claim]) == [Committed("w", "woken", 1)]
-    assert store.claims.park([claim.__class__(**{**claim.__dict__, "wakes": 1})]) == [Committed("w", "parked")]
+    assert store.claims.park([claim.__class__(**{**claim.__dict__, "wakes": 1})]) == [
+        Committed("w", "parked")
+    ]
 
 
 def test_a_wake_after_the_park_makes_the_row_again(store: Store) -> None:
@@ -262,7 +313,9 @@ def test_a_turn_that_goes_on_hears_of_wakes(store: Store) -> None:
     assert commit(store, turn(claim, end="own")) == Committed("w", "own", 0)
     send(store, "s")
     assert commit(store, turn(claim, 1, "own")) == Committed("w", "own", 1)
-    assert commit(store, turn(claim, 2, "own", timers=(NewTimer(1, 1.0),))) == Committed("w", "own", 1)
+    assert commit(store, turn(claim, 2, "own", timers=(NewTimer(1, 1.0),))) == Committed(
+        "w", "own", 1
+    )
 
 
 def test_a_yielded_workflow_can_be_claimed_by_others(store: Store) -> None:
@@ -278,7 +331,11 @@ def test_a_turn_with_another_seq_is_lost_and_writes_nothing(store: Store, how: s
     claim = begun(store)
     made = dict(starts=(task("w.1"),), timers=(NewTimer(2, 1.0),)) if how != "own" else {}
     assert outcome(store, turn(claim, 1, how, **made)) == "lost"
-    assert (store.reading.history("w"), store.reading.children("w"), store.maintenance.fire_timers(9)) == ([], [], (0, None))
+    assert (
+        store.reading.history("w"),
+        store.reading.children("w"),
+        store.maintenance.fire_timers(9),
+    ) == ([], [], (0, None))
     assert ready_rows(store) == [("w", 1, 0)]
 
 
@@ -292,7 +349,9 @@ def test_the_same_turn_twice_is_applied_once(store: Store, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["own", "park"])
-def test_after_a_rescue_the_old_owner_is_refused_and_the_new_one_is_not(store: Store, clock: Clock, how: str) -> None:
+def test_after_a_rescue_the_old_owner_is_refused_and_the_new_one_is_not(
+    store: Store, clock: Clock, how: str
+) -> None:
     old = begun(store)
     clock.forward(TTL + 1)
     assert store.maintenance.rescue(10, 3) == ["w"]
@@ -307,7 +366,9 @@ def test_after_a_rescue_the_old_owner_is_refused_and_the_new_one_is_not(store: S
 def test_a_turn_under_an_older_fence_than_the_contexts_is_lost(store: Store) -> None:
     claim = begun(store)
     rows(store, f"UPDATE workflow_execution_context SET fence = {claim.fence + 1}")
-    assert [outcome(store, turn(claim, end=how)) for how in ("own", "park", "finish")] == ["lost"] * 3
+    assert [outcome(store, turn(claim, end=how)) for how in ("own", "park", "finish")] == [
+        "lost"
+    ] * 3
     assert (store.reading.history("w"), ready_rows(store)) == ([], [("w", 1, 0)])
 
 
@@ -337,12 +398,16 @@ def test_one_lost_turn_takes_nothing_with_it(store: Store) -> None:
 
 def test_a_turn_writes_the_ends_of_the_tasks_its_owner_ran(store: Store) -> None:
     claim = begun(store)
-    done = (Done(1, "work", "default", "{}", COMPLETED, '"yes"', 1, 500), Done(2, "work", "default", "{}", FAILED, '"no"', 2, 0))
+    done = (
+        Done(1, "work", "default", "{}", COMPLETED, '"yes"', 1, 500),
+        Done(2, "work", "default", "{}", FAILED, '"no"', 2, 0),
+    )
     assert outcome(store, turn(claim, end="own", done=done)) == "own"
     rows = store.reading.children("w")
     assert [(r.id, r.status, r.result, r.error, r.attempt) for r in rows] == [
-        ("w.1", "completed", '"yes"', None, 1), ("w.2", "failed", None, '"no"', 2),
-    ]  # fmt: skip
+        ("w.1", "completed", '"yes"', None, 1),
+        ("w.2", "failed", None, '"no"', 2),
+    ]
     assert (rows[0].started_at, rows[0].finished_at) == (NOW - 500, NOW)
     assert [o.n for o in store.turns.outcomes([Needed("w", (1, 2, 3))])["w"]] == [1, 2]
 
@@ -353,9 +418,11 @@ def test_history_has_no_gaps_and_the_witness_tells_the_fence(store: Store) -> No
         assert outcome(store, turn(claim, seq, "own")) == "own"
     assert outcome(store, turn(claim, 3, "finish", status=COMPLETED, value="7")) == "finished"
     assert [(t.seq, t.from_status, t.to_status, t.fence) for t in store.reading.history("w")] == [
-        (1, "pending", "suspended", claim.fence), (2, "suspended", "suspended", claim.fence),
-        (3, "suspended", "suspended", claim.fence), (4, "suspended", "completed", claim.fence),
-    ]  # fmt: skip
+        (1, "pending", "suspended", claim.fence),
+        (2, "suspended", "suspended", claim.fence),
+        (3, "suspended", "suspended", claim.fence),
+        (4, "suspended", "completed", claim.fence),
+    ]
     assert (store.turns.witness("w", 4), store.turns.witness("w", 5)) == (claim.fence, None)
 
 
@@ -371,7 +438,10 @@ def test_a_turn_keeps_its_snapshot_unless_it_brings_a_new_one(store: Store) -> N
 def test_attributes_of_every_turn_are_kept_also_of_the_last(store: Store) -> None:
     claim = begun(store, attributes='{"a":1,"b":1}')
     assert outcome(store, turn(claim, end="own", attributes='{"b":2}')) == "own"
-    assert outcome(store, turn(claim, 1, "finish", status=COMPLETED, attributes='{"c":"é"}')) == "finished"
+    assert (
+        outcome(store, turn(claim, 1, "finish", status=COMPLETED, attributes='{"c":"é"}'))
+        == "finished"
+    )
     assert store.reading.get(["w"])["w"].attributes == '{"a":1,"b":2,"c":"é"}'
 
 
@@ -380,7 +450,9 @@ def test_of_too_many_attributes_those_go_that_were_set_longest_ago() -> None:
     merged = json.loads(with_attributes(before, '{"a7":8,"x":null}'))
     assert len(merged) == TEXTS.attributes
     assert (merged["a7"], merged["x"], "a0" in merged, "a1" in merged) == (8, None, False, True)
-    large = json.loads(with_attributes('{"old":1}', json.dumps({f"b{i}": "é" * 2100 for i in range(4)})))
+    large = json.loads(
+        with_attributes('{"old":1}', json.dumps({f"b{i}": "é" * 2100 for i in range(4)}))
+    )
     assert list(large) == [f"b{i}" for i in range(4)]
 
 
@@ -395,11 +467,16 @@ def test_the_end_of_a_task_wakes_its_parent(store: Store) -> None:
     assert [(o.n, o.value) for o in store.turns.outcomes([Needed("w", (1,))])["w"]] == [(1, '"v"')]
 
 
-def test_of_two_ends_of_a_task_in_one_commit_the_one_with_the_newest_fence_is_taken(store: Store) -> None:
+def test_of_two_ends_of_a_task_in_one_commit_the_one_with_the_newest_fence_is_taken(
+    store: Store,
+) -> None:
     old = running_task(store)
     store.claims.release({"w.1": old.fence})
     new = claims(store)["w.1"]
-    ends = [TaskEnd("w.1", new.fence, COMPLETED, '"new"'), TaskEnd("w.1", old.fence, COMPLETED, '"old"')]
+    ends = [
+        TaskEnd("w.1", new.fence, COMPLETED, '"new"'),
+        TaskEnd("w.1", old.fence, COMPLETED, '"old"'),
+    ]
     assert store.turns.commit([], ends)[1] == {"w.1"}
     assert store.reading.get(["w.1"])["w.1"].result == '"new"'
 
@@ -408,13 +485,20 @@ def test_an_end_and_the_turn_of_its_parent_in_one_commit(store: Store) -> None:
     claim = running_task(store)
     send(store, "s")
     parent = claims(store)["w"]
-    answers, accepted = store.turns.commit([turn(parent, 1)], [TaskEnd("w.1", claim.fence, COMPLETED, "1")])
+    answers, accepted = store.turns.commit(
+        [turn(parent, 1)], [TaskEnd("w.1", claim.fence, COMPLETED, "1")]
+    )
     assert (accepted, answers) == ({"w.1"}, [Committed("w", "woken", 1)])
 
 
 def test_a_finished_child_workflow_wakes_its_parent(store: Store) -> None:
     parent = begun(store)
-    assert outcome(store, turn(parent, starts=(workflow("w.1", parent_id="w", child_no=1, root_id="w"),))) == "parked"
+    assert (
+        outcome(
+            store, turn(parent, starts=(workflow("w.1", parent_id="w", child_no=1, root_id="w"),))
+        )
+        == "parked"
+    )
     child = claims(store)["w.1"]
     assert outcome(store, turn(child, end="finish", status=COMPLETED, value="3")) == "finished"
     assert ready_rows(store) == [("w", 0, 0)]
@@ -423,15 +507,28 @@ def test_a_finished_child_workflow_wakes_its_parent(store: Store) -> None:
 
 def test_a_step_hears_of_the_child_that_ends_in_the_same_commit(store: Store) -> None:
     parent = begun(store)
-    assert outcome(store, turn(parent, end="own", starts=(workflow("w.1", parent_id="w", child_no=1),))) == "own"
+    assert (
+        outcome(
+            store, turn(parent, end="own", starts=(workflow("w.1", parent_id="w", child_no=1),))
+        )
+        == "own"
+    )
     child = claims(store)["w.1"]
-    finished, went_on = store.turns.commit([turn(child, end="finish", status=COMPLETED), turn(parent, 1, "own")], [])[0]
-    assert (finished.outcome, went_on.outcome, went_on.wakes) == ("finished", "own", parent.wakes + 1)
+    finished, went_on = store.turns.commit(
+        [turn(child, end="finish", status=COMPLETED), turn(parent, 1, "own")], []
+    )[0]
+    assert (finished.outcome, went_on.outcome, went_on.wakes) == (
+        "finished",
+        "own",
+        parent.wakes + 1,
+    )
 
 
 def test_a_step_beside_other_turns_is_lost_alone(store: Store) -> None:
     first, second = begun(store, "w"), begun(store, "v")
-    answers = store.turns.commit([turn(first, end="finish", status=COMPLETED), turn(second, 7, "own")], [])[0]
+    answers = store.turns.commit(
+        [turn(first, end="finish", status=COMPLETED), turn(second, 7, "own")], []
+    )[0]
     assert {answer.id: answer.outcome for answer in answers} == {"w": "finished", "v": "lost"}
     assert (status(store, "w"), store.reading.history("v")) == ("completed", [])
 
@@ -450,7 +547,13 @@ def test_a_child_workflow_that_a_turn_asks_to_end_is_woken(store: Store) -> None
 
 def ended_by_hand(store: Store, id: str) -> None:
     """As if another had ended it in a way that left its row in `ready`."""
-    rows(store, f"UPDATE executions SET status = 5, result = '7', finished_at = 1, attempt = 1 WHERE id = '{id}'")
+    rows(
+        store,
+        (
+            f"UPDATE executions SET status = 5, result = '7', finished_at = 1, attempt = 1 "
+            f"WHERE id = '{id}'"
+        ),
+    )
 
 
 def test_a_task_that_has_ended_stays_as_it_ended(store: Store) -> None:
@@ -462,7 +565,13 @@ def test_a_task_that_has_ended_stays_as_it_ended(store: Store) -> None:
     assert not end(store, held["w.1"], FAILED, '"late"')
     end(store, held["w.2"], FAILED, '"late"', retry_s=1.0)
     assert store.executions.cancel(["w.1", "w.2"]) == {"w.1": False, "w.2": False}
-    found = rows(store, "SELECT status, result, error, finished_at, attempt FROM executions WHERE id > 'w' ORDER BY id")
+    found = rows(
+        store,
+        (
+            "SELECT status, result, error, finished_at, attempt FROM executions WHERE id > "
+            "'w' ORDER BY id"
+        ),
+    )
     assert [tuple(row) for row in found] == [(5, "7", None, 1, 1)] * 2
 
 
@@ -470,14 +579,23 @@ def test_a_task_that_is_queued_since_its_workers_died_is_known_for_it(store: Sto
     """Not so one that has failed by itself as often."""
     starts = (task("w.1", attempt=2), task("w.2", attempt=2, failed='"no"'), task("w.3"))
     assert outcome(store, turn(begun(store), starts=starts)) == "parked"
-    assert {id: (claim.attempt, claim.crashes) for id, claim in claims(store).items()} == {"w.1": (3, 2), "w.2": (3, 0), "w.3": (1, 0)}
+    assert {id: (claim.attempt, claim.crashes) for id, claim in claims(store).items()} == {
+        "w.1": (3, 2),
+        "w.2": (3, 0),
+        "w.3": (1, 0),
+    }
 
 
 @pytest.mark.parametrize("how", ["own", "park", "finish"])
 def test_a_workflow_that_has_ended_takes_no_turn(store: Store, how: str) -> None:
     claim = begun(store)
     ended_by_hand(store, "w")
-    answer = outcome(store, turn(claim, end=how, status=FAILED if how == "finish" else SUSPENDED, starts=(task("w.1"),)))
+    answer = outcome(
+        store,
+        turn(
+            claim, end=how, status=FAILED if how == "finish" else SUSPENDED, starts=(task("w.1"),)
+        ),
+    )
     assert (answer, store.reading.children("w")) == ("lost", [])
     store.turns.commit([turn(claim, end="own")], [])
     assert (status(store, "w"), store.reading.get(["w"])["w"].result) == ("completed", "7")
@@ -486,24 +604,35 @@ def test_a_workflow_that_has_ended_takes_no_turn(store: Store, how: str) -> None
 def test_a_failed_workflow_asks_its_children_to_end(store: Store) -> None:
     parent = begun(store)
     children = (workflow("w.1", parent_id="w", child_no=1, root_id="w", delay_s=60.0), task("w.2"))
-    assert outcome(store, turn(parent, end="own", starts=children, timers=(NewTimer(3, 1.0),))) == "own"
-    assert outcome(store, turn(parent, 1, "finish", status=FAILED, value='{"code": "E"}')) == "finished"
+    assert (
+        outcome(store, turn(parent, end="own", starts=children, timers=(NewTimer(3, 1.0),)))
+        == "own"
+    )
+    assert (
+        outcome(store, turn(parent, 1, "finish", status=FAILED, value='{"code": "E"}'))
+        == "finished"
+    )
     assert [child.cancel_requested_at for child in store.reading.children("w")] == [NOW, NOW]
     assert store.maintenance.fire_timers(9) == (0, None)
     assert [(id, state) for id, state, _ in ready_rows(store)] == [("w.1", 0), ("w.2", 0)]
 
 
 def ended_before_its_children(store: Store) -> None:
-    """Workflow `w` has completed; its task `w.1` is queued and its child workflow `w.2` waits for a timer."""
+    """Workflow `w` has completed; its task `w.1` is queued and its child workflow `w.2` waits for a
+    timer."""
     parent = begun(store)
     children = (task("w.1"), workflow("w.2", parent_id="w", child_no=2, root_id="w"))
     assert outcome(store, turn(parent, end="own", starts=children)) == "own"
-    assert outcome(store, turn(claims(store, limit=9)["w.2"], timers=(NewTimer(1, 5.0),))) == "parked"
+    assert (
+        outcome(store, turn(claims(store, limit=9)["w.2"], timers=(NewTimer(1, 5.0),))) == "parked"
+    )
     store.claims.release({"w.1": store.claims.held_by("a")["w.1"]})
     assert outcome(store, turn(parent, 1, "finish", status=COMPLETED, value="7")) == "finished"
 
 
-def test_children_go_on_when_their_parent_has_completed_and_their_ends_change_nothing_of_it(store: Store, clock: Clock) -> None:
+def test_children_go_on_when_their_parent_has_completed_and_their_ends_change_nothing_of_it(
+    store: Store, clock: Clock
+) -> None:
     ended_before_its_children(store)
     assert [child.cancel_requested_at for child in store.reading.children("w")] == [None, None]
     before, told = store.reading.get(["w"])["w"], store.reading.history("w")
@@ -524,8 +653,14 @@ def test_children_go_on_when_their_parent_has_completed_and_their_ends_change_no
 def test_a_blocked_workflow_keeps_its_reason_and_its_children_go_on(store: Store) -> None:
     parent, reason = begun(store), '{"code": "Blocked"}'
     children = (workflow("w.1", parent_id="w", child_no=1, root_id="w"), task("w.2"))
-    assert outcome(store, turn(parent, end="own", starts=children, timers=(NewTimer(3, 1.0),))) == "own"
-    assert outcome(store, turn(parent, 1, "finish", status=BLOCKED, value=reason, cause="blocked")) == "finished"
+    assert (
+        outcome(store, turn(parent, end="own", starts=children, timers=(NewTimer(3, 1.0),)))
+        == "own"
+    )
+    assert (
+        outcome(store, turn(parent, 1, "finish", status=BLOCKED, value=reason, cause="blocked"))
+        == "finished"
+    )
     ended, told = store.reading.get(["w"])["w"], store.reading.history("w")[-1]
     assert (ended.status, ended.result, ended.error) == ("blocked", None, reason)
     assert (told.cause, told.error) == ("blocked", reason)
@@ -538,8 +673,16 @@ def test_a_blocked_child_decides_all_of_many(store: Store) -> None:
     children = [workflow(f"w.{n}", parent_id="w", child_no=n, root_id="w") for n in (1, 2)]
     assert outcome(store, turn(claim, starts=tuple(children))) == "parked"
     assert store.turns.outcomes([needed]) == {"w": []}
-    assert outcome(store, turn(claims(store)["w.2"], end="finish", status=BLOCKED, value='{"code": "Blocked"}')) == "finished"
-    assert [(o.n, o.status, o.value) for o in store.turns.outcomes([needed])["w"]] == [(2, BLOCKED, '{"code": "Blocked"}')]
+    assert (
+        outcome(
+            store,
+            turn(claims(store)["w.2"], end="finish", status=BLOCKED, value='{"code": "Blocked"}'),
+        )
+        == "finished"
+    )
+    assert [(o.n, o.status, o.value) for o in store.turns.outcomes([needed])["w"]] == [
+        (2, BLOCKED, '{"code": "Blocked"}')
+    ]
 
 
 def test_a_wake_that_came_too_late_dies_with_its_holder(store: Store, clock: Clock) -> None:
@@ -549,11 +692,17 @@ def test_a_wake_that_came_too_late_dies_with_its_holder(store: Store, clock: Clo
     assert list(claims(store, "b")) == ["w"]
     clock.forward(TTL + 1)
     assert store.maintenance.rescue(10, 1) == ["w"]
-    assert (store.reading.get(["w"])["w"], store.reading.history("w"), ready_rows(store)) == (before, told, [])
+    assert (store.reading.get(["w"])["w"], store.reading.history("w"), ready_rows(store)) == (
+        before,
+        told,
+        [],
+    )
     assert store.reading.get(["w.2"])["w.2"].cancel_requested_at is None
 
 
-def test_a_task_is_tried_again_when_it_is_due_and_its_old_fence_is_refused(store: Store, clock: Clock) -> None:
+def test_a_task_is_tried_again_when_it_is_due_and_its_old_fence_is_refused(
+    store: Store, clock: Clock
+) -> None:
     claim = running_task(store, max_attempts=3)
     assert end(store, claim, FAILED, '"e"', retry_s=5.0)
     assert not end(store, claim)
@@ -563,10 +712,14 @@ def test_a_task_is_tried_again_when_it_is_due_and_its_old_fence_is_refused(store
     clock.forward(0.1)
     assert store.maintenance.fire_timers(10)[0] == 1
     assert claims(store)["w.1"].attempt == 2
-    assert [(t.seq, t.cause, t.error) for t in store.reading.history("w.1")] == [(1, "attempt failed", '"e"')]
+    assert [(t.seq, t.cause, t.error) for t in store.reading.history("w.1")] == [
+        (1, "attempt failed", '"e"')
+    ]
 
 
-def test_a_rescued_task_does_not_take_the_end_of_its_old_attempt(store: Store, clock: Clock) -> None:
+def test_a_rescued_task_does_not_take_the_end_of_its_old_attempt(
+    store: Store, clock: Clock
+) -> None:
     old = running_task(store)
     clock.forward(TTL + 1)
     assert store.maintenance.rescue(10, 3) == ["w.1"]
@@ -587,7 +740,10 @@ def test_all_of_many_is_decided_when_the_last_has_ended_or_one_has_failed(store:
     claim = begun(store)
     assert outcome(store, turn(claim, starts=tuple(task(f"w.{n}") for n in (1, 2, 3)))) == "parked"
     tasks = claims(store)
-    eager, patient = Needed("w", (1, 2, 3), whole=True, fails=True), Needed("w", (1, 2, 3), whole=True)
+    eager, patient = (
+        Needed("w", (1, 2, 3), whole=True, fails=True),
+        Needed("w", (1, 2, 3), whole=True),
+    )
     assert end(store, tasks["w.1"])
     assert store.turns.outcomes([eager]) == {"w": []}
     assert end(store, tasks["w.3"], FAILED)
@@ -600,17 +756,24 @@ def test_all_of_many_is_decided_when_the_last_has_ended_or_one_has_failed(store:
 # rescue
 
 
-def test_only_expired_claims_and_those_of_dead_workers_are_rescued(store: Store, clock: Clock) -> None:
+def test_only_expired_claims_and_those_of_dead_workers_are_rescued(
+    store: Store, clock: Clock
+) -> None:
     store.executions.start([workflow("x"), workflow("y")])
     store.workers.beat(Beat("a", "host", 1, ("default",), 4, 0, False, "1"), {}, TTL)
-    store.workers.beat(Beat("b", "host", 2, ("default",), 4, 0, False, "1", dead_after_s=10.0), {}, TTL)
+    store.workers.beat(
+        Beat("b", "host", 2, ("default",), 4, 0, False, "1", dead_after_s=10.0), {}, TTL
+    )
     claims(store, "a", 1)
     clock.forward(10)
     claims(store, "b", 1)
     store.workers.beat(Beat("a", "host", 1, ("default",), 4, 1, False, "1"), {}, TTL)
     assert (store.maintenance.rescue(10, 3), store.maintenance.rescue(10, 3, dead=True)) == ([], [])
     clock.forward(0.1)
-    assert (store.maintenance.rescue(10, 3), store.maintenance.rescue(10, 3, dead=True)) == ([], ["y"])
+    assert (store.maintenance.rescue(10, 3), store.maintenance.rescue(10, 3, dead=True)) == (
+        [],
+        ["y"],
+    )
     clock.forward(TTL - 10.1)
     assert store.maintenance.rescue(10, 3) == []
     clock.forward(0.000001)
@@ -618,16 +781,25 @@ def test_only_expired_claims_and_those_of_dead_workers_are_rescued(store: Store,
     assert store.maintenance.rescue(10, 3) == []
 
 
-def test_a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent(store: Store, clock: Clock) -> None:
+def test_a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent(
+    store: Store, clock: Clock
+) -> None:
     parent = begun(store)
-    assert outcome(store, turn(parent, starts=(workflow("w.1", parent_id="w", child_no=1, root_id="w"),))) == "parked"
+    assert (
+        outcome(
+            store, turn(parent, starts=(workflow("w.1", parent_id="w", child_no=1, root_id="w"),))
+        )
+        == "parked"
+    )
     for crashes in range(3):
         assert claims(store)["w.1"].crashes == crashes
         clock.forward(TTL + 1)
         assert store.maintenance.rescue(10, 3) == ["w.1"]
     failed = store.reading.get(["w.1"])["w.1"]
     assert (failed.status, json.loads(failed.error or "{}")["code"]) == ("failed", "Crashed")
-    assert [(t.cause, t.seq) for t in store.reading.history("w.1")] == [("crash loop", store.turns.load(["w.1"])[0].seq)]
+    assert [(t.cause, t.seq) for t in store.reading.history("w.1")] == [
+        ("crash loop", store.turns.load(["w.1"])[0].seq)
+    ]
     assert ready_rows(store) == [("w", 0, 0)]
 
 
@@ -641,7 +813,9 @@ def test_crashes_of_different_turns_are_not_added_up(store: Store, clock: Clock)
 
 
 @pytest.mark.parametrize("max_attempts", [1, 3, 11])
-def test_a_task_may_kill_as_many_workers_as_the_limit_says(store: Store, clock: Clock, max_attempts: int) -> None:
+def test_a_task_may_kill_as_many_workers_as_the_limit_says(
+    store: Store, clock: Clock, max_attempts: int
+) -> None:
     running_task(store, max_attempts=max_attempts)
     for times in (1, 2):
         clock.forward(TTL + 1)
@@ -654,7 +828,9 @@ def test_a_task_may_kill_as_many_workers_as_the_limit_says(store: Store, clock: 
     assert crashes_told(store, "w.1") == (3, "its worker died 3 times; it is not tried again")
 
 
-def test_a_task_that_failed_by_itself_is_not_told_to_have_killed_its_workers(store: Store, clock: Clock) -> None:
+def test_a_task_that_failed_by_itself_is_not_told_to_have_killed_its_workers(
+    store: Store, clock: Clock
+) -> None:
     claim = running_task(store, max_attempts=3)
     for _ in range(2):
         assert end(store, claim, FAILED, '"no"', retry_s=1.0)
@@ -680,15 +856,21 @@ def crashes_told(store: Store, id: str) -> tuple[int, str]:
 
 
 def test_a_timer_never_fires_early_and_only_once(store: Store, clock: Clock) -> None:
-    assert outcome(store, turn(begun(store), timers=(NewTimer(1, 2.5), NewTimer(2, None, NOW + 9_000_000)))) == "parked"
+    assert (
+        outcome(
+            store, turn(begun(store), timers=(NewTimer(1, 2.5), NewTimer(2, None, NOW + 9_000_000)))
+        )
+        == "parked"
+    )
     clock.forward(2.499999)
     assert store.maintenance.fire_timers(10) == (0, NOW + 2_500_000)
     assert store.turns.outcomes([Needed("w", (1,))])["w"] == []
     clock.forward(0.000001)
     assert store.maintenance.fire_timers(10) == (1, NOW + 9_000_000)
-    assert [(o.n, o.status, o.ended_at, o.type) for o in store.turns.outcomes([Needed("w", (1, 2))])["w"]] == [
-        (1, COMPLETED, clock.us, None)
-    ]
+    assert [
+        (o.n, o.status, o.ended_at, o.type)
+        for o in store.turns.outcomes([Needed("w", (1, 2))])["w"]
+    ] == [(1, COMPLETED, clock.us, None)]
     assert store.maintenance.fire_timers(10)[0] == 0
     assert ready_rows(store) == [("w", 0, 0)]
 
@@ -700,7 +882,10 @@ def test_what_is_due_later_stays_when_something_is_due_now(store: Store, clock: 
     clock.forward(1)
     assert store.maintenance.fire_timers(10)[0] == 1
     assert [o.n for o in store.turns.outcomes([Needed("w", (1, 2))])["w"]] == [1]
-    assert (ready_rows(store)[0][:2], store.turns.load(["limited"])[0].timed_out) == (("later", 2), False)
+    assert (ready_rows(store)[0][:2], store.turns.load(["limited"])[0].timed_out) == (
+        ("later", 2),
+        False,
+    )
     clock.forward(1)
     assert store.maintenance.fire_timers(10)[0] == 3
 
@@ -722,8 +907,12 @@ def test_a_task_that_nobody_runs_in_time_fails(store: Store, clock: Clock) -> No
     assert (status(store, "w.1"), ready_rows(store)) == ("failed", [("w", 0, 0)])
 
 
-def test_the_time_of_a_delayed_execution_begins_when_it_may_begin(store: Store, clock: Clock) -> None:
-    store.executions.start([workflow(delay_s=2.0, timeout_s=1.0), task("t", delay_s=2.0, timeout_s=1.0)])
+def test_the_time_of_a_delayed_execution_begins_when_it_may_begin(
+    store: Store, clock: Clock
+) -> None:
+    store.executions.start(
+        [workflow(delay_s=2.0, timeout_s=1.0), task("t", delay_s=2.0, timeout_s=1.0)]
+    )
     clock.forward(2)
     assert store.maintenance.fire_timers(10) == (2, NOW + 3_000_000)
     assert (store.turns.load(["w"])[0].timed_out, status(store, "t")) == (False, "pending")
@@ -733,7 +922,9 @@ def test_the_time_of_a_delayed_execution_begins_when_it_may_begin(store: Store, 
 
 
 @pytest.mark.parametrize("let_go", ["release", "flag", "cancel"])
-def test_the_time_of_what_is_held_back_begins_when_it_is_let_go(store: Store, clock: Clock, let_go: str) -> None:
+def test_the_time_of_what_is_held_back_begins_when_it_is_let_go(
+    store: Store, clock: Clock, let_go: str
+) -> None:
     claim = begun(store)
     held = workflow("w.1", parent_id="w", child_no=1, root_id="w", held=True, timeout_s=5.0)
     assert outcome(store, turn(claim, end="own", starts=(held,))) == "own"
@@ -742,7 +933,10 @@ def test_the_time_of_what_is_held_back_begins_when_it_is_let_go(store: Store, cl
     if let_go == "cancel":
         store.executions.cancel(["w.1"])
     else:
-        outcome(store, turn(claim, 1, "own", **{"releases" if let_go == "release" else "cancels": ((1, 1),)}))
+        outcome(
+            store,
+            turn(claim, 1, "own", **{"releases" if let_go == "release" else "cancels": ((1, 1),)}),
+        )
     assert store.maintenance.fire_timers(10) == (0, NOW + 65_000_000)
     clock.forward(5)
     assert store.maintenance.fire_timers(10) == (1, None)
@@ -751,7 +945,12 @@ def test_the_time_of_what_is_held_back_begins_when_it_is_let_go(store: Store, cl
 
 def test_the_time_of_a_promoted_task_begins_at_once(store: Store, clock: Clock) -> None:
     claim = begun(store)
-    assert outcome(store, turn(claim, starts=(task("w.1", timeout_s=5.0),), promoted=(1,), claim_ttl_s=TTL)) == "parked"
+    assert (
+        outcome(
+            store, turn(claim, starts=(task("w.1", timeout_s=5.0),), promoted=(1,), claim_ttl_s=TTL)
+        )
+        == "parked"
+    )
     assert store.maintenance.fire_timers(10) == (0, NOW + 5_000_000)
 
 
@@ -763,8 +962,10 @@ def test_signals_are_read_in_the_order_of_sending_until_they_are_consumed(store:
     for id in ("c", "a", "b"):
         assert send(store, id) == "sent"
     assert [(m.id, m.payload, m.received_at) for m in store.messages.mail(["w", "none"])["w"]] == [
-        ("c", '"c"', NOW), ("a", '"a"', NOW), ("b", '"b"', NOW),
-    ]  # fmt: skip
+        ("c", '"c"', NOW),
+        ("a", '"a"', NOW),
+        ("b", '"b"', NOW),
+    ]
     assert outcome(store, turn(claim, end="own", consumed=("c", "b"))) == "own"
     assert [m.id for m in store.messages.mail(["w"])["w"]] == ["a"]
 
@@ -780,9 +981,17 @@ def test_a_signal_can_be_consumed_only_once(store: Store) -> None:
 
 def test_what_becomes_of_a_signal(store: Store) -> None:
     claim = begun(store)
-    assert [send(store, "a"), send(store, "a"), send(store, "b", limit=1), send(store, "c", "none")] == [
-        "sent", "duplicate", "full", "missing",
-    ]  # fmt: skip
+    assert [
+        send(store, "a"),
+        send(store, "a"),
+        send(store, "b", limit=1),
+        send(store, "c", "none"),
+    ] == [
+        "sent",
+        "duplicate",
+        "full",
+        "missing",
+    ]
     assert ready_rows(store) == [("w", 1, 1)]
     assert outcome(store, turn(claim, end="finish", status=COMPLETED)) == "finished"
     assert (send(store, "d"), ready_rows(store)) == ("late", [])
@@ -790,7 +999,11 @@ def test_what_becomes_of_a_signal(store: Store) -> None:
 
 def test_a_signal_that_was_received_is_a_duplicate_whatever_came_after_it(store: Store) -> None:
     claim = begun(store)
-    assert (send(store, "a", limit=1), send(store, "a", limit=1), send(store, "b", limit=1)) == ("sent", "duplicate", "full")
+    assert (send(store, "a", limit=1), send(store, "a", limit=1), send(store, "b", limit=1)) == (
+        "sent",
+        "duplicate",
+        "full",
+    )
     assert outcome(store, turn(claim, end="finish", status=COMPLETED)) == "finished"
     assert (send(store, "a"), send(store, "b"), ready_rows(store)) == ("duplicate", "late", [])
 
@@ -799,10 +1012,18 @@ def test_a_turn_sends_signals_to_those_who_are_there(store: Store) -> None:
     claim, other = begun(store), begun(store, "x")
     store.claims.park([other])
     send(store, "first", "x")
-    sent = (NewSignal("1", "x", "n", "1"), NewSignal("2", "none", "n", "2"), NewSignal("3", "x", "n", "3"), NewSignal("4", "w", "n", "4"))
+    sent = (
+        NewSignal("1", "x", "n", "1"),
+        NewSignal("2", "none", "n", "2"),
+        NewSignal("3", "x", "n", "3"),
+        NewSignal("4", "w", "n", "4"),
+    )
     assert commit(store, turn(claim, signals=sent)) == Committed("w", "woken", 1)
     boxes = store.messages.mail(["x", "w", "none"])
-    assert {id: [m.id for m in box] for id, box in boxes.items()} == {"x": ["first", "1", "3"], "w": ["4"]}
+    assert {id: [m.id for m in box] for id, box in boxes.items()} == {
+        "x": ["first", "1", "3"],
+        "w": ["4"],
+    }
     assert [row[0] for row in ready_rows(store)] == ["w", "x"]
 
 
@@ -822,7 +1043,11 @@ def test_an_acknowledged_cancel_wins_over_the_result(store: Store) -> None:
     assert store.turns.load(["w"])[0].cancel_requested
     assert outcome(store, turn(claim, end="finish", status=COMPLETED, value="1")) == "finished"
     ended = store.reading.get(["w"])["w"]
-    assert (ended.status, ended.result, json.loads(ended.error or "{}")["code"]) == ("cancelled", None, "Cancelled")
+    assert (ended.status, ended.result, json.loads(ended.error or "{}")["code"]) == (
+        "cancelled",
+        None,
+        "Cancelled",
+    )
     assert store.reading.history("w")[-1].error == ended.error
     assert (store.executions.cancel(["w"]), ready_rows(store)) == ({"w": False}, [])
 
@@ -842,10 +1067,15 @@ def test_a_cancelled_task_that_nobody_runs_ends_at_once(store: Store) -> None:
 
 def test_a_cancelled_task_that_runs_may_still_complete_but_is_not_tried_again(store: Store) -> None:
     claim = begun(store)
-    assert outcome(store, turn(claim, starts=(task("w.1"), task("w.2", max_attempts=5)))) == "parked"
+    assert (
+        outcome(store, turn(claim, starts=(task("w.1"), task("w.2", max_attempts=5)))) == "parked"
+    )
     tasks = claims(store)
     assert store.executions.cancel(["w.1", "w.2"]) == {"w.1": True, "w.2": True}
-    assert [task.cancel_requested for task in store.turns.load_tasks(["w.1", "w.2"])] == [True, True]
+    assert [task.cancel_requested for task in store.turns.load_tasks(["w.1", "w.2"])] == [
+        True,
+        True,
+    ]
     assert store.turns.cancelled(["w", "w.1", "w.2", "nobody"]) == {"w.1", "w.2"}
     assert end(store, tasks["w.1"])
     assert end(store, tasks["w.2"], FAILED, retry_s=1.0)
@@ -875,13 +1105,18 @@ def test_pausing_wakes_and_is_told_to_whoever_loads(store: Store) -> None:
 
 
 @pytest.mark.parametrize("end", ["finish", "own"])
-def test_a_resume_of_which_the_last_turn_did_not_know_is_done_with_it(store: Store, end: str) -> None:
-    """Its holder had looked before, but may have seen what came with it: there is no other turn that could say so."""
+def test_a_resume_of_which_the_last_turn_did_not_know_is_done_with_it(
+    store: Store, end: str
+) -> None:
+    """Its holder had looked before, but may have seen what came with it: there is no other turn
+    that could say so."""
     claim = begun(store)
     store.people.pause(["w"])
     store.people.resume(["w"])
     outcome(store, turn(claim, end=end, status=COMPLETED if end == "finish" else SUSPENDED))
-    assert [request.executed_at is not None for request in store.people.resumes("w")] == [end == "finish"]
+    assert [request.executed_at is not None for request in store.people.resumes("w")] == [
+        end == "finish"
+    ]
 
 
 # groups that hold back
@@ -889,13 +1124,20 @@ def test_a_resume_of_which_the_last_turn_did_not_know_is_done_with_it(store: Sto
 
 def test_what_is_held_back_begins_with_its_release(store: Store, clock: Clock) -> None:
     claim = begun(store)
-    starts = (task("w.1"), task("w.2", held=True), workflow("w.3", parent_id="w", child_no=3, root_id="w", held=True))
+    starts = (
+        task("w.1"),
+        task("w.2", held=True),
+        workflow("w.3", parent_id="w", child_no=3, root_id="w", held=True),
+    )
     timers = (NewTimer(4, 5.0, held=True), NewTimer(5, None, NOW + 60_000_000, held=True))
     assert outcome(store, turn(claim, end="own", starts=starts, timers=timers)) == "own"
     assert (list(claims(store)), store.maintenance.fire_timers(9)) == (["w.1"], (0, None))
     clock.forward(10)
     assert outcome(store, turn(claim, 1, "own", releases=((2, 4),))) == "own"
-    assert (sorted(claims(store)), store.maintenance.fire_timers(9)) == (["w.2", "w.3"], (0, NOW + 15_000_000))
+    assert (sorted(claims(store)), store.maintenance.fire_timers(9)) == (
+        ["w.2", "w.3"],
+        (0, NOW + 15_000_000),
+    )
     clock.forward(10)
     assert outcome(store, turn(claim, 2, "own", releases=((2, 5),))) == "own"
     assert store.maintenance.fire_timers(9) == (1, NOW + 60_000_000)
@@ -910,7 +1152,10 @@ def test_a_child_that_is_held_back_finds_its_signals_when_it_is_released(store: 
     assert outcome(store, turn(claim, 1, "own", signals=(sent,))) == "own"
     assert claims(store) == {}
     assert outcome(store, turn(claim, 2, "own", releases=((1, 1),))) == "own"
-    assert (list(claims(store)), [m.id for m in store.messages.mail(["w.1"])["w.1"]]) == (["w.1"], ["s", "t"])
+    assert (list(claims(store)), [m.id for m in store.messages.mail(["w.1"])["w.1"]]) == (
+        ["w.1"],
+        ["s", "t"],
+    )
 
 
 def test_a_cancelled_child_that_is_held_back_takes_the_turn_that_ends_it(store: Store) -> None:
@@ -922,10 +1167,14 @@ def test_a_cancelled_child_that_is_held_back_takes_the_turn_that_ends_it(store: 
     assert (sorted(claims(store)), status(store, "w.3")) == (["w.1", "w.2"], "cancelled")
 
 
-def test_a_promoted_task_is_born_claimed_with_a_fence_of_its_own(store: Store, clock: Clock) -> None:
+def test_a_promoted_task_is_born_claimed_with_a_fence_of_its_own(
+    store: Store, clock: Clock
+) -> None:
     claim = begun(store)
     starts = (task("w.1", attempt=1), task("w.2"))
-    answer = store.turns.commit([turn(claim, starts=starts, promoted=(1,), claim_ttl_s=TTL)], [])[0][0]
+    answer = store.turns.commit([turn(claim, starts=starts, promoted=(1,), claim_ttl_s=TTL)], [])[
+        0
+    ][0]
     assert answer.outcome == "parked"
     assert answer.promoted[1] > claim.fence
     assert store.claims.held_by("a") == {"w.1": answer.promoted[1]}
@@ -953,15 +1202,23 @@ def test_lists_show_roots_newest_first_by_name_and_status(store: Store, clock: C
 
 
 def test_children_are_listed_by_number(store: Store) -> None:
-    assert outcome(store, turn(begun(store), starts=tuple(task(f"w.{n}") for n in (10, 2, 1)))) == "parked"
+    assert (
+        outcome(store, turn(begun(store), starts=tuple(task(f"w.{n}") for n in (10, 2, 1))))
+        == "parked"
+    )
     store.executions.start([workflow("w2")])
     assert [child.id for child in store.reading.children("w")] == ["w.1", "w.2", "w.10"]
 
 
-def test_pruning_takes_what_ended_long_ago_with_everything_below_it(store: Store, clock: Clock) -> None:
+def test_pruning_takes_what_ended_long_ago_with_everything_below_it(
+    store: Store, clock: Clock
+) -> None:
     claim = begun(store)
     send(store, "s")
-    assert outcome(store, turn(claim, end="own", starts=(task("w.1"),), timers=(NewTimer(2, 1.0),))) == "own"
+    assert (
+        outcome(store, turn(claim, end="own", starts=(task("w.1"),), timers=(NewTimer(2, 1.0),)))
+        == "own"
+    )
     assert end(store, claims(store)["w.1"])
     assert outcome(store, turn(claim, 1, "finish", status=CANCELLED, value="{}")) == "finished"
     store.executions.start([workflow("w2")])
@@ -969,7 +1226,11 @@ def test_pruning_takes_what_ended_long_ago_with_everything_below_it(store: Store
     assert store.maintenance.prune(60.0, 10) == 0
     clock.forward(1)
     assert store.maintenance.prune(60.0, 10) == 1
-    assert (list(store.reading.get(["w", "w.1", "w2"])), store.reading.history("w"), store.messages.mail(["w"])) == (["w2"], [], {})
+    assert (
+        list(store.reading.get(["w", "w.1", "w2"])),
+        store.reading.history("w"),
+        store.messages.mail(["w"]),
+    ) == (["w2"], [], {})
     assert [row[0] for row in ready_rows(store)] == ["w2"]
 
 
@@ -981,10 +1242,16 @@ def test_pruning_waits_for_what_goes_on_below(store: Store, clock: Clock) -> Non
     store.maintenance.fire_timers(9)
     assert store.maintenance.prune(60.0, 10) == 0
     assert outcome(store, turn(claims(store)["w.2"], 1, "finish", status=COMPLETED)) == "finished"
-    assert (store.maintenance.prune(60.0, 10), store.reading.get(["w", "w.1", "w.2"]), ready_rows(store)) == (1, {}, [])
+    assert (
+        store.maintenance.prune(60.0, 10),
+        store.reading.get(["w", "w.1", "w.2"]),
+        ready_rows(store),
+    ) == (1, {}, [])
 
 
-def test_pruning_waits_for_an_execution_that_was_made_from_another(store: Store, clock: Clock) -> None:
+def test_pruning_waits_for_an_execution_that_was_made_from_another(
+    store: Store, clock: Clock
+) -> None:
     assert outcome(store, turn(begun(store), end="finish", status=FAILED, value="{}")) == "finished"
     again = begun(store, "x", retry_of="w")
     clock.forward(100)
@@ -993,12 +1260,17 @@ def test_pruning_waits_for_an_execution_that_was_made_from_another(store: Store,
     assert (store.maintenance.prune(60.0, 10), list(store.reading.get(["w", "x"]))) == (1, ["x"])
 
 
-def test_pruning_takes_the_oldest_first_and_not_more_than_its_limit(store: Store, clock: Clock) -> None:
+def test_pruning_takes_the_oldest_first_and_not_more_than_its_limit(
+    store: Store, clock: Clock
+) -> None:
     for id in ("c", "a", "b"):
         assert outcome(store, turn(begun(store, id), end="finish", status=COMPLETED)) == "finished"
         clock.forward(1)
     clock.forward(100)
-    assert (store.maintenance.prune(60.0, 2), list(store.reading.get(["a", "b", "c"]))) == (2, ["b"])
+    assert (store.maintenance.prune(60.0, 2), list(store.reading.get(["a", "b", "c"]))) == (
+        2,
+        ["b"],
+    )
 
 
 # what the sweep asks
@@ -1036,7 +1308,10 @@ def test_only_what_is_still_parked_at_that_turn_is_mended(store: Store) -> None:
     timers = [(id, 2) for id in stuck]
     assert store.maintenance.without_rows([*timers, ("a", 1)]) == timers
     assert store.maintenance.mend(stuck, timers) == ["a"]
-    assert [(o.n, o.status, o.ended_at, o.type) for o in store.turns.outcomes([Needed("a", (1, 2))])["a"]] == [(2, COMPLETED, NOW, None)]
+    assert [
+        (o.n, o.status, o.ended_at, o.type)
+        for o in store.turns.outcomes([Needed("a", (1, 2))])["a"]
+    ] == [(2, COMPLETED, NOW, None)]
     assert [id for id in ids if store.turns.outcomes([Needed(id, (2,))])[id]] == ["a"]
     assert "a" in claims(store)
 
@@ -1044,7 +1319,9 @@ def test_only_what_is_still_parked_at_that_turn_is_mended(store: Store) -> None:
 # leases
 
 
-def test_a_lease_is_held_by_one_until_it_expires(store: Store, stores: Stores, clock: Clock) -> None:
+def test_a_lease_is_held_by_one_until_it_expires(
+    store: Store, stores: Stores, clock: Clock
+) -> None:
     other = stores.store(clock)
     assert (
         store.workers.lease("sweeper", "a", 10.0),
@@ -1052,23 +1329,34 @@ def test_a_lease_is_held_by_one_until_it_expires(store: Store, stores: Stores, c
         other.workers.lease("pruner", "b", 10.0),
     ) == (True, False, True)
     clock.forward(9)
-    assert (store.workers.lease("sweeper", "a", 10.0), store.workers.lease("pruner", "a", 10.0)) == (True, False)
+    assert (
+        store.workers.lease("sweeper", "a", 10.0),
+        store.workers.lease("pruner", "a", 10.0),
+    ) == (True, False)
     clock.forward(9.999999)
     assert not other.workers.lease("sweeper", "b", 10.0)
     clock.forward(0.000001)
-    assert (other.workers.lease("sweeper", "b", 10.0), store.workers.lease("sweeper", "a", 10.0)) == (True, False)
+    assert (
+        other.workers.lease("sweeper", "b", 10.0),
+        store.workers.lease("sweeper", "a", 10.0),
+    ) == (True, False)
     assert rows(store, "SELECT holder, fence FROM leases WHERE name = 'sweeper'") == [("b", 2)]
 
 
 # what is due
 
 
-def test_due_is_told_of_a_delayed_start_of_timers_and_of_delayed_children(store: Store, clock: Clock) -> None:
+def test_due_is_told_of_a_delayed_start_of_timers_and_of_delayed_children(
+    store: Store, clock: Clock
+) -> None:
     store.executions.start([workflow("later", delay_s=5.0)])
     assert store.reading.due("later") == {0: NOW + 5_000_000}
     claim = begun(store)
     assert store.reading.due("w") == {}
-    made = dict(starts=(task("w.1", max_attempts=2), task("w.2", delay_s=9.0)), timers=(NewTimer(3, 7.0), NewTimer(4, 1.0)))
+    made = dict(
+        starts=(task("w.1", max_attempts=2), task("w.2", delay_s=9.0)),
+        timers=(NewTimer(3, 7.0), NewTimer(4, 1.0)),
+    )
     assert outcome(store, turn(claim, **made)) == "parked"
     assert store.reading.due("w") == {2: NOW + 9_000_000, 3: NOW + 7_000_000, 4: NOW + 1_000_000}
     assert end(store, claims(store)["w.1"], FAILED, retry_s=3.0)
@@ -1084,10 +1372,15 @@ def test_pause_keeps_its_reason_and_who_said_so_until_the_resume(store: Store) -
     assert (paused.paused_reason, paused.paused_by) == ("bank is down", "ada")
     assert store.reading.find(None, None, None, 1) == [paused]
     assert store.people.resume(["w"])
-    assert (store.reading.get(["w"])["w"].paused_at, store.reading.get(["w"])["w"].paused_reason) == (None, None)
+    assert (
+        store.reading.get(["w"])["w"].paused_at,
+        store.reading.get(["w"])["w"].paused_reason,
+    ) == (None, None)
 
 
-def test_a_claim_that_is_given_back_for_a_while_is_taken_again_after_it(store: Store, clock: Clock) -> None:
+def test_a_claim_that_is_given_back_for_a_while_is_taken_again_after_it(
+    store: Store, clock: Clock
+) -> None:
     claim = begun(store)
     store.claims.release({"w": claim.fence}, 5.0)
     assert claims(store) == {}

@@ -1,4 +1,5 @@
-"""A standby takes the place of its primary while everything is running: whatever was acknowledged is there, and everybody goes on."""
+"""A standby takes the place of its primary while everything is running: whatever was acknowledged
+is there, and everybody goes on."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def note(x: int) -> int:
 
 
 class Client:
-    """Starts workflows one after the other, and asks again under the same id when there is no answer."""
+    """Starts workflows one after the other, and asks again under the same id when there is no
+    answer."""
 
     def __init__(self, app: Rhythm) -> None:
         self.app, self.started, self.stop = app, list[str](), threading.Event()
@@ -70,8 +72,15 @@ class Client:
 
 
 def make_app(url: str, task: Callable[..., object] = note) -> Rhythm:
-    quick = {"worker_poll_interval": "20ms", "claim_ttl": "2s", "heartbeat_interval": "200ms", "dead_after": "1s"}
-    app = Rhythm(url, (), tasks=[Task(task, "note", "default", 0, None, None)], environment={}, **quick)
+    quick = {
+        "worker_poll_interval": "20ms",
+        "claim_ttl": "2s",
+        "heartbeat_interval": "200ms",
+        "dead_after": "1s",
+    }
+    app = Rhythm(
+        url, (), tasks=[Task(task, "note", "default", 0, None, None)], environment={}, **quick
+    )
     app.register(FLOW)
     return app
 
@@ -89,14 +98,18 @@ def test_acknowledged_starts_and_completions_outlive_the_primary(servers: Pair) 
         client.until(there + AFTER)
         client.stop.set()
         client.thread.join()
-        assert {id: app.result(id, WAIT) for id in client.started} == {id: int(id.rpartition("-")[2]) + 1 for id in client.started}
+        assert {id: app.result(id, WAIT) for id in client.started} == {
+            id: int(id.rpartition("-")[2]) + 1 for id in client.started
+        }
         assert {id: app.result(id) for id in completed} == completed
     assert client.errors, "it noticed"
     assert examine(app.store, 5.0) == []
     app.close()
 
 
-def test_session_on_a_server_that_can_only_be_read_is_left_for_the_one_that_can_be_written_to(servers: Pair) -> None:
+def test_session_on_a_server_that_can_only_be_read_is_left_for_the_one_that_can_be_written_to(
+    servers: Pair,
+) -> None:
     """The primary comes back as one that may only be read: 25006, and not for ever."""
     store = PostgresStore(servers.url)
     store.schema.migrate()
@@ -104,13 +117,17 @@ def test_session_on_a_server_that_can_only_be_read_is_left_for_the_one_that_can_
         admin.execute("ALTER SYSTEM RESET synchronous_standby_names")
         admin.execute("ALTER SYSTEM SET default_transaction_read_only = on")
         admin.execute("SELECT pg_reload_conf()")
-        while store.db.alone(lambda: store.db.query(b"SHOW default_transaction_read_only").fetchall()) != [("on",)]:
+        while store.db.alone(
+            lambda: store.db.query(b"SHOW default_transaction_read_only").fetchall()
+        ) != [("on",)]:
             pass
     servers.promote()
     with pytest.raises(StoreError, match="read-only"):
         store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])
     assert store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])[0].created
-    assert store.db.alone(lambda: store.db._open and store.db._open.info.host) == str(servers.standby)
+    assert store.db.alone(lambda: store.db._open and store.db._open.info.host) == str(
+        servers.standby
+    )
     store.close()
 
 
@@ -129,7 +146,8 @@ def test_claim_that_the_new_primary_never_heard_of_is_given_up_and_taken_anew() 
         servers.cut_off()
         with app.worker():
             assert begun.acquire(timeout=120)
-            assert app.get(id).status in ("running", "suspended")  # its task has a row of its own when it lasts
+            # its task has a row of its own when it lasts
+            assert app.get(id).status in ("running", "suspended")
             servers.lose_the_primary()
             servers.promote()
             assert begun.acquire(timeout=120), "it was claimed and begun once more"

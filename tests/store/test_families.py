@@ -16,7 +16,18 @@ from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import NewTimer, TurnCommit
 from rhythm.store.lifecycle import COMPLETED
 from rhythm.worker.services import Rescuer, ServiceSettings
-from tests.store.test_conformance import Clock, begun, claims, end, outcome, send, status, task, turn, workflow
+from tests.store.test_conformance import (
+    Clock,
+    begun,
+    claims,
+    end,
+    outcome,
+    send,
+    status,
+    task,
+    turn,
+    workflow,
+)
 from tests.store.test_terminate import child
 from tests.support.stores import Stores, ready_rows, rows
 
@@ -39,7 +50,8 @@ def below(id: str, *numbers: int, tasks: bool = False) -> tuple[NewExecution, ..
 
 
 def grown(store: Store, generations: int = 2, width: int = 3) -> None:
-    """A workflow `w` with so many children, each with as many children, and so on; the last ones have a task."""
+    """A workflow `w` with so many children, each with as many children, and so on; the last ones
+    have a task."""
     held = {"w": begun(store)}
     for generation in range(generations):
         for claim in held.values():
@@ -48,11 +60,19 @@ def grown(store: Store, generations: int = 2, width: int = 3) -> None:
         store.limits = DEFAULT_LIMITS
         found = claims(store, limit=1000)
         held = {id: claim for id, claim in found.items() if not id.endswith(".99")}
-        store.claims.release({id: claim.fence for id, claim in found.items() if id not in held or generation == generations - 1})
+        store.claims.release(
+            {
+                id: claim.fence
+                for id, claim in found.items()
+                if id not in held or generation == generations - 1
+            }
+        )
 
 
 def live(store: Store) -> list[str]:
-    return sorted(id for (id,) in rows(store, "SELECT id FROM executions WHERE finished_at IS NULL"))
+    return sorted(
+        id for (id,) in rows(store, "SELECT id FROM executions WHERE finished_at IS NULL")
+    )
 
 
 def marks(store: Store) -> list[str]:
@@ -87,11 +107,15 @@ def test_a_family_whose_children_have_ended_goes_on_for_ever(store: Store, clock
 def test_a_full_family_is_counted_again_after_a_while(store: Store, clock: Clock) -> None:
     store.limits = SMALL.replace(children=100)
     claim = begun(store)
-    assert outcome(store, turn(claim, end="own", starts=below("w", *range(1, 8), tasks=True))) == "own"
+    assert (
+        outcome(store, turn(claim, end="own", starts=below("w", *range(1, 8), tasks=True))) == "own"
+    )
     assert outcome(store, turn(claim, 1, "own", starts=below("w", 8))) == "full"
     for held in claims(store).values():
         assert end(store, held)
-    assert outcome(store, turn(claim, 1, "own", starts=below("w", 8))) == "full", "not counted at once again"
+    assert outcome(store, turn(claim, 1, "own", starts=below("w", 8))) == "full", (
+        "not counted at once again"
+    )
     clock.forward(families.COUNT_EVERY_US / 1e6)
     assert outcome(store, turn(claim, 1, "own", starts=below("w", 8))) == "own"
 
@@ -101,7 +125,10 @@ def test_one_execution_has_only_so_many_children_that_live(store: Store) -> None
     claim = begun(store)
     assert outcome(store, turn(claim, end="own", starts=below("w", 1, 2, 3, tasks=True))) == "own"
     answer = store.turns.commit([turn(claim, 1, "own", starts=below("w", 4, tasks=True))], [])[0][0]
-    assert (answer.outcome, "more than 3 children of this execution" in answer.refusal) == ("full", True)
+    assert (answer.outcome, "more than 3 children of this execution" in answer.refusal) == (
+        "full",
+        True,
+    )
     assert end(store, claims(store)["w.1"])
     assert outcome(store, turn(claim, 1, "own", starts=below("w", 4, tasks=True))) == "own"
     assert outcome(store, turn(claim, 2, "own", starts=below("w", 5, tasks=True))) == "full"
@@ -111,24 +138,35 @@ def test_another_family_is_not_concerned(store: Store) -> None:
     store.limits = SMALL.replace(children=100)
     claim, other = begun(store), begun(store, "v")
     assert outcome(store, turn(claim, end="own", starts=below("w", *range(1, 8)))) == "own"
-    answers = store.turns.commit([turn(claim, 1, starts=below("w", 9)), turn(other, starts=below("v", 1))], [])[0]
+    answers = store.turns.commit(
+        [turn(claim, 1, starts=below("w", 9)), turn(other, starts=below("v", 1))], []
+    )[0]
     assert {answer.id: answer.outcome for answer in answers} == {"w": "full", "v": "parked"}
 
 
 def test_small_turns_are_counted_by_samples_and_a_turn_always_the_same() -> None:
     limits = DEFAULT_LIMITS.replace(family=10_000)
-    turns = [TurnCommit(f"w.{n}", 0, 1, 0, "park", "a", "turn", starts=(workflow(),) * 4) for n in range(10_000)]
+    turns = [
+        TurnCommit(f"w.{n}", 0, 1, 0, "park", "a", "turn", starts=(workflow(),) * 4)
+        for n in range(10_000)
+    ]
     total = sum(families.counted(turn, limits) for turn in turns)
     assert 36_000 < total < 44_000
-    assert [families.counted(turn, limits) for turn in turns[:500]] == [families.counted(turn, limits) for turn in turns[:500]]
+    assert [families.counted(turn, limits) for turn in turns[:500]] == [
+        families.counted(turn, limits) for turn in turns[:500]
+    ]
     assert families.counted(turns[0].replace(starts=(workflow(),) * 1000), limits) == 1000
-    assert sum(families.counted(turn, limits) > 0 for turn in turns) < 800, "most turns write nothing"
+    assert sum(families.counted(turn, limits) > 0 for turn in turns) < 800, (
+        "most turns write nothing"
+    )
 
 
 # ending
 
 
-def test_a_large_family_ends_in_passes_and_nobody_is_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_family_ends_in_passes_and_nobody_is_forgotten(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(executions, "PASS", 2)
     grown(store)
     assert store.executions.terminate(["w"]) == {"w": True}
@@ -136,14 +174,18 @@ def test_a_large_family_ends_in_passes_and_nobody_is_forgotten(store: Store, mon
     assert examine(store, 0.0) == []
 
 
-def begin_terminate(store: Store, monkeypatch: pytest.MonkeyPatch, ids: tuple[str, ...] = ("w",)) -> None:
+def begin_terminate(
+    store: Store, monkeypatch: pytest.MonkeyPatch, ids: tuple[str, ...] = ("w",)
+) -> None:
     """As if the caller had died after the first transaction."""
     with monkeypatch.context() as context:
         context.setattr(executions, "PASSES", 0)
         assert set(store.executions.terminate(list(ids)).values()) == {True}
 
 
-def test_a_family_that_is_being_ended_does_not_grow(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_family_that_is_being_ended_does_not_grow(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     grown(store, 1)
     held = claims(store)
     begin_terminate(store, monkeypatch)
@@ -170,13 +212,18 @@ def test_a_family_that_is_being_ended_does_not_grow(store: Store, monkeypatch: p
 def test_an_owner_in_a_family_that_is_being_ended_only_takes_steps(
     store: Store, monkeypatch: pytest.MonkeyPatch, writes: dict[str, Any]
 ) -> None:
-    """Nothing that others can see comes from below a mark: only a step, which needs no lock, may still get through."""
+    """Nothing that others can see comes from below a mark: only a step, which needs no lock, may
+    still get through."""
     grown(store, 1)
     store.executions.start([workflow("other")])
     held = claims(store)
     begin_terminate(store, monkeypatch)
     assert outcome(store, turn(held["w.1"], end="own", **writes)) == "lost"
-    assert (store.messages.mail(["other"]), rows(store, "SELECT * FROM events"), rows(store, "SELECT * FROM timer_tasks")) == ({}, [], [])
+    assert (
+        store.messages.mail(["other"]),
+        rows(store, "SELECT * FROM events"),
+        rows(store, "SELECT * FROM timer_tasks"),
+    ) == ({}, [], [])
     assert outcome(store, turn(held["w.1"], end="own")) == "own"
 
 
@@ -192,7 +239,9 @@ def test_whoever_comes_ends_what_is_left(store: Store, monkeypatch: pytest.Monke
     assert examine(store, 0.0) == []
 
 
-def test_the_next_call_ends_what_is_left_of_another(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_call_ends_what_is_left_of_another(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     grown(store)
     begin_terminate(store, monkeypatch)
     store.executions.start([workflow("v")])
@@ -209,7 +258,9 @@ def test_a_child_that_is_terminated_takes_only_what_is_below_it(store: Store) ->
     assert send(store, "s", "w.2") == "sent"
 
 
-def test_a_name_that_only_begins_alike_is_not_below(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_only_begins_alike_is_not_below(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.executions.start([workflow("w"), workflow("w1"), workflow("w-1")])
     held = claims(store)
     begin_terminate(store, monkeypatch)

@@ -1,6 +1,8 @@
-"""The short way of a turn whose holder goes on with tasks of its own: what it writes, and that nothing else takes it.
+"""The short way of a turn whose holder goes on with tasks of its own: what it writes, and that
+nothing else takes it.
 
-The tests go through the fields of the records themselves, so one that is added is tested without anybody thinking of it.
+The tests go through the fields of the records themselves, so one that is added is tested without
+anybody thinking of it.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ NOW = 1_800_000_000_000_000
 PLAIN = TurnCommit("w", 0, 1, 0, "own", "a", "turn")
 DONE = Done(1, "work", "tasks", '{"a": 1}', FAILED, '{"code": "No"}', 3, 250, '{"retries": 2}')
 WRITTEN: dict[str, Any] = {
-    "worker": "another", "cause": "continue", "statement": 7, "snapshot": b"{}", "owned": '[{"n": 2}]', "awaiting": '{"op": "task"}',
+    "worker": "another", "cause": "continue", "statement": 7, "snapshot": b"{}",
+    "owned": '[{"n": 2}]', "awaiting": '{"op": "task"}',
     "status": SUSPENDED + 1, "done": (DONE,), "wakes": 5,
 }  # fmt: skip
 TABLES = ("executions", "workflow_execution_context", "history", "blobs", "ready")
-GUARDED = {"id", "seq", "fence", "end"}  # of the fields of a step: by these a turn is found, and they are tested elsewhere
+# of the fields of a step: by these a turn is found, and they are tested elsewhere
+GUARDED = {"id", "seq", "fence", "end"}
 
 
 def test_plain_turn_is_a_step() -> None:
@@ -56,7 +60,9 @@ def test_every_field_of_a_step_is_tried() -> None:
 
 
 @pytest.mark.parametrize("field", sorted(WRITTEN))
-def test_step_writes_what_the_full_way_writes(field: str, schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_step_writes_what_the_full_way_writes(
+    field: str, schemas: Schemas, monkeypatch: pytest.MonkeyPatch
+) -> None:
     short = after(schemas.empty_store(lambda: NOW), {field: WRITTEN[field]})
     monkeypatch.setattr("rhythm.store.postgres.turns.is_step", lambda turn: False)
     assert after(schemas.empty_store(lambda: NOW), {field: WRITTEN[field]}) == short
@@ -65,7 +71,13 @@ def test_step_writes_what_the_full_way_writes(field: str, schemas: Schemas, monk
 def after(store: Store, changes: dict[str, Any]) -> list[list[Any]]:
     """The answer and all rows after a turn, without its fence, which is another one every time."""
     answer, _ = store.turns.commit([PLAIN.replace(fence=begun(store), **changes)], [])
-    return [answer, *(rows(store, f"SELECT to_jsonb(t) - 'fence' FROM {table} t ORDER BY 1") for table in TABLES)]
+    return [
+        answer,
+        *(
+            rows(store, f"SELECT to_jsonb(t) - 'fence' FROM {table} t ORDER BY 1")
+            for table in TABLES
+        ),
+    ]
 
 
 def begun(store: Store) -> int:
@@ -96,19 +108,52 @@ class Watched:
         return made
 
 
-def test_every_field_of_a_turn_and_of_its_rows_is_read_by_both_stores(make_store: MakeStore) -> None:
+def test_every_field_of_a_turn_and_of_its_rows_is_read_by_both_stores(
+    make_store: MakeStore,
+) -> None:
     store, watched = make_store(lambda: NOW), Watched()
-    fence, started = begun(store), NewExecution("w.2", WORKFLOW, "main", "default", version="1", parent_id="w", child_no=2, root_id="w")
-    new = (watched(started), watched(started.replace(id="w.3", child_no=3, type=1, failed='"no"')), started.replace(id="w.8", child_no=8))
+    fence, started = (
+        begun(store),
+        NewExecution(
+            "w.2", WORKFLOW, "main", "default", version="1", parent_id="w", child_no=2, root_id="w"
+        ),
+    )
+    new = (
+        watched(started),
+        watched(started.replace(id="w.3", child_no=3, type=1, failed='"no"')),
+        started.replace(id="w.8", child_no=8),
+    )
     turn = PLAIN.replace(
-        fence=fence, done=(watched(DONE),), starts=new, promoted=(8,), timers=(watched(NewTimer(4, 1.0)),),
-        waits=(watched(NewWait(5, "paid", "{}")),), approvals=(watched(NewApproval(6, "boss", "", "null")),), attributes='{"a": 1}',
-        signals=(watched(NewSignal("s", "w", "go", "1", "w")),), events=(watched(NewEvent("e", "sent", "1", 0, "w")),), settled=(9,),
-        cancels=((10, 11),), releases=((10, 11),), resumed=1,
-    )  # fmt: skip
+        fence=fence,
+        done=(watched(DONE),),
+        starts=new,
+        promoted=(8,),
+        timers=(watched(NewTimer(4, 1.0)),),
+        waits=(watched(NewWait(5, "paid", "{}")),),
+        approvals=(watched(NewApproval(6, "boss", "", "null")),),
+        attributes='{"a": 1}',
+        signals=(watched(NewSignal("s", "w", "go", "1", "w")),),
+        events=(watched(NewEvent("e", "sent", "1", 0, "w")),),
+        settled=(9,),
+        cancels=((10, 11),),
+        releases=((10, 11),),
+        resumed=1,
+    )
     store.turns.commit([watched(turn)], [])
-    store.turns.commit([watched(PLAIN.replace(seq=1, fence=fence, end="park", snapshot=b"{}", consumed=("s",)))], [])
-    store.turns.commit([watched(PLAIN.replace(seq=2, fence=fence, end="finish", status=FAILED, value='{"code": "No"}'))], [])
+    store.turns.commit(
+        [watched(PLAIN.replace(seq=1, fence=fence, end="park", snapshot=b"{}", consumed=("s",)))],
+        [],
+    )
+    store.turns.commit(
+        [
+            watched(
+                PLAIN.replace(
+                    seq=2, fence=fence, end="finish", status=FAILED, value='{"code": "No"}'
+                )
+            )
+        ],
+        [],
+    )
     records = (TurnCommit, NewExecution, Done, NewTimer, NewWait, NewApproval, NewSignal, NewEvent)
     unread = {kind.__name__: set(kind._fields) - watched.read[kind.__name__] for kind in records}
     known = {("NewEvent", "execution_id"), ("NewSignal", "sender")}  # the turn's own id

@@ -1,4 +1,5 @@
-"""A process that is forked while its store is open: parent and child go on, each on connections of its own."""
+"""A process that is forked while its store is open: parent and child go on, each on connections of
+its own."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def test_parent_and_child_use_connections_of_their_own(url: str, closes: bool) -
     store.close()
 
 
-def test_a_child_opens_nothing_that_was_closed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_child_opens_nothing_that_was_closed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     store = open_store(f"sqlite:///{tmp_path / 'gone.db'}")
     store.close()
     for file in tmp_path.iterdir():

@@ -1,4 +1,5 @@
-"""The life of an execution: the table, the rules that both stores ask, and every transition on every database."""
+"""The life of an execution: the table, the rules that both stores ask, and every transition on
+every database."""
 
 from __future__ import annotations
 
@@ -102,9 +103,15 @@ def store(stores: Stores, clock: Clock) -> Store:
 
 
 def test_statuses_have_a_number_a_name_and_a_sentence_each() -> None:
-    assert len({status.number for status in STATUSES}) == len({status.name for status in STATUSES}) == len(STATUSES)
+    assert (
+        len({status.number for status in STATUSES})
+        == len({status.name for status in STATUSES})
+        == len(STATUSES)
+    )
     assert all(status.says for status in STATUSES)
-    assert [status.number for status in STATUSES if status.terminal] == [n for n in STATUS_NAMES if n >= TERMINAL]
+    assert [status.number for status in STATUSES if status.terminal] == [
+        n for n in STATUS_NAMES if n >= TERMINAL
+    ]
     assert {*LIVE, *ENDS} == set(STATUS_NAMES)
     assert set(ORDERLY) < set(ENDS)
 
@@ -147,7 +154,9 @@ def test_a_turn_that_does_not_finish_ends_nothing(how: TurnEnd, cancelled: bool)
 def test_a_cancel_that_was_acknowledged_wins_over_the_result(status: int) -> None:
     assert end_of_turn(planned(status=status, value=ERROR), cancelled=False) == Ended(status, ERROR)
     ended = end_of_turn(planned(status=status, value=ERROR), cancelled=True)
-    assert ended == (Ended(CANCELLED, ERROR) if status == CANCELLED else BY_REQUEST), "its own words, if it has been cancelled"
+    assert ended == (Ended(CANCELLED, ERROR) if status == CANCELLED else BY_REQUEST), (
+        "its own words, if it has been cancelled"
+    )
 
 
 @pytest.mark.parametrize("status", ENDS)
@@ -158,7 +167,9 @@ def test_only_what_has_completed_has_a_result_and_all_others_have_an_error(statu
 
 def test_the_history_tells_where_a_turn_led_and_why_it_failed() -> None:
     went_on = planned("park", PAUSED)
-    assert turn_row(went_on, PENDING, None) == HistoryRow("w", 4, 7, "a", PENDING, PAUSED, "turn", 4, None)
+    assert turn_row(went_on, PENDING, None) == HistoryRow(
+        "w", 4, 7, "a", PENDING, PAUSED, "turn", 4, None
+    )
     assert turn_row(planned(), SUSPENDED, Ended(COMPLETED, "1")).error is None
     told = turn_row(planned(), SUSPENDED, BY_REQUEST)
     assert (told.from_status, told.to_status, told.error) == (
@@ -166,15 +177,22 @@ def test_the_history_tells_where_a_turn_led_and_why_it_failed() -> None:
         CANCELLED,
         BY_REQUEST.value,
     )
-    assert crash_loop_row("w", 3, 7, "a", PAUSED, Ended(FAILED, "1")) == HistoryRow("w", 4, 7, "a", PAUSED, FAILED, "crash loop")
-    assert terminated_row("w", 3, 7, PAUSED) == HistoryRow("w", 4, 7, "", PAUSED, CANCELLED, "terminated", error=BY_FORCE.value)
+    assert crash_loop_row("w", 3, 7, "a", PAUSED, Ended(FAILED, "1")) == HistoryRow(
+        "w", 4, 7, "a", PAUSED, FAILED, "crash loop"
+    )
+    assert terminated_row("w", 3, 7, PAUSED) == HistoryRow(
+        "w", 4, 7, "", PAUSED, CANCELLED, "terminated", error=BY_FORCE.value
+    )
 
 
 def test_the_answer_to_a_turn() -> None:
     fences = {1: 9}
     told: dict[tuple[TurnEnd, bool], tuple[Outcome, int]] = {
-        ("own", False): ("own", 5), ("park", True): ("parked", 0), ("park", False): ("woken", 5), ("yield", True): ("parked", 0),
-    }  # fmt: skip
+        ("own", False): ("own", 5),
+        ("park", True): ("parked", 0),
+        ("park", False): ("woken", 5),
+        ("yield", True): ("parked", 0),
+    }
     for (how, left), (became, wakes) in told.items():
         answered = answer(planned(how, SUSPENDED), left, 5 if not left else 0, fences)
         assert (answered.outcome, answered.wakes, answered.promoted) == (became, wakes, fences)
@@ -210,8 +228,12 @@ def test_an_attempt_is_tried_again_or_is_the_end() -> None:
         ERROR,
     )
     assert end_of_attempt(attempted(retry_s=2.0), 3, cancelled=False) == Again(2.0, 3, row)
-    assert end_of_attempt(attempted(retry_s=0.0), 3, cancelled=False) == Again(0.0, 3, row), "at once is again, too"
-    assert end_of_attempt(attempted(retry_s=2.0, counts=False), 3, cancelled=False) == Again(2.0, 2, None)
+    assert end_of_attempt(attempted(retry_s=0.0), 3, cancelled=False) == Again(0.0, 3, row), (
+        "at once is again, too"
+    )
+    assert end_of_attempt(attempted(retry_s=2.0, counts=False), 3, cancelled=False) == Again(
+        2.0, 2, None
+    )
     for status in (COMPLETED, FAILED, CANCELLED):
         assert end_of_attempt(attempted(status), 3, cancelled=False) == Ended(status, ERROR)
 
@@ -285,8 +307,13 @@ class World:
         self.claim: Claim | None = None
 
     def start(self, of: Type, **changes: Any) -> None:
-        child = task("w.1") if of == "task" else workflow("w.1", parent_id="w", child_no=1, root_id="w")
-        assert outcome(self.store, turn(begun(self.store), starts=(child.replace(**changes),))) == "parked"
+        child = (
+            task("w.1") if of == "task" else workflow("w.1", parent_id="w", child_no=1, root_id="w")
+        )
+        assert (
+            outcome(self.store, turn(begun(self.store), starts=(child.replace(**changes),)))
+            == "parked"
+        )
 
     def hold(self) -> Claim:
         """The child, claimed."""
@@ -313,7 +340,10 @@ class World:
         return int(status)
 
     def told(self) -> list[tuple[str, str, str]]:
-        return [(row.from_status, row.to_status, row.cause) for row in self.store.reading.history(self.id)]
+        return [
+            (row.from_status, row.to_status, row.cause)
+            for row in self.store.reading.history(self.id)
+        ]
 
     def is_parent_woken(self) -> bool:
         """It was parked: then a wake makes its row."""
@@ -321,7 +351,8 @@ class World:
 
 
 Driver = Callable[[World, Step], None]
-DRIVERS: dict[tuple[Type, By], tuple[Driver, dict[str, Any]]] = {}  # what takes a transition, and what the child is made with
+# what takes a transition, and what the child is made with
+DRIVERS: dict[tuple[Type, By], tuple[Driver, dict[str, Any]]] = {}
 
 
 def takes(of: Type, *ways: By, **changes: Any) -> Callable[[Driver], Driver]:
@@ -386,7 +417,9 @@ def let_the_time_pass(world: World, step: Step) -> None:
 def lose_the_worker(world: World, step: Step) -> None:
     world.hold()
     world.clock.forward(TTL + 1)
-    assert world.store.maintenance.rescue(9, crash_limit=1 if has_ended(step.after) else 5) == [world.id]
+    assert world.store.maintenance.rescue(9, crash_limit=1 if has_ended(step.after) else 5) == [
+        world.id
+    ]
 
 
 @takes("workflow", "terminate")
@@ -407,10 +440,16 @@ def retry(world: World, step: Step) -> None:
 
     def plan(family: Family) -> Family:
         root, ran = (row.replace(awaiting="null", owned="[]") for row in family.executions)
-        new = root.replace(id="v", root_id="v", retry_of="w", status=SUSPENDED, finished_at=None, error=None)
+        new = root.replace(
+            id="v", root_id="v", retry_of="w", status=SUSPENDED, finished_at=None, error=None
+        )
         source = ran if step.of == "task" else root
-        ended = dict(ends_alike=True) if has_ended(step.after) else dict(finished_at=None, error=None)
-        child = source.replace(id="v.1", parent_id="v", child_no=1, root_id="v", status=step.after, **ended)
+        ended = (
+            dict(ends_alike=True) if has_ended(step.after) else dict(finished_at=None, error=None)
+        )
+        child = source.replace(
+            id="v.1", parent_id="v", child_no=1, root_id="v", status=step.after, **ended
+        )
         return Family((new, child))
 
     assert world.store.executions.retry("w", plan) is not None
@@ -422,7 +461,8 @@ def test_every_driver_is_of_the_table() -> None:
 
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_every_transition_is_taken(store: Store, clock: Clock, step: Step) -> None:
-    """As the table says: the status, the row in the history, and the wake of the parent if it is an end."""
+    """As the table says: the status, the row in the history, and the wake of the parent if it is an
+    end."""
     world = World(store, clock)
     driver, changes = DRIVERS[step.of, step.by]
     if step.before is not None:
@@ -439,7 +479,9 @@ def test_every_transition_is_taken(store: Store, clock: Clock, step: Step) -> No
 
 
 @pytest.mark.parametrize("brings", [COMPLETED, FAILED, CANCELLED])
-def test_one_that_was_asked_to_end_is_cancelled_unless_its_task_brings_a_result(store: Store, clock: Clock, brings: int) -> None:
+def test_one_that_was_asked_to_end_is_cancelled_unless_its_task_brings_a_result(
+    store: Store, clock: Clock, brings: int
+) -> None:
     world = World(store, clock)
     world.start("task")
     world.hold()
@@ -455,12 +497,18 @@ def test_an_attempt_that_does_not_count_is_not_told(store: Store, clock: Clock) 
     world = World(store, clock)
     world.start("task")
     assert world.end(FAILED, retry_s=5.0, counts=False)
-    assert (world.status(), world.told(), store.reading.get(["w.1"])["w.1"].attempt) == (PENDING, [], 0)
+    assert (world.status(), world.told(), store.reading.get(["w.1"])["w.1"].attempt) == (
+        PENDING,
+        [],
+        0,
+    )
 
 
 @pytest.mark.parametrize("kind", [workflow, task])
 @pytest.mark.parametrize("how", ["cancel", "terminate"])
-def test_one_that_is_named_twice_is_ended_once_and_recorded_once(store: Store, how: str, kind: Callable[[str], NewExecution]) -> None:
+def test_one_that_is_named_twice_is_ended_once_and_recorded_once(
+    store: Store, how: str, kind: Callable[[str], NewExecution]
+) -> None:
     store.executions.start([kind("x")])
     assert getattr(store.executions, how)(["x", "x"], Actor("ann")) == {"x": True}
     assert rows(store, "SELECT action, object FROM audit") == [(f"execution.{how}", "x")]
@@ -493,11 +541,17 @@ def time_passes(world: World) -> None:
 
 
 def asked_once_more(world: World) -> None:
-    assert not any(act([world.id]).get(world.id) for act in (world.store.executions.cancel, world.store.executions.terminate))
+    assert not any(
+        act([world.id]).get(world.id)
+        for act in (world.store.executions.cancel, world.store.executions.terminate)
+    )
 
 
 def held_or_let_go(world: World) -> None:
-    assert not any(act([world.id]).get(world.id) for act in (world.store.people.pause, world.store.people.resume))
+    assert not any(
+        act([world.id]).get(world.id)
+        for act in (world.store.people.pause, world.store.people.resume)
+    )
 
 
 def services(world: World) -> None:
@@ -511,7 +565,9 @@ def signalled(world: World) -> None:
 
 
 def started_again(world: World) -> None:
-    assert not world.store.executions.start([NewExecution(world.id, WORKFLOW, name_of(world), "default", version="1")])[0].created
+    assert not world.store.executions.start(
+        [NewExecution(world.id, WORKFLOW, name_of(world), "default", version="1")]
+    )[0].created
 
 
 def name_of(world: World) -> str:
@@ -573,9 +629,12 @@ def modules() -> list[Path]:
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_no_rule_is_left_in_a_store(path: Path) -> None:
-    """A store names no status and compares none with a number, words no error and makes no row of the audit: it asks."""
+    """A store names no status and compares none with a number, words no error and makes no row of
+    the audit: it asks."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        assert not broken(node), f"{path.parent.name}/{path.name}:{getattr(node, 'lineno', '')}: {ast.unparse(node)}"
+        assert not broken(node), (
+            f"{path.parent.name}/{path.name}:{getattr(node, 'lineno', '')}: {ast.unparse(node)}"
+        )
 
 
 def broken(node: ast.AST) -> bool:
@@ -599,7 +658,8 @@ def broken(node: ast.AST) -> bool:
 @pytest.mark.parametrize(
     "text",
     [
-        "row.status >= TERMINAL", "lifecycle.FAILED", "from rhythm.store.lifecycle import ORDERLY", "row.status == 5", "status != 7",
+        "row.status >= TERMINAL", "lifecycle.FAILED", "from rhythm.store.lifecycle import ORDERLY",
+        "row.status == 5", "status != 7",
         "{'code': 'Odd'}", """'{"code": "Odd"}'""", "Act('execution.cancel', id)", "HistoryRow(id)",
     ],
 )  # fmt: skip
@@ -610,8 +670,11 @@ def test_a_rule_in_a_store_would_be_found(text: str) -> None:
 def test_a_commit_of_several_answers_each_turn_in_its_place(store: Store) -> None:
     held = {id: begun(store, id) for id in ("a", "b", "c", "d")}
     turns = [
-        turn(held["a"], end="own"), turn(held["b"], 7), turn(held["c"], end="finish", status=COMPLETED), turn(held["d"], end="yield"),
-    ]  # fmt: skip
+        turn(held["a"], end="own"),
+        turn(held["b"], 7),
+        turn(held["c"], end="finish", status=COMPLETED),
+        turn(held["d"], end="yield"),
+    ]
     answers = commit(store, *turns)
     assert isinstance(answers, list)
     assert {each.id: each.outcome for each in answers} == {

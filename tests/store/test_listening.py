@@ -1,4 +1,5 @@
-"""How a process hears that another has left something to claim: after the commit, soon, and at nobody's cost."""
+"""How a process hears that another has left something to claim: after the commit, soon, and at
+nobody's cost."""
 
 from __future__ import annotations
 
@@ -99,7 +100,9 @@ def new(id: str, queue: str = "default", **changes: Any) -> NewExecution:
     return NewExecution(id, WORKFLOW, "main", queue).replace(**changes)
 
 
-def test_a_listener_looks_for_everything_first_and_hears_of_a_start(stores: Stores, listening: Listen) -> None:
+def test_a_listener_looks_for_everything_first_and_hears_of_a_start(
+    stores: Stores, listening: Listen
+) -> None:
     store, other = two(stores)
     ear = Ear()
     listening(store, ear)
@@ -137,7 +140,9 @@ def told(schemas: Schemas) -> PostgresStore:
 
 
 @pytest.fixture
-def says(told: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], set[str]]:
+def says(
+    told: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Callable[[], object]], set[str]]:
     """The queues that a call tells of, once it has returned."""
     queues: set[str] = set()
     monkeypatch.setattr(told.db, "_tell", queues.update)
@@ -166,8 +171,12 @@ def parked(store: Store, id: str, seq: int = 0, **changes: Any) -> TurnCommit:
     return turn
 
 
-def test_starts_are_told_unless_they_are_delayed_or_there_already(told: PostgresStore, says: Says) -> None:
-    assert says(lambda: told.executions.start([new("w"), new("x", "mail"), new("y", "later", delay_s=60)])) == {"default", "mail"}
+def test_starts_are_told_unless_they_are_delayed_or_there_already(
+    told: PostgresStore, says: Says
+) -> None:
+    assert says(
+        lambda: told.executions.start([new("w"), new("x", "mail"), new("y", "later", delay_s=60)])
+    ) == {"default", "mail"}
     assert says(lambda: told.executions.start([new("w")])) == set()
 
 
@@ -176,26 +185,41 @@ def test_turns_tell_of_what_they_leave_to_others(told: PostgresStore, says: Says
     child = NewExecution("w.1", TASK, "work", "mail", parent_id="w", child_no=1, root_id="w")
     assert says(lambda: parked(told, "w", starts=(child,))) == {"mail"}
     fence, _ = claim(told, "w.1")
-    assert says(lambda: told.turns.commit([], [TaskEnd("w.1", fence, COMPLETED, "1")])) == {SYSTEM_QUEUE}
+    assert says(lambda: told.turns.commit([], [TaskEnd("w.1", fence, COMPLETED, "1")])) == {
+        SYSTEM_QUEUE
+    }
     assert says(lambda: parked(told, "w", 1, end="yield")) == {SYSTEM_QUEUE}
     assert says(lambda: parked(told, "w", 2)) == set()
 
 
-def test_whatever_wakes_from_outside_is_told_and_what_wakes_nobody_is_not(told: PostgresStore, says: Says) -> None:
+def test_whatever_wakes_from_outside_is_told_and_what_wakes_nobody_is_not(
+    told: PostgresStore, says: Says
+) -> None:
     told.executions.start([new(id) for id in ("w", "x", "y")])
     for id, waits in (("w", ()), ("x", (NewWait(1, "paid", "{}"),)), ("y", ())):
         found = {claim.id: claim for claim in told.claims.claim("a", ["default"], 1, TTL)}[id]
-        told.turns.commit([TurnCommit(id, 0, found.fence, found.wakes, "park", "a", "turn", snapshot=b"s", waits=waits)], [])
+        told.turns.commit(
+            [
+                TurnCommit(
+                    id, 0, found.fence, found.wakes, "park", "a", "turn", snapshot=b"s", waits=waits
+                )
+            ],
+            [],
+        )
     assert says(lambda: told.messages.signal(NewSignal("s", "w", "go", "1"), 10)) == {SYSTEM_QUEUE}
     assert says(lambda: told.messages.signal(NewSignal("s", "w", "go", "1"), 10)) == set()
-    assert says(lambda: told.messages.signal(NewSignal("t", "w", "go", "1"), 10)) == set(), "it is free already"
+    assert says(lambda: told.messages.signal(NewSignal("t", "w", "go", "1"), 10)) == set(), (
+        "it is free already"
+    )
     assert says(lambda: told.messages.publish(NewEvent("e", "paid", "{}"))) == {SYSTEM_QUEUE}
     assert says(lambda: told.messages.publish(NewEvent("f", "paid", "{}"))) == set()
     assert says(lambda: told.people.pause(["y"])) == {SYSTEM_QUEUE}
     fence, _ = claim(told, "y")
     assert says(lambda: told.executions.cancel(["y"])) == set(), "whoever holds it looks by itself"
     assert says(lambda: told.claims.release({"y": fence}, 60)) == set()
-    assert says(lambda: told.executions.cancel(["y"])) == {SYSTEM_QUEUE}, "it was delayed, and is free"
+    assert says(lambda: told.executions.cancel(["y"])) == {SYSTEM_QUEUE}, (
+        "it was delayed, and is free"
+    )
 
 
 def test_what_comes_due_is_told(told: PostgresStore, says: Says) -> None:
@@ -206,9 +230,13 @@ def test_what_comes_due_is_told(told: PostgresStore, says: Says) -> None:
 
 def test_what_is_given_back_or_taken_back_is_told(told: PostgresStore, says: Says) -> None:
     told.executions.start([new("w"), NewExecution("t", TASK, "work", "mail")])
-    fences = {claim.id: claim.fence for claim in told.claims.claim("a", ["default", "mail"], 10, 0.0)}
+    fences = {
+        claim.id: claim.fence for claim in told.claims.claim("a", ["default", "mail"], 10, 0.0)
+    }
     assert says(lambda: told.maintenance.rescue(10, 3)) == {"default", "mail"}
-    fences = {claim.id: claim.fence for claim in told.claims.claim("a", ["default", "mail"], 10, TTL)}
+    fences = {
+        claim.id: claim.fence for claim in told.claims.claim("a", ["default", "mail"], 10, TTL)
+    }
     assert says(lambda: told.claims.release(fences)) == {"default", "mail"}
 
 
@@ -218,7 +246,11 @@ def test_a_queue_that_is_resumed_is_told(told: PostgresStore, says: Says) -> Non
 
 
 def test_a_sibling_reaches_the_database_in_the_same_way(told: PostgresStore) -> None:
-    store = PostgresStore(told.db.url, told.db.schema, access=Access(pooled=True, notify=False, listen_url="postgresql:///x"))
+    store = PostgresStore(
+        told.db.url,
+        told.db.schema,
+        access=Access(pooled=True, notify=False, listen_url="postgresql:///x"),
+    )
     assert store.sibling().db.access == store.db.access
 
 
@@ -227,13 +259,26 @@ def test_a_retry_and_a_lost_wake_are_told(told: PostgresStore, says: Says) -> No
     fences = {claim.id: claim for claim in told.claims.claim("a", ["default"], 10, TTL)}
     ends = {"w": dict(end="finish", status=FAILED), "x": dict(end="park")}
     for id, changes in ends.items():
-        told.turns.commit([TurnCommit(id, 0, fences[id].fence, fences[id].wakes, "park", "a", "t", snapshot=b"s").replace(**changes)], [])
+        told.turns.commit(
+            [
+                TurnCommit(
+                    id, 0, fences[id].fence, fences[id].wakes, "park", "a", "t", snapshot=b"s"
+                ).replace(**changes)
+            ],
+            [],
+        )
 
     def again(family: Family) -> Family:
         return Family(
             (
                 family.executions[0].replace(
-                    id="again", status=0, retry_of="w", root_id="again", finished_at=None, error=None, awaiting="null"
+                    id="again",
+                    status=0,
+                    retry_of="w",
+                    root_id="again",
+                    finished_at=None,
+                    error=None,
+                    awaiting="null",
                 ),
             )
         )
@@ -256,7 +301,9 @@ def test_nothing_is_heard_before_the_commit(schemas: Schemas, listening: Listen)
     assert ear.until(bool) == [{"mail"}]
 
 
-def test_hints_of_one_moment_are_one(schemas: Schemas, listening: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hints_of_one_moment_are_one(
+    schemas: Schemas, listening: Listen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hints, "GAP_S", 0.2)
     store, other, ear = schemas.empty_store(), schemas.store(), Ear()
     listening(store, ear)
@@ -284,7 +331,9 @@ def test_who_closes_at_once_is_heard(schemas: Schemas, listening: Listen) -> Non
     assert ear.until(bool) == [{"mail"}]
 
 
-def test_a_notifier_that_cannot_tell_stops_nobody_and_tells_later(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notifier_that_cannot_tell_stops_nobody_and_tells_later(
+    schemas: Schemas, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hints, "RETRY_S", (0.001, 0.01))
     monkeypatch.setattr(hints, "FLUSH_S", 0.05)
     store, other, ear = schemas.empty_store(), schemas.store(), Ear()
@@ -305,7 +354,9 @@ def test_a_notifier_that_cannot_tell_stops_nobody_and_tells_later(schemas: Schem
     listening.close()
 
 
-def test_a_notifier_that_hangs_stops_nobody(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notifier_that_hangs_stops_nobody(
+    schemas: Schemas, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hints, "FLUSH_S", 0.05)
     store, hangs, asked = schemas.empty_store(), threading.Event(), threading.Event()
 
@@ -332,22 +383,31 @@ def test_a_listener_that_is_stuck_stops_nobody(schemas: Schemas) -> None:
     stuck.close()
 
 
-def test_after_a_lost_connection_everything_is_looked_for(schemas: Schemas, caplog: pytest.LogCaptureFixture) -> None:
+def test_after_a_lost_connection_everything_is_looked_for(
+    schemas: Schemas, caplog: pytest.LogCaptureFixture
+) -> None:
     """What was told meanwhile is lost."""
     store, ear = schemas.empty_store(), Ear()
     listening = store.listen(ear)
     ear.until(bool)
-    find = f"SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%{schemas.name}%' AND state = 'idle'"
+    find = (
+        f"SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%{schemas.name}%' AND "
+        f"state = 'idle'"
+    )
     until(lambda: schemas.admin.execute(find.encode()).fetchall())
     with caplog.at_level(logging.WARNING, "rhythm.store"):
-        schemas.admin.execute("SELECT pg_terminate_backend(%s, 5000)", schemas.admin.execute(find.encode()).fetchone())
+        schemas.admin.execute(
+            "SELECT pg_terminate_backend(%s, 5000)", schemas.admin.execute(find.encode()).fetchone()
+        )
         assert ear.until(bool) == [frozenset()]
     assert len([record for record in caplog.records if "is lost" in record.getMessage()]) == 1
     until(lambda: listening.problem == "")
     listening.close()
 
 
-def test_a_listener_hears_also_in_a_process_with_many_open_files(schemas: Schemas, listening: Listen) -> None:
+def test_a_listener_hears_also_in_a_process_with_many_open_files(
+    schemas: Schemas, listening: Listen
+) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(2048, hard) if hard > 0 else 2048, hard))
     taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]  # `select` knows 1024
@@ -366,7 +426,10 @@ def test_a_listener_hears_also_in_a_process_with_many_open_files(schemas: Schema
 
 
 def test_whatever_goes_wrong_while_listening_is_said_and_tried_again(
-    schemas: Schemas, listening: Listen, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    schemas: Schemas,
+    listening: Listen,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store, ear = schemas.empty_store(), Ear()
     hear, failed = hints.PostgresListening._hear, threading.Event()
@@ -389,7 +452,8 @@ def test_whatever_goes_wrong_while_listening_is_said_and_tried_again(
 def test_a_listener_that_hears_nothing_of_what_is_told_says_so(
     schemas: Schemas, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Such as one that a pooler lends a session for each transaction, or one of another database."""
+    """Such as one that a pooler lends a session for each transaction, or one of another
+    database."""
     monkeypatch.setattr(hints, "PROBE_S", 0.1)
     schemas.admin.execute("DROP DATABASE IF EXISTS elsewhere")
     schemas.admin.execute("CREATE DATABASE elsewhere")
@@ -400,18 +464,25 @@ def test_a_listener_that_hears_nothing_of_what_is_told_says_so(
         until(lambda: listening.problem)
     assert "past PgBouncer (listen_url)" in listening.problem
     assert [record.getMessage() for record in caplog.records] == [
-        f"listener_deaf: {listening.problem}; until then work is found by looking for it now and then"
+        (
+            f"listener_deaf: {listening.problem}; until then work is found by looking for it "
+            f"now and then"
+        )
     ]
     listening.close()
     store.close()
     schemas.admin.execute("DROP DATABASE elsewhere WITH (FORCE)")
 
 
-def test_a_notify_that_is_blocked_is_told_as_a_problem(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notify_that_is_blocked_is_told_as_a_problem(
+    schemas: Schemas, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hints, "PROBE_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         store = PostgresStore(
-            f"postgresql://x@127.0.0.1:{silent.getsockname()[1]}/x?connect_timeout=2", "x", access=Access(listen_url=schemas.url)
+            f"postgresql://x@127.0.0.1:{silent.getsockname()[1]}/x?connect_timeout=2",
+            "x",
+            access=Access(listen_url=schemas.url),
         )
         listening = store.listen(lambda queues: None)
         until(lambda: listening.problem)
@@ -437,7 +508,9 @@ def test_a_hint_never_waits_for_the_disk(schemas: Schemas) -> None:
             seen.append(text.as_string(schemas.admin))
 
     hints._send(Recorded(), "c", "[]")
-    assert seen == ["BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_notify('c', '[]'); COMMIT"]
+    assert seen == [
+        "BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_notify('c', '[]'); COMMIT"
+    ]
     assert rows(schemas.store(), "SELECT 1") == [(1,)]
 
 

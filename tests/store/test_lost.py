@@ -1,4 +1,5 @@
-"""A server that is gone, silent, or another than before: nobody waits for it for ever, and nobody stays with the wrong one."""
+"""A server that is gone, silent, or another than before: nobody waits for it for ever, and nobody
+stays with the wrong one."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def middle(schemas: Schemas) -> Iterator[Between]:
 @pytest.fixture
 def store(schemas: Schemas, middle: Between) -> Iterator[PostgresStore]:
     schemas.empty_store()
-    store = PostgresStore(f"{middle.url}&connect_timeout=1", schemas.name, access=Access(answer_s=ANSWER_S))
+    store = PostgresStore(
+        f"{middle.url}&connect_timeout=1", schemas.name, access=Access(answer_s=ANSWER_S)
+    )
     yield store
     middle.silent = False
     store.close()
@@ -47,7 +50,9 @@ def started(store: PostgresStore, id: str) -> bool:
     return store.executions.start([NewExecution(id, WORKFLOW, "main", "default")])[0].created
 
 
-def test_server_that_says_nothing_more_is_a_store_error_in_time(store: PostgresStore, middle: Between) -> None:
+def test_server_that_says_nothing_more_is_a_store_error_in_time(
+    store: PostgresStore, middle: Between
+) -> None:
     assert started(store, "w")
     middle.silent = True
     with pytest.raises(StoreError, match=r"the server has not answered for 0.3 s"):
@@ -56,7 +61,9 @@ def test_server_that_says_nothing_more_is_a_store_error_in_time(store: PostgresS
     assert store.reading.get(["w"])["w"].status == "pending"
 
 
-def test_commit_of_a_transactional_task_does_not_wait_for_ever_either(store: PostgresStore, middle: Between) -> None:
+def test_commit_of_a_transactional_task_does_not_wait_for_ever_either(
+    store: PostgresStore, middle: Between
+) -> None:
     """How long its handler takes is its own business."""
     store.executions.start([NewExecution("t", TASK, "work", "default")])
     claim = store.claims.claim("a", ["default"], 1, 30.0)[0]
@@ -70,12 +77,16 @@ def test_commit_of_a_transactional_task_does_not_wait_for_ever_either(store: Pos
         store.turns.complete_within(work)
 
 
-def test_listener_finds_out_that_nothing_comes_any_more(store: PostgresStore, middle: Between, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listener_finds_out_that_nothing_comes_any_more(
+    store: PostgresStore, middle: Between, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hints, "PING_S", 0.05)
     monkeypatch.setattr(hints, "RETRY_S", (0.01, 0.05))
     heard, problem = threading.Semaphore(0), threading.Event()
     listening = store.listen(lambda queues: heard.release())
-    monkeypatch.setattr(listening, "_say", lambda said: problem.set() if "is lost" in said else None)
+    monkeypatch.setattr(
+        listening, "_say", lambda said: problem.set() if "is lost" in said else None
+    )
     assert heard.acquire(timeout=SOON_S)
     middle.silent = True
     assert problem.wait(SOON_S)
@@ -117,13 +128,22 @@ def given(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(connecting.Session, "connect", refuse)
     with pytest.raises(StoreError):
         PostgresStore(url).schema.version()
-    return {name: value for name, value in seen.items() if name not in ("autocommit", "prepare_threshold")}
+    return {
+        name: value
+        for name, value in seen.items()
+        if name not in ("autocommit", "prepare_threshold")
+    }
 
 
-def test_connections_notice_that_the_other_side_is_gone_and_what_the_url_says_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_notice_that_the_other_side_is_gone_and_what_the_url_says_comes_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert given("postgresql://me@host/app", monkeypatch) == connecting.DEFAULTS
     chosen = "connect_timeout=3&keepalives_idle=60&tcp_user_timeout=1000"
-    assert given(f"postgresql://me@host/app?{chosen}", monkeypatch) == {"keepalives_interval": "5", "keepalives_count": "3"}
+    assert given(f"postgresql://me@host/app?{chosen}", monkeypatch) == {
+        "keepalives_interval": "5",
+        "keepalives_count": "3",
+    }
     monkeypatch.setenv("PGCONNECT_TIMEOUT", "7")
     assert "connect_timeout" not in given("postgresql://me@host/app", monkeypatch)
 
@@ -138,16 +158,23 @@ def test_connections_notice_that_the_other_side_is_gone_and_what_the_url_says_co
         ("postgresql://me@one/app", None),
     ],
 )
-def test_of_several_servers_the_one_that_can_be_written_to_is_wanted(url: str, wanted: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_several_servers_the_one_that_can_be_written_to_is_wanted(
+    url: str, wanted: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert given(url, monkeypatch).get("target_session_attrs") == wanted
 
 
 def test_url_of_several_servers_keeps_them_and_loses_what_is_ours() -> None:
-    store = open_store("postgresql://me:secret@one:5432,two:5433/app?pooled=true&sslmode=require&schema=other&notify=off")
+    store = open_store(
+        "postgresql://me:secret@one:5432,two:5433/app?pooled=true&sslmode=require&schema=other&notify=off"
+    )
     assert isinstance(store, PostgresStore)
     assert store.db.url == "postgresql://me:secret@one:5432,two:5433/app?sslmode=require"
     assert (store.db.schema, store.db.access) == ("other", Access(pooled=True, notify=False))
-    listens = open_store("postgresql://me@pooler/app?pooled=on", listen_url="postgresql://me@server/app?schema=rhythm")
+    listens = open_store(
+        "postgresql://me@pooler/app?pooled=on",
+        listen_url="postgresql://me@server/app?schema=rhythm",
+    )
     assert isinstance(listens, PostgresStore)
     assert listens.db.access.listen_url == "postgresql://me@server/app"
     with pytest.raises(StoreError, match="write pooled=on or pooled=off"):
@@ -157,15 +184,27 @@ def test_url_of_several_servers_keeps_them_and_loses_what_is_ours() -> None:
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        ("postgresql://me:secret@one:5432,two:5433/app", "postgresql://me:***@one:5432,two:5433/app"),
+        (
+            "postgresql://me:secret@one:5432,two:5433/app",
+            "postgresql://me:***@one:5432,two:5433/app",
+        ),
         ("postgresql://me:se@cret@one,two/app", "postgresql://me:***@one,two/app"),
-        ("postgresql://one,two/app?user=me&password=secret", "postgresql://one,two/app?user=me&password=***"),
-        ("postgresql://one/app?sslpassword=secret&a=b@c", "postgresql://one/app?sslpassword=***&a=b@c"),
+        (
+            "postgresql://one,two/app?user=me&password=secret",
+            "postgresql://one,two/app?user=me&password=***",
+        ),
+        (
+            "postgresql://one/app?sslpassword=secret&a=b@c",
+            "postgresql://one/app?sslpassword=***&a=b@c",
+        ),
         ("postgresql://me:se?cret@one/app?user=a@b", "postgresql://me:***@one/app?user=a@b"),
         ("postgresql://me:se?c/ret@one/app", "postgresql://me:***@one/app"),
         ("postgresql://me:se/c?ret@one/app?user=you", "postgresql://me:***@one/app?user=you"),
         ("postgresql://m?e:secret@one", "postgresql://m?e:***@one"),
-        ("postgresql://[::1]:5432,two:5433?user=me&password=se?cret", "postgresql://[::1]:5432,two:5433?user=me&password=***"),
+        (
+            "postgresql://[::1]:5432,two:5433?user=me&password=se?cret",
+            "postgresql://[::1]:5432,two:5433?user=me&password=***",
+        ),
         ("sqlite:///a@b.db", "sqlite:///a@b.db"),
     ],
 )
@@ -197,7 +236,9 @@ def test_parameters_are_found_behind_a_password_with_a_question_mark() -> None:
     assert (store.db.url, store.db.schema) == ("postgresql://me:top?secret@one/app", "other")
 
 
-def test_hint_that_was_swallowed_is_sent_again(store: PostgresStore, middle: Between, schemas: Schemas) -> None:
+def test_hint_that_was_swallowed_is_sent_again(
+    store: PostgresStore, middle: Between, schemas: Schemas
+) -> None:
     heard: list[frozenset[str]] = []
     changed = threading.Condition()
 

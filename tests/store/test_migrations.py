@@ -1,4 +1,5 @@
-"""The schema of a database: brought up to date once, by one of many, wholly or not at all, and never by an older Rhythm."""
+"""The schema of a database: brought up to date once, by one of many, wholly or not at all, and
+never by an older Rhythm."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ from rhythm.store.sqlfile import migrations
 from tests.support.stores import KINDS, rows
 
 NEWEST = migrations("rhythm.store.sqlite")[-1][0]
-MIGRATE = "import sys; from rhythm.cli.main import main; print('here', flush=True); sys.stdin.readline(); sys.exit(main(sys.argv[1:]))"
+MIGRATE = (
+    "import sys; from rhythm.cli.main import main; print('here', flush=True); "
+    "sys.stdin.readline(); sys.exit(main(sys.argv[1:]))"
+)
 
 
 class Fresh:
@@ -70,7 +74,11 @@ def test_what_is_pending_runs_once(store: Store) -> None:
     pending = store.schema.pending()
     assert (names(pending), store.schema.version()) == (names(store.schema.migrations()), 0)
     assert store.schema.migrate() == names(pending)
-    assert (store.schema.pending(), store.schema.migrate(), store.schema.version()) == ([], [], NEWEST)
+    assert (store.schema.pending(), store.schema.migrate(), store.schema.version()) == (
+        [],
+        [],
+        NEWEST,
+    )
 
 
 def test_migrations_run_by_hand_are_migrations_that_have_run(store: Store, fresh: Fresh) -> None:
@@ -84,14 +92,21 @@ def test_a_schema_that_is_newer_than_the_code_is_left_alone(store: Store, fresh:
     store.schema.migrate()
     fresh.by_hand("INSERT INTO schema_version (version, name, at) VALUES (99, '0099_later', 0)")
     for ask in (store.schema.pending, store.schema.migrate):
-        with pytest.raises(StoreError, match=f"this Rhythm knows schema {NEWEST}, the database has 99; upgrade Rhythm"):
+        with pytest.raises(
+            StoreError,
+            match=f"this Rhythm knows schema {NEWEST}, the database has 99; upgrade Rhythm",
+        ):
             ask()
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_fails_leaves_nothing_behind(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good = store.schema.migrations()
     text = "CREATE TABLE half (n int);\nINSERT INTO half VALUES (1);\nCREATE TABLE half (n int);\n"
-    monkeypatch.setattr(store.schema, "migrations", lambda: [*good, Migration(NEWEST + 1, "bad", text)])
+    monkeypatch.setattr(
+        store.schema, "migrations", lambda: [*good, Migration(NEWEST + 1, "bad", text)]
+    )
     with pytest.raises(StoreError, match=r"migration bad failed, and nothing of it stays: .*half"):
         store.schema.migrate()
     assert (store.schema.version(), names(store.schema.pending())) == (NEWEST, ["bad"])
@@ -100,10 +115,15 @@ def test_a_migration_that_fails_leaves_nothing_behind(store: Store, monkeypatch:
     assert store.schema.migrate() == ["bad"]
 
 
-FORGED = "INSERT INTO audit (n, at, actor, source, action, object, detail, prev, hash) VALUES ({n}, 1, 'bob', '', 'a', 'b', '{{}}', '', '')"
+FORGED = (
+    "INSERT INTO audit (n, at, actor, source, action, object, detail, prev, hash) VALUES "
+    "({n}, 1, 'bob', '', 'a', 'b', '{{}}', '', '')"
+)
 
 
-def test_rows_that_were_forged_before_rows_had_to_follow_the_head_do_not_stop_the_migration(store: Store, fresh: Fresh) -> None:
+def test_rows_that_were_forged_before_rows_had_to_follow_the_head_do_not_stop_the_migration(
+    store: Store, fresh: Fresh
+) -> None:
     """They stay, and are told: nobody can forge them away by an upgrade."""
     for migration in store.schema.pending():
         if migration.name == "0008_audit":
@@ -129,21 +149,35 @@ def test_of_eight_processes_that_start_at_once_one_migrates(fresh: Fresh) -> Non
     assert sum(text.count("ran 0001_initial") for text in said) == 1
 
 
-def test_sources_that_were_kept_with_every_workflow_are_kept_once(store: Store, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_that_were_kept_with_every_workflow_are_kept_once(
+    store: Store, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
     known = store.schema.migrations()
     monkeypatch.setattr(store.schema, "migrations", lambda: known[:6])
     store.schema.migrate()
     values = ", ".join(
         f"('{name}', '{version}', 'flow', '{source}', '{{}}', 'f', 1, {registration})"
-        for name, version, source, registration in (("a", "1", "one", 1), ("a", "2", "two", 2), ("b", "1", "one", 1), ("c", "1", "ä", 1))
+        for name, version, source, registration in (
+            ("a", "1", "one", 1),
+            ("a", "2", "two", 2),
+            ("b", "1", "one", 1),
+            ("c", "1", "ä", 1),
+        )
     )
     columns = "name, version, language, source, program, file, registered_at, registration"
     fresh.by_hand(f"INSERT INTO workflow_definitions ({columns}) VALUES {values}")
     monkeypatch.undo()
     store.schema.migrate()
     asked = (("a", "1"), ("a", None), ("b", None), ("c", None))
-    assert [getattr(store.definitions.get(*one), "source", None) for one in asked] == ["one", "two", "one", "ä"]
-    assert [(listed.name, listed.version, listed.file) for listed in store.definitions.after("", 9)] == [
+    assert [getattr(store.definitions.get(*one), "source", None) for one in asked] == [
+        "one",
+        "two",
+        "one",
+        "ä",
+    ]
+    assert [
+        (listed.name, listed.version, listed.file) for listed in store.definitions.after("", 9)
+    ] == [
         ("a", "2", "f"),
         ("b", "1", "f"),
         ("c", "1", "f"),

@@ -24,9 +24,14 @@ def refused(url: str, create: bool = True) -> str:
     return str(caught.value)
 
 
-def test_three_slashes_are_relative_and_four_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_three_slashes_are_relative_and_four_absolute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    for url, file in (("sqlite:///a.db", tmp_path / "a.db"), (f"sqlite:///{tmp_path}/b.db", tmp_path / "b.db")):
+    for url, file in (
+        ("sqlite:///a.db", tmp_path / "a.db"),
+        (f"sqlite:///{tmp_path}/b.db", tmp_path / "b.db"),
+    ):
         store = open_store(url)
         assert store.schema.migrate()
         store.close()
@@ -49,7 +54,10 @@ def test_sqlite_url_without_a_path_explains_the_slashes(url: str) -> None:
 
 
 def test_missing_file_is_not_created(tmp_path: Path) -> None:
-    assert refused(f"sqlite:///{tmp_path}/none.db", create=False) == f"there is no database file {tmp_path}/none.db"
+    assert (
+        refused(f"sqlite:///{tmp_path}/none.db", create=False)
+        == f"there is no database file {tmp_path}/none.db"
+    )
     assert f"there is no folder {tmp_path}/deep" in refused(f"sqlite:///{tmp_path}/deep/none.db")
     assert "is a folder" in refused(f"sqlite:///{tmp_path}")
     assert "no parameters" in refused(f"sqlite:///{tmp_path}/a.db?mode=ro")
@@ -65,7 +73,10 @@ def test_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 def test_postgres_opens_under_both_names_and_its_schema_can_be_chosen(scheme: str) -> None:
     store = open_store(f"{scheme}://me@host/app?schema=other&connect_timeout=5")
     assert isinstance(store, PostgresStore)
-    assert (store.db.url, store.db.schema) == ("postgresql://me@host/app?connect_timeout=5", "other")
+    assert (store.db.url, store.db.schema) == (
+        "postgresql://me@host/app?connect_timeout=5",
+        "other",
+    )
     plain = open_store(f"{scheme}://me@host/app")
     assert isinstance(plain, PostgresStore)
     assert (plain.db.url, plain.db.schema) == ("postgresql://me@host/app", "rhythm")
@@ -75,7 +86,9 @@ def test_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) ->
     for name in [name for name in sys.modules if name.startswith("rhythm.store.postgres")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    assert "from its checkout with the extra, pip install -e 'PATH/TO/RHYTHM[postgres]'" in refused("postgresql://host/app")
+    assert "from its checkout with the extra, pip install -e 'PATH/TO/RHYTHM[postgres]'" in refused(
+        "postgresql://host/app"
+    )
 
 
 @pytest.mark.parametrize("url", ["mysql://me:secret@host/app", "rhythm.db", ""])
@@ -89,7 +102,11 @@ def test_unknown_url_says_what_is_possible_and_no_password(url: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said", "advice"),
     [
-        ({"dbname": "nodb"}, 'database "nodb" does not exist', "make the database with `createdb NAME`, or check its name"),
+        (
+            {"dbname": "nodb"},
+            'database "nodb" does not exist',
+            "make the database with `createdb NAME`, or check its name",
+        ),
         ({"user": "noone"}, 'role "noone" does not exist', "check the user and the password"),
     ],
 )
@@ -107,10 +124,18 @@ def test_server_that_refuses_a_connection_is_told_with_its_words_and_what_to_che
 
 def test_wrong_password_is_a_refusal_too(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object, **kwargs: object) -> None:
-        raise psycopg.OperationalError('connection failed: FATAL:  password authentication failed for user "ada"')
+        raise psycopg.OperationalError(
+            'connection failed: FATAL:  password authentication failed for user "ada"'
+        )
 
     monkeypatch.setattr(connecting.Session, "connect", refuse)
-    with pytest.raises(StoreError, match=r'refused the connection: .* failed for user "ada"; check the user and the password in the URL$'):
+    with pytest.raises(
+        StoreError,
+        match=(
+            r'refused the connection: .* failed for user "ada"; check the user and the '
+            r"password in the URL$"
+        ),
+    ):
         PostgresStore("postgresql://ada@host/app", "rhythm").schema.version()
 
 
@@ -119,13 +144,18 @@ def test_server_that_is_not_there_has_refused_nothing() -> None:
         PostgresStore("postgresql://nobody@127.0.0.1:1/x", "rhythm").schema.version()
 
 
-def test_lock_that_is_held_for_too_long_says_who_holds_it_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_that_is_held_for_too_long_says_who_holds_it_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sqlite_store, "BUSY_MS", 1)
     one, other = SqliteStore(str(tmp_path / "a.db")), SqliteStore(str(tmp_path / "a.db"))
     one.schema.migrate()
     with (
         one.db.transaction(),
-        pytest.raises(StoreError, match=r"database is locked; another process .* write transaction .*`connection=`$"),
+        pytest.raises(
+            StoreError,
+            match=r"database is locked; another process .* write transaction .*`connection=`$",
+        ),
     ):
         other.definitions.register([])
     one.close()

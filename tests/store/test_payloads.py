@@ -1,4 +1,5 @@
-"""Whatever the gate accepts comes back equal from every database, through the rows of a real execution; the rest never gets there."""
+"""Whatever the gate accepts comes back equal from every database, through the rows of a real
+execution; the rest never gets there."""
 
 from __future__ import annotations
 
@@ -23,13 +24,22 @@ from rhythm.worker.handlers import Task
 from tests.engine.driver import World
 from tests.support.stores import MakeStore, Stores
 
-TEXT = st.text(st.characters(codec=None), max_size=20)  # any code point, also those that cannot be stored
+# any code point, also those that cannot be stored
+TEXT = st.text(st.characters(codec=None), max_size=20)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**64), 2**64) | st.integers(-(2**63), 2**63 - 1) | st.floats() | TEXT,
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**64), 2**64)
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats()
+    | TEXT,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
     max_leaves=10,
 )
-WHOLE = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+WHOLE = settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 TASK_OF = Task(lambda: None, "work", "default", 0, None, None)
 numbers = itertools.count()
 
@@ -62,22 +72,37 @@ def passed(value: Any) -> str | None:
 @WHOLE
 @given(value=JSON)
 def test_what_the_gate_accepts_comes_back_from_every_column(store: Store, value: Any) -> None:
-    """As inputs, as result and error of a task that its owner ran and of one that was queued, as signal and as attributes."""
+    """As inputs, as result and error of a task that its owner ran and of one that was queued, as
+    signal and as attributes."""
     text = passed(value)
     if text is None:
         return
     id = f"w{next(numbers)}"
     attributes = dump({"value": value}, "attributes")
-    store.executions.start([NewExecution(id, WORKFLOW, "main", id, text, "1", attributes=attributes)])
+    store.executions.start(
+        [NewExecution(id, WORKFLOW, "main", id, text, "1", attributes=attributes)]
+    )
     claim = store.claims.claim("a", [id], 1, 30.0)[0]
     store.messages.signal(NewSignal(f"s{id}", id, "go", text), 10)
-    done = (Done(1, "t", id, text, COMPLETED, text, 1, 1), Done(2, "t", id, text, FAILED, text, 1, 1))
+    done = (
+        Done(1, "t", id, text, COMPLETED, text, 1, 1),
+        Done(2, "t", id, text, FAILED, text, 1, 1),
+    )
     starts = (NewExecution(f"{id}.3", TASK, "t", id, text, parent_id=id, child_no=3, root_id=id),)
-    store.turns.commit([TurnCommit(id, 0, claim.fence, claim.wakes, "own", "a", "turn", done=done, starts=starts)], [])
+    store.turns.commit(
+        [TurnCommit(id, 0, claim.fence, claim.wakes, "own", "a", "turn", done=done, starts=starts)],
+        [],
+    )
     task = store.claims.claim("a", [id], 1, 30.0)[0]
     store.turns.commit([], [TaskEnd(task.id, task.fence, COMPLETED, text)])
     rows = store.reading.get([id, *(f"{id}.{n}" for n in (1, 2, 3))])
-    seen = [rows[id].inputs, rows[f"{id}.1"].result, rows[f"{id}.2"].error, rows[f"{id}.3"].inputs, rows[f"{id}.3"].result]
+    seen = [
+        rows[id].inputs,
+        rows[f"{id}.1"].result,
+        rows[f"{id}.2"].error,
+        rows[f"{id}.3"].inputs,
+        rows[f"{id}.3"].result,
+    ]
     seen += [store.turns.load([id])[0].inputs, store.messages.mail([id])[id][0].payload]
     assert [canonical(load(found or "")) for found in seen] == [canonical(value)] * len(seen)
     assert canonical(load(rows[id].attributes)) == canonical({"value": value})
@@ -86,12 +111,15 @@ def test_what_the_gate_accepts_comes_back_from_every_column(store: Store, value:
 @WHOLE
 @given(value=JSON)
 def test_whatever_a_task_gives_ends_it_once(store: Store, value: Any) -> None:
-    """Its result is stored, or it has failed with an error that is stored: nothing that the database would refuse gets there."""
+    """Its result is stored, or it has failed with an error that is stored: nothing that the
+    database would refuse gets there."""
     id = f"t{next(numbers)}"
     store.executions.start([NewExecution(id, TASK, "work", id)])
     claim = store.claims.claim("a", [id], 1, 30.0)[0]
     ended: Ended = ended_by(TASK_OF, lambda: value)
-    status, text = (COMPLETED, ended.result) if ended.error is None else (FAILED, dump_trusted(ended.error))
+    status, text = (
+        (COMPLETED, ended.result) if ended.error is None else (FAILED, dump_trusted(ended.error))
+    )
     assert store.turns.commit([], [TaskEnd(id, claim.fence, status, text)])[1] == {id}
     row = store.reading.get([id])[id]
     assert (row.status == "completed") == (passed(value) is not None)
@@ -103,14 +131,27 @@ def test_whatever_a_task_gives_ends_it_once(store: Store, value: Any) -> None:
 @pytest.mark.parametrize(
     ("give", "message"),
     [
-        (lambda: {"order": {"items": [{"price": float("nan")}]}}, "result.order.items[0].price is NaN: JSON has no such number"),
-        (lambda: "x" * 2**20, "result has 1,048,578 bytes; the limit is 1,048,576: store it elsewhere and pass a reference"),
+        (
+            lambda: {"order": {"items": [{"price": float("nan")}]}},
+            "result.order.items[0].price is NaN: JSON has no such number",
+        ),
+        (
+            lambda: "x" * 2**20,
+            (
+                "result has 1,048,578 bytes; the limit is 1,048,576: store it elsewhere and "
+                "pass a reference"
+            ),
+        ),
     ],
 )
 def test_result_that_cannot_be_stored_fails_its_task_at_once(
     make_store: MakeStore, owner_run: bool, give: Callable[[], Any], message: str
 ) -> None:
-    world = World('workflow main { try { await task("odd") } catch (e) { return e.message } }', make_store=make_store, owner_run=owner_run)
+    world = World(
+        'workflow main { try { await task("odd") } catch (e) { return e.message } }',
+        make_store=make_store,
+        owner_run=owner_run,
+    )
     ran: list[int] = []
     world.tasks["odd"] = Task(lambda: (ran.append(1), give())[1], "odd", "default", 5, None, None)
     world.start()

@@ -1,7 +1,9 @@
-"""How the databases find the rows of every hot statement: along the index it was written for, never through a large table.
+"""How the databases find the rows of every hot statement: along the index it was written for, never
+through a large table.
 
-On PostgreSQL with tables that were analysed when they were full, while they were empty, or never: a planner that believes in an empty
-table must not scan one that is full. And with few rows: a session keeps the plan that it made then.
+On PostgreSQL with tables that were analysed when they were full, while they were empty, or never: a
+planner that believes in an empty table must not scan one that is full. And with few rows: a session
+keeps the plan that it made then.
 """
 
 from __future__ import annotations
@@ -22,7 +24,14 @@ from rhythm.store.sqlite.store import SqliteStore
 from tests.support.postgres import Schemas
 
 ROWS, FEW = 20_000, 200
-LARGE = ("ready", "executions", "workflow_execution_context", "history", "timer_tasks", "workflow_signals")
+LARGE = (
+    "ready",
+    "executions",
+    "workflow_execution_context",
+    "history",
+    "timer_tasks",
+    "workflow_signals",
+)
 
 # Half of the executions are workflows, each with one task and a timer; a tenth has not ended.
 FILL = """
@@ -54,7 +63,8 @@ TEXTS = ["", "", ""]
 
 RANGE = dict(id="w0", first="w0.", last="w0/")
 POSTGRES: list[tuple[str, dict[str, Any], str]] = [
-    ("claim", dict(worker="a", ttl_us=1, queues=["system", "queue1"], limit=10), "ready_free ready_pkey queues_pkey"),
+    ("claim", dict(worker="a", ttl_us=1, queues=["system", "queue1"], limit=10),
+        "ready_free ready_pkey queues_pkey"),
     ("extend", dict(id=IDS, fence=ONES, ttl_us=1), "ready_pkey"),
     ("release", dict(id=IDS, fence=ONES, delay_us=1), "ready_pkey"),
     ("park", dict(id=IDS, fence=ONES, wakes=ONES), "ready_pkey"),
@@ -70,7 +80,8 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("workers", {}, "ready_claimed"),
     (
         "beat",
-        dict(worker="a", host="", pid=1, queues="[]", concurrency=1, running=1, draining=False, version="", machine="", dead_after_us=1),
+        dict(worker="a", host="", pid=1, queues="[]", concurrency=1, running=1, draining=False,
+            version="", machine="", dead_after_us=1),
         "ready_claimed",
     ),
     ("leave", dict(workers=IDS), "ready_claimed ready_pkey worker_heartbeats_pkey"),
@@ -78,24 +89,31 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("load", dict(ids=IDS), "executions_pkey workflow_execution_context_pkey"),
     ("load_tasks", dict(ids=IDS), "executions_pkey"),
     ("cancelled", dict(ids=IDS), "executions_pkey"),
-    ("undecided", dict(id=IDS, first=ONES, last=ONES, fails=[True, True, True]), "executions_unfinished executions_failed"),
+    ("undecided", dict(id=IDS, first=ONES, last=ONES, fails=[True, True, True]),
+        "executions_unfinished executions_failed"),
     ("ended", dict(ids=IDS, id=IDS, n=ONES), "executions_pkey timer_tasks_pkey"),
     ("mail", dict(ids=IDS), "signals_waiting"),
     (
         "step",
-        dict(id=IDS, seq=ONES, fence=ONES, status=ONES, worker=TEXTS, cause=TEXTS, statement=ONES, snapshot=[b"", b"", b""], owned=TEXTS,
-             awaiting=TEXTS, done_id=IDS, done_n=ONES, done_name=TEXTS, done_queue=TEXTS, done_inputs=TEXTS, done_status=ONES,
-             done_value=TEXTS, done_attempt=ONES, done_took_us=ONES, done_options=TEXTS, done_fence=ONES, done_worker=TEXTS),
+        dict(id=IDS, seq=ONES, fence=ONES, status=ONES, worker=TEXTS, cause=TEXTS, statement=ONES,
+            snapshot=[b"", b"", b""], owned=TEXTS,
+             awaiting=TEXTS, done_id=IDS, done_n=ONES, done_name=TEXTS, done_queue=TEXTS,
+             done_inputs=TEXTS, done_status=ONES,
+             done_value=TEXTS, done_attempt=ONES, done_took_us=ONES, done_options=TEXTS,
+             done_fence=ONES, done_worker=TEXTS),
         "workflow_execution_context_pkey executions_pkey ready_pkey",
     ),
     (
         "advance_contexts",
-        dict(id=IDS, seq=ONES, fence=ONES, statement=ONES, snapshot=[b"", b"", b""], owned=TEXTS, awaiting=TEXTS, now=1),
+        dict(id=IDS, seq=ONES, fence=ONES, statement=ONES, snapshot=[b"", b"", b""], owned=TEXTS,
+            awaiting=TEXTS, now=1),
         "workflow_execution_context_pkey",
     ),
-    ("related", dict(ending=IDS, receivers=IDS, id=IDS, first=ONES, last=ONES), "executions_pkey executions_unfinished"),
+    ("related", dict(ending=IDS, receivers=IDS, id=IDS, first=ONES, last=ONES),
+        "executions_pkey executions_unfinished"),
     ("executions_of", dict(ids=IDS), "executions_pkey"),
-    ("suspend_executions", dict(id=IDS, status=ONES, fence=ONES, worker=TEXTS, now=1), "executions_pkey"),
+    ("suspend_executions", dict(id=IDS, status=ONES, fence=ONES, worker=TEXTS, now=1),
+        "executions_pkey"),
     ("attributes", dict(ids=IDS), "executions_pkey"),
     ("set_attributes", dict(id=IDS, attributes=TEXTS), "executions_pkey"),
     ("delete_parked", dict(id=IDS, fence=ONES, wakes=ONES), "ready_pkey"),
@@ -104,11 +122,14 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("delete_unclaimed", dict(ids=IDS), "ready_pkey"),
     ("not_ready", dict(ids=IDS), "ready_pkey"),
     ("wakes_of", dict(ids=IDS), "ready_pkey"),
-    ("finish", dict(id=IDS, status=ONES, value=TEXTS, fence=ONES, worker=TEXTS, attempt=ONES, took_us=ONES, now=1), "executions_pkey"),
+    ("finish", dict(id=IDS, status=ONES, value=TEXTS, fence=ONES, worker=TEXTS, attempt=ONES,
+        took_us=ONES, now=1), "executions_pkey"),
     ("delay_tasks", dict(id=IDS, fence=ONES, delay_us=ONES, attempt=ONES, now=1), "ready_pkey"),
-    ("note_attempts", dict(id=IDS, attempt=ONES, worker=TEXTS, took_us=ONES, now=1), "executions_pkey"),
+    ("note_attempts", dict(id=IDS, attempt=ONES, worker=TEXTS, took_us=ONES, now=1),
+        "executions_pkey"),
     ("cancel_timers", dict(id=IDS, first=ONES, last=ONES, now=1), "timer_tasks_pkey"),
-    ("delete_waits", dict(ids=IDS, orderly=IDS, now=1), "event_waits_pkey timer_tasks_pkey approvals_pkey resumes_pending"),
+    ("delete_waits", dict(ids=IDS, orderly=IDS, now=1),
+        "event_waits_pkey timer_tasks_pkey approvals_pkey resumes_pending"),
     ("release_timers", dict(id=IDS, first=ONES, last=ONES, now=1), "timer_tasks_pkey"),
     ("flag_children", dict(id=IDS, first=ONES, last=ONES, now=1), "executions_unfinished"),
     ("release_children", dict(id=IDS, first=ONES, last=ONES, now=1), "executions_unfinished"),
@@ -123,7 +144,8 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("flag_cancel", dict(ids=IDS, now=1), "executions_pkey"),
     ("pause", dict(ids=IDS, reason="", by="", timeout_us=1, then="", now=1), "executions_pkey"),
     ("unpause", dict(ids=IDS), "executions_pkey"),
-    ("decision_context", dict(id="w0.1", execution_id="w0"), "executions_pkey execution_contributors_pkey approval_decisions_pkey"),
+    ("decision_context", dict(id="w0.1", execution_id="w0"),
+        "executions_pkey execution_contributors_pkey approval_decisions_pkey"),
     ("asked_for", dict(ids=IDS), ""),
     ("end_pauses", dict(ids=IDS, now=1), "executions_pkey"),
     ("queue_again", dict(ids=IDS), "ready_pkey executions_pkey workflow_execution_context_pkey"),
@@ -148,7 +170,8 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     *[
         (f"prune_{table}", dict(ids=IDS), f"{key}_pkey")
         for table, key in (
-            ("ready", "ready"), ("contexts", "workflow_execution_context"), ("executions", "executions"), ("history", "history"),
+            ("ready", "ready"), ("contexts", "workflow_execution_context"),
+            ("executions", "executions"), ("history", "history"),
             ("timers", "timer_tasks"),
         )
     ],
@@ -159,11 +182,13 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("keyed", dict(name=TEXTS, key=TEXTS), "executions_key"),
     ("retries", dict(id="w0"), "executions_retries"),
     ("family", dict(**RANGE, short=9), "executions_pkey workflow_execution_context_pkey"),
-    ("family_size", dict(**RANGE, most=9), "executions_pkey workflow_execution_context_pkey timer_tasks_pkey blobs_pkey"),
+    ("family_size", dict(**RANGE, most=9),
+        "executions_pkey workflow_execution_context_pkey timer_tasks_pkey blobs_pkey"),
     ("family_timers", RANGE, "timer_tasks_pkey"),
     ("family_signals", RANGE, "workflow_signals_execution_id_n_key"),
     ("prune_signals", dict(ids=IDS), "workflow_signals_execution_id_n_key"),
-    ("due_schedules", dict(limit=9, without=TEXTS), "schedules_due schedules_queued fires_open executions_pkey"),
+    ("due_schedules", dict(limit=9, without=TEXTS),
+        "schedules_due schedules_queued fires_open executions_pkey"),
     ("settle_fires", dict(names=TEXTS), "executions_pkey"),
     ("trim_fires", dict(names=TEXTS, kept=100), "fires_newest"),
     ("witness", dict(id="w0", seq=1), "history_pkey"),
@@ -181,7 +206,8 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("root_names", dict(ids=IDS), "executions_pkey"),
     ("names", dict(prefixes=TEXTS), "executions_roots"),
     ("senders", dict(ids=IDS), "executions_pkey execution_contributors_pkey"),
-    ("insert_contributors", dict(id=IDS, person=TEXTS, most=1000, everybody="*", now=1), "executions_pkey execution_contributors_pkey"),
+    ("insert_contributors", dict(id=IDS, person=TEXTS, most=1000, everybody="*", now=1),
+        "executions_pkey execution_contributors_pkey"),
     ("copy_contributors", dict(id="w1", retry_of="w0", now=1), "execution_contributors_pkey"),
 ]  # fmt: skip
 
@@ -193,31 +219,45 @@ class Plans:
         self.connection = connection
 
     def of(self, text: bytes, values: dict[str, Any]) -> str:
-        """The plan that is kept for a statement, whatever its values: their names become numbers, in the order of the values."""
-        numbered = re.sub(r"%\((\w+)\)[sb]", lambda name: f"${list(values).index(name[1]) + 1}", text.decode())
+        """The plan that is kept for a statement, whatever its values: their names become numbers,
+        in the order of the values."""
+        numbered = re.sub(
+            r"%\((\w+)\)[sb]", lambda name: f"${list(values).index(name[1]) + 1}", text.decode()
+        )
         self.connection.execute(f"PREPARE statement AS {numbered}".encode())
         try:
             given = sql.SQL(", ").join(sql.Literal(value) for value in values.values())
-            call = sql.SQL("EXPLAIN EXECUTE statement({})").format(given) if values else sql.SQL("EXPLAIN EXECUTE statement")
+            call = (
+                sql.SQL("EXPLAIN EXECUTE statement({})").format(given)
+                if values
+                else sql.SQL("EXPLAIN EXECUTE statement")
+            )
             return "\n".join(row[0] for row in self.connection.execute(call).fetchall())
         finally:
             self.connection.execute("DEALLOCATE statement")
 
 
-@pytest.fixture(scope="module", params=["never analysed", "analysed when empty", "analysed when full", "planned when few"])
+@pytest.fixture(
+    scope="module",
+    params=["never analysed", "analysed when empty", "analysed when full", "planned when few"],
+)
 def plans(request: pytest.FixtureRequest, schemas: Schemas) -> Iterator[Plans]:
     name = f"{schemas.name}_plans"
     store = PostgresStore(schemas.url, name)
     store.schema.migrate()
     store.close()
-    options = " ".join(f"-c {setting}={value}" for setting, value in {"search_path": name, **PINNED}.items())
+    options = " ".join(
+        f"-c {setting}={value}" for setting, value in {"search_path": name, **PINNED}.items()
+    )
     with psycopg.connect(schemas.url, options=options, autocommit=True) as connection:
         for table in LARGE:
             connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)".encode())
         if request.param == "analysed when empty":
             connection.execute("ANALYZE")
         rows = FEW if request.param == "planned when few" else ROWS
-        connection.execute(FILL.format(false="false", numbers=f"generate_series(0, {rows - 1}) AS i").encode())
+        connection.execute(
+            FILL.format(false="false", numbers=f"generate_series(0, {rows - 1}) AS i").encode()
+        )
         if request.param == "analysed when full":
             connection.execute("ANALYZE")
         yield Plans(connection)
@@ -225,18 +265,29 @@ def plans(request: pytest.FixtureRequest, schemas: Schemas) -> Iterator[Plans]:
 
 
 def scans(plan: str) -> list[str]:
-    """The large tables that a plan reads from one end to the other: all of their rows, or all of an index without a condition."""
+    """The large tables that a plan reads from one end to the other: all of their rows, or all of an
+    index without a condition."""
     without_condition = r"[^\n]*(?:\n(?! +(?:Index Cond|->))|$)"
     whole = [
         *re.findall(r"Seq Scan on (\w+)", plan),
-        *re.findall(rf"Index(?: Only)? Scan (?:Backward )?using (?:\w+_pkey|executions_unfinished) on (\w+){without_condition}", plan),
+        *re.findall(
+            (
+                rf"Index(?: Only)? Scan (?:Backward )?using "
+                rf"(?:\w+_pkey|executions_unfinished) on (\w+){without_condition}"
+            ),
+            plan,
+        ),
         *re.findall(rf"Bitmap Index Scan on (executions)_unfinished{without_condition}", plan),
     ]
     return [table for table in whole if table in LARGE]
 
 
-@pytest.mark.parametrize(("name", "values", "indexes"), POSTGRES, ids=[case[0] for case in POSTGRES])
-def test_postgres_goes_along_the_index(plans: Plans, name: str, values: dict[str, Any], indexes: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "values", "indexes"), POSTGRES, ids=[case[0] for case in POSTGRES]
+)
+def test_postgres_goes_along_the_index(
+    plans: Plans, name: str, values: dict[str, Any], indexes: str
+) -> None:
     plan = plans.of(SQL[name], values)
     assert set(indexes.split()) <= set(re.findall(r"(?:using|Scan on) (\w+)", plan)), plan
     assert scans(plan) == [], plan
@@ -251,9 +302,16 @@ def test_tasks_of_a_step_find_their_turn_by_hash(plans: Plans) -> None:
 READS: list[tuple[Callable[[Store], Any], str]] = [
     (lambda store: store.reading.get(IDS), "executions_pkey"),
     (lambda store: store.reading.find(None, None, None, 10), "executions_newest"),
-    (lambda store: store.reading.find("name1", None, None, 10), "executions_roots|executions_newest"),  # the second, where names are few
+    # the second, where names are few
+    (
+        lambda store: store.reading.find("name1", None, None, 10),
+        "executions_roots|executions_newest",
+    ),
     (lambda store: store.reading.children("w0"), "executions_pkey"),
-    (lambda store: store.reading.find(None, None, None, 10, False, ["name1", "name2"]), "executions_roots"),
+    (
+        lambda store: store.reading.find(None, None, None, 10, False, ["name1", "name2"]),
+        "executions_roots",
+    ),
     (
         lambda store: store.people.approvals(None, "open", None, None, 10, ["name1"]),
         "approvals_open|approvals_newest",
@@ -264,58 +322,92 @@ READ_BY = ["get", "find", "find by name", "children", "find by names", "approval
 
 @pytest.mark.parametrize(("read", "index"), READS, ids=READ_BY)
 def test_postgres_reads_along_the_index(
-    plans: Plans, schemas: Schemas, monkeypatch: pytest.MonkeyPatch, read: Callable[[Store], Any], index: str
+    plans: Plans,
+    schemas: Schemas,
+    monkeypatch: pytest.MonkeyPatch,
+    read: Callable[[Store], Any],
+    index: str,
 ) -> None:
     store = schemas.empty_store()
     asked: list[tuple[bytes, dict[str, Any]]] = []
     query = store.db.query
-    monkeypatch.setattr(store.db, "query", lambda text, values: asked.append((text, values)) or query(text, values))
+    monkeypatch.setattr(
+        store.db, "query", lambda text, values: asked.append((text, values)) or query(text, values)
+    )
     read(store)
     ((text, values),) = asked
-    plan = plans.of(text, {name: value for name, value in values.items() if f"%({name})".encode() in text})
+    plan = plans.of(
+        text, {name: value for name, value in values.items() if f"%({name})".encode() in text}
+    )
     assert re.search(rf"(using|Scan on) ({index})\b", plan), plan
     assert scans(plan) == [], plan
 
 
 # SQLite
 
-ALONG = {  # a statement and the index of ours that it goes along; all others go along the key of their table
-    "any_free": "ready_free", "free_rows": "ready_free", "held_by": "ready_claimed", "expired": "ready_claimed", "due_ready": "ready_due",
-    "unfinished_child": "executions_unfinished", "failed_child": "executions_failed", "flag_children": "executions_unfinished",
-    "release_children": "executions_unfinished", "mail": "signals_waiting", "mailed": "signals_waiting",
+# a statement and the index of ours that it goes along; all others go along the key of their table
+ALONG = {
+    "any_free": "ready_free", "free_rows": "ready_free", "held_by": "ready_claimed",
+    "expired": "ready_claimed", "due_ready": "ready_due",
+    "unfinished_child": "executions_unfinished", "failed_child": "executions_failed",
+    "flag_children": "executions_unfinished",
+    "release_children": "executions_unfinished", "mail": "signals_waiting",
+    "mailed": "signals_waiting",
     "unconsumed": "signals_waiting", "due_timers": "timers_due",
-    "due_timeouts": "executions_timeout", "next_due": "timers_due", "cancelled_tasks": "executions_cancelled", "parked": "executions_live",
-    "names": "executions_roots", "existing_execution": "executions_key", "keyed": "executions_key", "retries": "executions_retries",
-    "expire_claims": "ready_claimed", "old_events": "events_published", "forget_waits": "waits_taken",
-    "held_now": "ready_claimed", "workers": "ready_claimed", "look": "ready_claimed", "forget_workers": "ready_claimed",
-    "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due", "open_waits": "waits_open",
+    "due_timeouts": "executions_timeout", "next_due": "timers_due",
+    "cancelled_tasks": "executions_cancelled", "parked": "executions_live",
+    "names": "executions_roots", "existing_execution": "executions_key", "keyed": "executions_key",
+    "retries": "executions_retries",
+    "expire_claims": "ready_claimed", "old_events": "events_published",
+    "forget_waits": "waits_taken",
+    "held_now": "ready_claimed", "workers": "ready_claimed", "look": "ready_claimed",
+    "forget_workers": "ready_claimed",
+    "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due",
+    "open_waits": "waits_open",
     "events_after": "events_of_type", "due": "executions_unfinished", "load": "resumes_",
-    "concerned": "resumes_of", "resumes": "resumes_of", "last_resumes": "resumes_of", "trace": "resumes_of",
+    "concerned": "resumes_of", "resumes": "resumes_of", "last_resumes": "resumes_of",
+    "trace": "resumes_of",
     "executed_resumes": "resumes_", "unseen_resumes": "resumes_",
     "due_approvals": "approvals_due",
     "due_pauses": "executions_paused",
-    "live_children": "executions_unfinished", "tasks_of": "executions_unfinished", "terminated_tasks": "executions_unfinished",
+    "live_children": "executions_unfinished", "tasks_of": "executions_unfinished",
+    "terminated_tasks": "executions_unfinished",
     "terminated_workflows": "executions_live", "recount_family": "executions_live",
-    "due_schedules": "schedules_due", "schedules_of": "schedules_origin", "fires": "fires_newest", "trim_fires": "fires_newest",
+    "due_schedules": "schedules_due", "schedules_of": "schedules_origin", "fires": "fires_newest",
+    "trim_fires": "fires_newest",
     "keep_sources": "definitions_source",
-    "delete_fires": "fires_newest", "running_fires": "fires_", "settle_fires": "fires_open", "known_slot": "fires_slot",
+    "delete_fires": "fires_newest", "running_fires": "fires_", "settle_fires": "fires_open",
+    "known_slot": "fires_slot",
 }  # fmt: skip
-SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|terminations|t\b|h\b"  # the last are `terminations` and
+# the last are `terminations` and
+SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|terminations|t\b|h\b"
 # `worker_heartbeats`
 MAY_SCAN = (
-    rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX definitions_current|r USING INDEX ready_claimed"
-    r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX|line|part|found|family|f$|moments)"
+    rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX "
+    rf"definitions_current|r USING INDEX ready_claimed"
+    r"|s USING INDEX schedules_queued|\(subquery|schedules USING "
+    r"INDEX|line|part|found|family|f$|moments)"
 )
-PER_NAME = ("SCAN n VIRTUAL TABLE", "CORRELATED LIST SUBQUERY", "CORRELATED SCALAR SUBQUERY", "SCAN a USING INDEX approvals_open")
+PER_NAME = (
+    "SCAN n VIRTUAL TABLE",
+    "CORRELATED LIST SUBQUERY",
+    "CORRELATED SCALAR SUBQUERY",
+    "SCAN a USING INDEX approvals_open",
+)
 READ_BY_PARTS = {"execution", "approval", "audit"}  # the beginning of several: see `READS`
 
 
 @pytest.fixture(scope="module", params=["never analysed", "analysed when full"])
-def full_file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteStore]:
+def full_file(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SqliteStore]:
     store = SqliteStore(str(tmp_path_factory.mktemp("plans") / "full.db"))
     store.schema.migrate()
     store.db.connection.execute("PRAGMA synchronous = OFF")
-    numbers = f"(WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS - 1}) SELECT i FROM n) AS n"
+    numbers = (
+        f"(WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < "
+        f"{ROWS - 1}) SELECT i FROM n) AS n"
+    )
     store.db.connection.executescript(FILL.format(false="0", numbers=numbers))
     if request.param == "analysed when full":
         store.db.connection.execute("ANALYZE")
@@ -329,9 +421,13 @@ def steps_of(store: SqliteStore, text: str, values: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", sorted(SQLITE.keys() - READ_BY_PARTS))
 def test_sqlite_goes_along_the_index(full_file: SqliteStore, name: str) -> None:
-    values = dict.fromkeys(re.findall(r":(\w+)", SQLITE[name]), 1) or ["[]"] * SQLITE[name].count("?")
+    values = dict.fromkeys(re.findall(r":(\w+)", SQLITE[name]), 1) or ["[]"] * SQLITE[name].count(
+        "?"
+    )
     steps = steps_of(full_file, SQLITE[name], values)
-    assert [step for step in steps if step.startswith("SCAN") and not re.match(MAY_SCAN, step)] == []
+    assert [
+        step for step in steps if step.startswith("SCAN") and not re.match(MAY_SCAN, step)
+    ] == []
     found = " ".join(step for step in steps if step.startswith(("SEARCH", "SCAN")))
     assert ALONG.get(name, "") in found
     if name not in ALONG:
@@ -339,7 +435,9 @@ def test_sqlite_goes_along_the_index(full_file: SqliteStore, name: str) -> None:
 
 
 @pytest.mark.parametrize(("read", "index"), READS, ids=READ_BY)
-def test_sqlite_reads_along_the_index(full_file: SqliteStore, read: Callable[[Store], Any], index: str) -> None:
+def test_sqlite_reads_along_the_index(
+    full_file: SqliteStore, read: Callable[[Store], Any], index: str
+) -> None:
     asked: list[str] = []
     read(full_file)  # opens the connection of those who only look
     (reader,) = full_file.db.readers._idle
@@ -348,7 +446,16 @@ def test_sqlite_reads_along_the_index(full_file: SqliteStore, read: Callable[[St
     reader.set_trace_callback(None)
     steps = steps_of(full_file, asked[0], ())
     assert all(
-        step.startswith(("SEARCH", "LIST SUBQUERY", "USE TEMP", "SCAN e USING INDEX executions_newest", "SCAN json_each", *PER_NAME))
+        step.startswith(
+            (
+                "SEARCH",
+                "LIST SUBQUERY",
+                "USE TEMP",
+                "SCAN e USING INDEX executions_newest",
+                "SCAN json_each",
+                *PER_NAME,
+            )
+        )
         for step in steps
     ), steps
     where = str(steps) if "CORRELATED" in str(steps) else steps[0]

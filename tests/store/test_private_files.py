@@ -1,4 +1,5 @@
-"""A database file has inputs, results and the audit in it: whoever makes it is the only one who can read it."""
+"""A database file has inputs, results and the audit in it: whoever makes it is the only one who can
+read it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.sqlite.store import SqliteStore
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of files are a matter of POSIX")
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="permissions of files are a matter of POSIX"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +53,9 @@ def test_the_journal_of_a_new_database_is_private(tmp_path: Path) -> None:
         assert modes(tmp_path) == {"new.db": 0o600, "new.db-journal": 0o600}
 
 
-def test_applications_and_commands_make_private_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_applications_and_commands_make_private_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Rhythm("sqlite:///app.db", (), tasks={}, environment={}).close()
     assert main(["migrate", "--database", "sqlite:///command.db"]) == 0

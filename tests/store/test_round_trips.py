@@ -1,4 +1,5 @@
-"""How often PostgreSQL is asked: a fixed number of times for each operation, however many items it has."""
+"""How often PostgreSQL is asked: a fixed number of times for each operation, however many items it
+has."""
 
 from __future__ import annotations
 
@@ -50,11 +51,15 @@ def store(schemas: Schemas) -> PostgresStore:
 
 
 def turn(claim: Claim, seq: int, end: str, **changes: Any) -> TurnCommit:
-    return TurnCommit(claim.id, seq, claim.fence, claim.wakes, end, "a", "turn", snapshot=b"s").replace(**changes)
+    return TurnCommit(
+        claim.id, seq, claim.fence, claim.wakes, end, "a", "turn", snapshot=b"s"
+    ).replace(**changes)
 
 
 def task(id: str, n: int, **changes: Any) -> NewExecution:
-    return NewExecution(f"{id}.{n}", TASK, "work", "default", parent_id=id, child_no=n, root_id=id).replace(**changes)
+    return NewExecution(
+        f"{id}.{n}", TASK, "work", "default", parent_id=id, child_no=n, root_id=id
+    ).replace(**changes)
 
 
 def claimed(store: PostgresStore, limit: int = 1000) -> dict[str, Claim]:
@@ -62,7 +67,9 @@ def claimed(store: PostgresStore, limit: int = 1000) -> dict[str, Claim]:
 
 
 @pytest.mark.parametrize("count", [1, 20])
-def test_every_operation_asks_a_fixed_number_of_times(store: PostgresStore, asked: list[None], count: int) -> None:
+def test_every_operation_asks_a_fixed_number_of_times(
+    store: PostgresStore, asked: list[None], count: int
+) -> None:
     found: dict[str, int] = {}
 
     def measure(name: str, work: Callable[[], Any]) -> Any:
@@ -72,48 +79,95 @@ def test_every_operation_asks_a_fixed_number_of_times(store: PostgresStore, aske
         return answer
 
     ids = [f"w{i:02}" for i in range(count)]
-    measure("start", lambda: store.executions.start([NewExecution(id, WORKFLOW, "main", "default") for id in ids]))
+    measure(
+        "start",
+        lambda: store.executions.start(
+            [NewExecution(id, WORKFLOW, "main", "default") for id in ids]
+        ),
+    )
     held = measure("claim", lambda: claimed(store))
     assert list(held) == ids
     fences = {id: claim.fence for id, claim in held.items()}
     measure("load", lambda: store.turns.load(ids))
-    measure("outcomes", lambda: store.turns.outcomes([Needed(id, (1, 2), whole=True) for id in ids]))
+    measure(
+        "outcomes", lambda: store.turns.outcomes([Needed(id, (1, 2), whole=True) for id in ids])
+    )
     measure("mail", lambda: store.messages.mail(ids))
     done = (Done(1, "work", "default", "{}", COMPLETED, "1", 1, 0),)
-    measure("step", lambda: store.turns.commit([turn(claim, 0, "own", done=done) for claim in held.values()], []))
+    measure(
+        "step",
+        lambda: store.turns.commit(
+            [turn(claim, 0, "own", done=done) for claim in held.values()], []
+        ),
+    )
     assert len(measure("extend", lambda: store.claims.extend(fences, 30.0))) == count
     assert len(measure("beat", lambda: store.workers.beat(BEAT, fences, 30.0))) == count
-    measure("declare", lambda: store.workers.declare([Declaration(id, "default", 1, None, "null", False) for id in ids]))
+    measure(
+        "declare",
+        lambda: store.workers.declare(
+            [Declaration(id, "default", 1, None, "null", False) for id in ids]
+        ),
+    )
     queueing = [
-        turn(claim, 1, "park", starts=(task(claim.id, 2), task(claim.id, 3)), timers=(NewTimer(4, 60.0),)) for claim in held.values()
+        turn(
+            claim,
+            1,
+            "park",
+            starts=(task(claim.id, 2), task(claim.id, 3)),
+            timers=(NewTimer(4, 60.0),),
+        )
+        for claim in held.values()
     ]
-    answers = measure("turns that queue tasks and park", lambda: store.turns.commit(queueing, []))[0]
+    answers = measure("turns that queue tasks and park", lambda: store.turns.commit(queueing, []))[
+        0
+    ]
     assert {answer.outcome for answer in answers} == {"parked"}
     bodies = claimed(store)
     measure("load tasks", lambda: store.turns.load_tasks(list(bodies)))
     ends = [TaskEnd(claim.id, claim.fence, COMPLETED, "1") for claim in bodies.values()]
     assert len(measure("ends of tasks", lambda: store.turns.commit([], ends))[1]) == 2 * count
     held = claimed(store)
-    assert {answer.outcome for answer in measure("park", lambda: store.claims.park(list(held.values())))} == {"parked"}
+    assert {
+        answer.outcome for answer in measure("park", lambda: store.claims.park(list(held.values())))
+    } == {"parked"}
     store.executions.cancel(ids)
     held = claimed(store)
-    store.executions.start([NewExecution(f"v{i:02}", WORKFLOW, "main", "default") for i in range(count)])
+    store.executions.start(
+        [NewExecution(f"v{i:02}", WORKFLOW, "main", "default") for i in range(count)]
+    )
     stepping = [turn(claim, 0, "own", done=done) for claim in claimed(store).values()]
     finishing = [turn(claim, 2, "finish", status=COMPLETED) for claim in held.values()]
-    answers = measure("turns that finish, and steps", lambda: store.turns.commit([*finishing, *stepping], []))[0]
+    answers = measure(
+        "turns that finish, and steps", lambda: store.turns.commit([*finishing, *stepping], [])
+    )[0]
     assert [answer.outcome for answer in answers] == ["finished"] * count + ["own"] * count
     assert found == {
-        "start": 3 + AROUND, "claim": 1, "load": 1, "outcomes": 2, "mail": 1, "step": 1, "extend": 1, "beat": 2, "declare": 1,
-        "load tasks": 1, "park": 1,
-        "turns that queue tasks and park": 9 + AROUND, "ends of tasks": 6 + AROUND, "turns that finish, and steps": 12 + AROUND,
-    }  # fmt: skip
+        "start": 3 + AROUND,
+        "claim": 1,
+        "load": 1,
+        "outcomes": 2,
+        "mail": 1,
+        "step": 1,
+        "extend": 1,
+        "beat": 2,
+        "declare": 1,
+        "load tasks": 1,
+        "park": 1,
+        "turns that queue tasks and park": 9 + AROUND,
+        "ends of tasks": 6 + AROUND,
+        "turns that finish, and steps": 12 + AROUND,
+    }
 
 
 @pytest.mark.parametrize("count", [1, 100])
-def test_all_schedules_that_are_due_are_fired_at_once(store: PostgresStore, asked: list[None], count: int) -> None:
+def test_all_schedules_that_are_due_are_fired_at_once(
+    store: PostgresStore, asked: list[None], count: int
+) -> None:
     names = [f"s{i:03}" for i in range(count)]
     for name in names:
-        store.schedules.change(name, lambda before, now, name=name: Schedule(name, "main", every_us=10**6, next_at=now))  # type: ignore[misc]
+        store.schedules.change(
+            name, lambda before, now, name=name: Schedule(name, "main", every_us=10**6, next_at=now)
+        )  # type: ignore[misc]
 
     def planned(due: Due) -> Firing:
         start = NewExecution(f"e-{due.schedule.name}", WORKFLOW, "main", "default")
@@ -131,15 +185,21 @@ def test_all_schedules_that_are_due_are_fired_at_once(store: PostgresStore, aske
 
 def test_an_idle_process_asks_once_for_each_thing(store: PostgresStore, asked: list[None]) -> None:
     store.executions.start([NewExecution(f"w{i}", WORKFLOW, "main", "default") for i in range(50)])
-    parking = [turn(claim, 0, "park", timers=(NewTimer(1, 3600.0),)) for claim in claimed(store).values()]
+    parking = [
+        turn(claim, 0, "park", timers=(NewTimer(1, 3600.0),)) for claim in claimed(store).values()
+    ]
     store.turns.commit(parking, [])
     store.workers.beat(BEAT, {}, 30.0)
     idle: list[Callable[[], Any]] = [
-        lambda: claimed(store), lambda: store.maintenance.fire_timers(100), lambda: store.recover(100, 3, True),
-        lambda: store.workers.beat(BEAT, {}, 30.0), lambda: store.workers.paused_queues(), lambda: store.workers.declared(),
+        lambda: claimed(store),
+        lambda: store.maintenance.fire_timers(100),
+        lambda: store.recover(100, 3, True),
+        lambda: store.workers.beat(BEAT, {}, 30.0),
+        lambda: store.workers.paused_queues(),
+        lambda: store.workers.declared(),
         lambda: store.workers.seen(),
         lambda: Rescuer(store, ServiceSettings(), None).run_once(0.0),
-    ]  # fmt: skip
+    ]
     for work in idle:
         del asked[:]
         work()
@@ -147,8 +207,12 @@ def test_an_idle_process_asks_once_for_each_thing(store: PostgresStore, asked: l
 
 
 @pytest.mark.parametrize("count", [1, 1000])
-def test_whatever_an_event_starts_is_started_at_once(store: PostgresStore, asked: list[None], count: int) -> None:
-    store.definitions.register([Definition(f"on{i:04}", "1", "flow", "", "{}", on=("paid",)) for i in range(count)])
+def test_whatever_an_event_starts_is_started_at_once(
+    store: PostgresStore, asked: list[None], count: int
+) -> None:
+    store.definitions.register(
+        [Definition(f"on{i:04}", "1", "flow", "", "{}", on=("paid",)) for i in range(count)]
+    )
     del asked[:]
     assert store.messages.publish(NewEvent("e1", "paid", "1")) == "published"
     assert len(asked) == AROUND + 10
@@ -156,7 +220,9 @@ def test_whatever_an_event_starts_is_started_at_once(store: PostgresStore, asked
 
 
 @pytest.mark.parametrize("count", [1, 1000])
-def test_whatever_the_events_of_a_turn_start_is_started_at_once(store: PostgresStore, asked: list[None], count: int) -> None:
+def test_whatever_the_events_of_a_turn_start_is_started_at_once(
+    store: PostgresStore, asked: list[None], count: int
+) -> None:
     store.definitions.register([Definition("ship", "1", "flow", "", "{}", on=("paid",))])
     store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])
     (claim,) = claimed(store).values()
@@ -168,10 +234,15 @@ def test_whatever_the_events_of_a_turn_start_is_started_at_once(store: PostgresS
 
 
 @pytest.mark.parametrize("count", [1, 100])
-def test_however_many_are_terminated_they_end_at_once(store: PostgresStore, asked: list[None], count: int) -> None:
+def test_however_many_are_terminated_they_end_at_once(
+    store: PostgresStore, asked: list[None], count: int
+) -> None:
     ids = [f"w{i:03}" for i in range(count)]
     store.executions.start([NewExecution(id, WORKFLOW, "main", "default") for id in ids])
-    store.turns.commit([turn(claim, 0, "park", starts=(task(claim.id, 1),)) for claim in claimed(store).values()], [])
+    store.turns.commit(
+        [turn(claim, 0, "park", starts=(task(claim.id, 1),)) for claim in claimed(store).values()],
+        [],
+    )
     found = []
     for work in (
         lambda: store.executions._terminate_named(ids, None),
@@ -184,10 +255,14 @@ def test_however_many_are_terminated_they_end_at_once(store: PostgresStore, aske
     assert found == [AROUND + 13, 1 + AROUND + 9, 2 + AROUND + 2]
 
 
-def test_a_decision_asks_for_all_it_depends_on_at_once(store: PostgresStore, asked: list[None]) -> None:
+def test_a_decision_asks_for_all_it_depends_on_at_once(
+    store: PostgresStore, asked: list[None]
+) -> None:
     store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])
     (claim,) = claimed(store).values()
-    store.turns.commit([turn(claim, 0, "park", approvals=(NewApproval(1, "boss", "", "null", quorum=2),))], [])
+    store.turns.commit(
+        [turn(claim, 0, "park", approvals=(NewApproval(1, "boss", "", "null", quorum=2),))], []
+    )
     for name, ended in (("ann", 0), ("bob", 1)):  # with the last one the approval ends
         del asked[:]
         verdict = store.people.decide("w.1", Decision(Actor(name, roles=("boss",)), APPROVE))

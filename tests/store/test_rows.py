@@ -8,7 +8,14 @@ from rhythm.record import Record
 from rhythm.store.columns import filled
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.messages import Mail
-from rhythm.store.rows import STORED, STORED_WITHOUT_BOOLEANS, Columns, Result, records, records_with
+from rhythm.store.rows import (
+    STORED,
+    STORED_WITHOUT_BOOLEANS,
+    Columns,
+    Result,
+    records,
+    records_with,
+)
 
 
 class Item(Record):
@@ -24,7 +31,9 @@ def result(names: str, *rows: tuple[object, ...], booleans: bool = True) -> Resu
     return made
 
 
-@pytest.mark.parametrize(("names", "row"), [("id held note", ("a", True, "n")), ("note id held", ("n", "a", True))])
+@pytest.mark.parametrize(
+    ("names", "row"), [("id held note", ("a", True, "n")), ("note id held", ("n", "a", True))]
+)
 def test_order_of_the_columns_does_not_matter(names: str, row: tuple[object, ...]) -> None:
     assert records(Item, result(names, row)) == [Item("a", True, note="n")]
 
@@ -62,12 +71,24 @@ def test_column_that_is_missing_or_unknown_is_an_error(names: str, problem: str)
     ("text", "told"),
     [
         ("SELECT {Mail} FROM x", "SELECT id, name, payload, received_at FROM x"),
-        ("{s.Mail but payload, name}, 1 AS name", "s.id AS id, s.received_at AS received_at, 1 AS name"),
+        (
+            "{s.Mail but payload, name}, 1 AS name",
+            "s.id AS id, s.received_at AS received_at, 1 AS name",
+        ),
         ("VALUES ({:Mail})", "VALUES (:id, :name, :payload, :received_at)"),
         ("{$Mail but id, name, payload}", "json_extract(value, '$.received_at') AS received_at"),
-        ("unnest({%Mail})", "unnest(%(id)s::text[], %(name)s::text[], %(payload)s::text[], %(received_at)s::bigint[])"),
+        (
+            "unnest({%Mail})",
+            (
+                "unnest(%(id)s::text[], %(name)s::text[], %(payload)s::text[], "
+                "%(received_at)s::bigint[])"
+            ),
+        ),
         ("{%old_Mail but id, name}", "%(old_payload)s::text[], %(old_received_at)s::bigint[]"),
-        ("SET {Mail = excluded but id, payload}", "SET name = excluded.name, received_at = excluded.received_at"),
+        (
+            "SET {Mail = excluded but id, payload}",
+            "SET name = excluded.name, received_at = excluded.received_at",
+        ),
         ("""'{}' || '{"id":' || '}'""", """'{}' || '{"id":' || '}'"""),
     ],
 )
@@ -82,7 +103,9 @@ def test_name_that_stands_for_nothing_is_an_error(text: str) -> None:
 
 
 def test_record_of_a_row_is_a_value_like_any_other() -> None:
-    (claim,) = records(Claim, result("crashes id kind queue fence wakes attempt", (1, "a", 0, "q", 5, 2, 3)))
+    (claim,) = records(
+        Claim, result("crashes id kind queue fence wakes attempt", (1, "a", 0, "q", 5, 2, 3))
+    )
     assert claim == Claim("a", 0, "q", 5, 2, 3, 1)
     assert claim.replace(id="b") == Claim("b", 0, "q", 5, 2, 3, 1)
     assert records(Mail, []) == []

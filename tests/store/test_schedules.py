@@ -1,4 +1,5 @@
-"""Schedules as rows, on every database: a slot is one row and one execution, whoever fires it and however often."""
+"""Schedules as rows, on every database: a slot is one row and one execution, whoever fires it and
+however often."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def store(stores: Stores, clock: Clock) -> Store:
 
 
 def made(store: Store, name: str = "s", **changes: Any) -> Schedule:
-    schedule = Schedule(name, "report", every_us=60_000_000, next_at=SLOT, created_at=1, updated_at=1).replace(**changes)
+    schedule = Schedule(
+        name, "report", every_us=60_000_000, next_at=SLOT, created_at=1, updated_at=1
+    ).replace(**changes)
     after = store.schedules.change(name, lambda before, now: schedule)
     assert after == schedule
     return schedule
@@ -53,8 +56,14 @@ def firing(name: str = "s", slot: int = SLOT, id: str | None = "e1", **changes: 
 
 def planned(store: Store, *firings: Firing) -> list[Firing]:
     """For the schedules as they are now; what somebody asks for is for whichever there are."""
-    revisions: dict[str, int | None] = {due.schedule.name: due.revision for due in store.schedules.look_at([each.name for each in firings])}
-    return [each.replace(revision=None if each.fires[0].fire.manual else revisions[each.name]) for each in firings]
+    revisions: dict[str, int | None] = {
+        due.schedule.name: due.revision
+        for due in store.schedules.look_at([each.name for each in firings])
+    }
+    return [
+        each.replace(revision=None if each.fires[0].fire.manual else revisions[each.name])
+        for each in firings
+    ]
 
 
 def fire(store: Store, *firings: Firing, actor: Actor | None = None) -> list[Fire]:
@@ -69,8 +78,22 @@ def stored(store: Store, name: str = "s") -> Schedule | None:
 
 
 def test_a_schedule_comes_back_as_it_went_in(store: Store, clock: Clock) -> None:
-    cron = made(store, "b", cron="0 9 * * *", every_us=None, tz="Europe/Berlin", inputs='{"ä":1}', overlap="queue", catch_up=7, origin="o",
-                queued_at=4, paused_at=5, paused_by="ada", paused_reason="why", created_by="bob")  # fmt: skip
+    cron = made(
+        store,
+        "b",
+        cron="0 9 * * *",
+        every_us=None,
+        tz="Europe/Berlin",
+        inputs='{"ä":1}',
+        overlap="queue",
+        catch_up=7,
+        origin="o",
+        queued_at=4,
+        paused_at=5,
+        paused_by="ada",
+        paused_reason="why",
+        created_by="bob",
+    )
     once = made(store, "a", every_us=None, at=9, next_at=None, anchor_at=3)
     assert store.schedules.after("", 9) == [once, cron]
     assert store.schedules.named(["b", "nobody"]) == ([cron], clock.us)
@@ -95,7 +118,9 @@ def test_it_is_changed_and_deleted_as_it_is_at_that_moment(store: Store, clock: 
     assert status(store, "e1") == "pending"
 
 
-def test_changes_and_runs_that_somebody_asked_for_are_recorded_and_no_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_and_runs_that_somebody_asked_for_are_recorded_and_no_others(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[tuple[str, Act]] = []
 
     def audit(actor: Actor | None, acts: Sequence[Act], now: int) -> None:
@@ -116,12 +141,15 @@ def test_changes_and_runs_that_somebody_asked_for_are_recorded_and_no_others(sto
         ("ada", f"schedule.{what}", "s") for what in ("create", "pause", "run", "delete")
     ]
     assert told[1][1].detail == (
-        '{"workflow": "report", "cron": "0 9 * * *", "tz": "UTC", "overlap": "skip", "catch_up": 1, "paused_reason": "why"}'
+        '{"workflow": "report", "cron": "0 9 * * *", "tz": "UTC", "overlap": "skip", '
+        '"catch_up": 1, "paused_reason": "why"}'
     )
     assert told[2][1].detail == '{"execution": "e1"}'
 
 
-def test_due_are_those_whose_slot_has_come_and_the_rest_is_waited_for(store: Store, clock: Clock) -> None:
+def test_due_are_those_whose_slot_has_come_and_the_rest_is_waited_for(
+    store: Store, clock: Clock
+) -> None:
     assert store.schedules.due(10) == ([], None)
     made(store, "late", next_at=SLOT - 1)
     made(store, "now")
@@ -165,7 +193,9 @@ def test_the_plan_sees_the_schedule_and_what_runs_of_it(store: Store, clock: Clo
     claim = claims(store)["e1"]
     store.turns.commit([turn(claim, end="finish", status=5)], [])
     moved = SLOT + 1 + 60_000_000
-    assert [due.replace(revision=0) for due in store.schedules.look_at(["other", "s", "nobody"])] == [
+    assert [
+        due.replace(revision=0) for due in store.schedules.look_at(["other", "s", "nobody"])
+    ] == [
         Due(other.replace(next_at=moved), ("o1",), clock.us),
         Due(schedule.replace(next_at=moved), ("e2",), clock.us),
     ]
@@ -182,7 +212,9 @@ def test_a_slot_that_has_its_row_is_never_started_again(store: Store) -> None:
     assert after.next_at == SLOT + 77
 
 
-def test_a_slot_whose_execution_was_started_before_the_schedule_was_made_anew_has_that_one(store: Store) -> None:
+def test_a_slot_whose_execution_was_started_before_the_schedule_was_made_anew_has_that_one(
+    store: Store,
+) -> None:
     made(store)
     fire(store, firing(key="schedule:s@1"))
     store.schedules.change("s", lambda before, now: None)
@@ -193,13 +225,17 @@ def test_a_slot_whose_execution_was_started_before_the_schedule_was_made_anew_ha
     assert set(store.reading.get(["e1", "e2"])) == {"e1"}
 
 
-def test_a_run_that_is_asked_for_again_with_its_key_is_one_row_of_the_past_and_of_the_audit(store: Store) -> None:
+def test_a_run_that_is_asked_for_again_with_its_key_is_one_row_of_the_past_and_of_the_audit(
+    store: Store,
+) -> None:
     made(store)
     ada = Actor("ada")
     for id in ("e1", "e2"):
         (found,) = fire(store, firing(id=id, manual=True, key="k"), actor=ada)
         assert found.execution_id == "e1"
-    assert [(each.manual, each.execution_id) for each in store.schedules.fires("s", 10)] == [(True, "e1")]
+    assert [(each.manual, each.execution_id) for each in store.schedules.fires("s", 10)] == [
+        (True, "e1")
+    ]
     assert [row.action for row in store.access.audit(Filter(), 10)] == ["schedule.run"]
 
 
@@ -207,16 +243,27 @@ def test_runs_that_somebody_asks_for_at_the_same_moment_are_several(store: Store
     made(store)
     ada = Actor("ada")
     fire(store, firing(id="e0"))
-    assert [fire(store, firing(id=f"e{n}", manual=True), actor=ada)[0].execution_id for n in (1, 2)] == ["e1", "e2"]
-    assert [(each.manual, each.execution_id) for each in store.schedules.fires("s", 10)] == [(True, "e2"), (True, "e1"), (False, "e0")]
+    assert [
+        fire(store, firing(id=f"e{n}", manual=True), actor=ada)[0].execution_id for n in (1, 2)
+    ] == ["e1", "e2"]
+    assert [(each.manual, each.execution_id) for each in store.schedules.fires("s", 10)] == [
+        (True, "e2"),
+        (True, "e1"),
+        (False, "e0"),
+    ]
 
 
-def test_executions_that_still_run_are_asked_to_end_with_the_start_of_the_next(store: Store) -> None:
+def test_executions_that_still_run_are_asked_to_end_with_the_start_of_the_next(
+    store: Store,
+) -> None:
     made(store)
     fire(store, firing())
     fire(store, firing(slot=SLOT + 1, id="e2", cancels=("e1",)))
     found = store.reading.get(["e1", "e2"])
-    assert (found["e1"].cancel_requested_at is not None, found["e2"].cancel_requested_at) == (True, None)
+    assert (found["e1"].cancel_requested_at is not None, found["e2"].cancel_requested_at) == (
+        True,
+        None,
+    )
 
 
 def test_of_a_plan_that_fails_nothing_is_done(store: Store) -> None:
@@ -228,7 +275,9 @@ def test_of_a_plan_that_fails_nothing_is_done(store: Store) -> None:
     assert stored(store) == made(store)
 
 
-def test_the_past_of_a_schedule_is_kept_for_a_hundred_slots_and_what_still_runs_for_longer(store: Store) -> None:
+def test_the_past_of_a_schedule_is_kept_for_a_hundred_slots_and_what_still_runs_for_longer(
+    store: Store,
+) -> None:
     made(store), made(store, "other")
     fire(store, firing(), firing("other", id="o1"))
     for n in range(1, KEPT + 5):
@@ -238,7 +287,9 @@ def test_the_past_of_a_schedule_is_kept_for_a_hundred_slots_and_what_still_runs_
     assert len(store.schedules.fires("other", 10)) == 1
 
 
-def test_a_registration_changes_schedules_of_its_workflows_with_it_or_not_at_all(store: Store) -> None:
+def test_a_registration_changes_schedules_of_its_workflows_with_it_or_not_at_all(
+    store: Store,
+) -> None:
     mine = made(store, "@report", origin="report")
     made(store, "by hand")
     made(store, "@other", origin="other")
@@ -250,7 +301,11 @@ def test_a_registration_changes_schedules_of_its_workflows_with_it_or_not_at_all
 
     store.definitions.register([DEFINITION], registered)
     assert seen == [mine]
-    assert [each.name for each in store.schedules.after("", 9)] == ["@other", "@report.2", "by hand"]
+    assert [each.name for each in store.schedules.after("", 9)] == [
+        "@other",
+        "@report.2",
+        "by hand",
+    ]
 
     def bad(existing: Sequence[Schedule], now: int) -> dict[str, Schedule | None]:
         raise ZeroDivisionError
@@ -271,7 +326,12 @@ def test_many_at_once_fire_a_slot_once(stores: Stores, clock: Clock) -> None:
         begin.wait(120)
         for turn_no in range(20):
             while (due := store.schedules.look_at(["s"])[0]).schedule.next_at == SLOT + turn_no:
-                new = firing(slot=SLOT + turn_no, id=f"e{turn_no}-{n}", next_at=SLOT + turn_no + 1, revision=due.revision)
+                new = firing(
+                    slot=SLOT + turn_no,
+                    id=f"e{turn_no}-{n}",
+                    next_at=SLOT + turn_no + 1,
+                    revision=due.revision,
+                )
                 found.extend(store.schedules.fire([new])[0])
 
     threads = [threading.Thread(target=work, args=each) for each in enumerate(many)]
@@ -283,7 +343,9 @@ def test_many_at_once_fire_a_slot_once(stores: Stores, clock: Clock) -> None:
     assert len(rows(first, "SELECT id FROM executions")) == 20
 
 
-def test_on_postgres_a_schedule_that_another_process_has_is_left_to_it_and_a_person_waits(schemas: Schemas, clock: Clock) -> None:
+def test_on_postgres_a_schedule_that_another_process_has_is_left_to_it_and_a_person_waits(
+    schemas: Schemas, clock: Clock
+) -> None:
     """SQLite has one writer at a time."""
     first, stores = schemas.empty_store(clock), schemas
     made(first), made(first, "t")
@@ -301,7 +363,9 @@ def test_on_postgres_a_schedule_that_another_process_has_is_left_to_it_and_a_per
     assert [each.schedule for each in fire(other, firing("t", id="t1"))] == ["t"]
     assert other.schedules.fire(planned(other, firing(id="e2"))) == ([], ["s"])
     third = stores.store(clock)
-    asks = threading.Thread(target=lambda: person.append(fire(third, firing(id="e3", manual=True), actor=Actor("ada"))))
+    asks = threading.Thread(
+        target=lambda: person.append(fire(third, firing(id="e3", manual=True), actor=Actor("ada")))
+    )
     asks.start()
     while asks.is_alive() and not rows(other, "SELECT 1 FROM pg_locks WHERE NOT granted"):
         pass
@@ -334,7 +398,10 @@ def made_anew(store: Store) -> None:
 
 def registered_again(store: Store) -> None:
     store.definitions.register(
-        [DEFINITION], lambda existing, now: {"s": Schedule("s", "report", every_us=60_000_000, next_at=SLOT, origin="report")}
+        [DEFINITION],
+        lambda existing, now: {
+            "s": Schedule("s", "report", every_us=60_000_000, next_at=SLOT, origin="report")
+        },
     )
 
 
@@ -347,9 +414,21 @@ def fired_by_another(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [paused, with_other_inputs, deleted, made_anew, registered_again, run_by_somebody, fired_by_another], ids=lambda f: f.__name__
+    "change",
+    [
+        paused,
+        with_other_inputs,
+        deleted,
+        made_anew,
+        registered_again,
+        run_by_somebody,
+        fired_by_another,
+    ],
+    ids=lambda f: f.__name__,
 )
-def test_a_plan_for_a_schedule_that_has_changed_since_is_dropped(store: Store, change: Callable[[Store], None]) -> None:
+def test_a_plan_for_a_schedule_that_has_changed_since_is_dropped(
+    store: Store, change: Callable[[Store], None]
+) -> None:
     made(store), made(store, "t")
     plans = planned(store, firing(), firing("t", id="t1"))
     change(store)
@@ -372,7 +451,9 @@ def test_a_run_that_somebody_asks_for_needs_the_schedule_and_not_its_revision(st
     assert store.schedules.fire(plans, Actor("ada")) == ([], ["s"])
 
 
-def test_whoever_dies_before_the_commit_did_nothing_and_after_it_all_of_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_dies_before_the_commit_did_nothing_and_after_it_all_of_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made(store)
     plans = planned(store, firing())
 
@@ -390,8 +471,11 @@ def test_whoever_dies_before_the_commit_did_nothing_and_after_it_all_of_it(store
     assert [each.execution_id for each in store.schedules.fires("s", 9)] == ["e2"]
 
 
-def test_what_runs_is_read_after_the_schedule(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a run that begins between the two would be in neither: not in what runs, and not in the revision."""
+def test_what_runs_is_read_after_the_schedule(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a run that begins between the two would be in neither: not in what runs, and not in the
+    revision."""
     made(store)
     target: Any = getattr(store, "db", None)
     name = "read" if isinstance(store, SqliteStore) else "all"
@@ -402,8 +486,11 @@ def test_what_runs_is_read_after_the_schedule(store: Store, monkeypatch: pytest.
         asked.append(None)
         if len(asked) == 1:
             rows(store, "UPDATE schedules SET revision = revision + 1000")
-            rows(store, "INSERT INTO schedule_fires (schedule, slot_at, manual, outcome, execution_id, detail, at, open) "
-                        "VALUES ('s', 1, (1 = 1), 'started', 'e1', '', 1, (1 = 1))")  # fmt: skip
+            rows(
+                store,
+                "INSERT INTO schedule_fires (schedule, slot_at, manual, outcome, execution_id, "
+                "detail, at, open) VALUES ('s', 1, (1 = 1), 'started', 'e1', '', 1, (1 = 1))",
+            )
         return answer
 
     store.executions.start([execution("e1")])

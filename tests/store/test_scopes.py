@@ -1,4 +1,5 @@
-"""What a store says of names: which there are, what is at the root of an execution, and lists of some names only, on every database."""
+"""What a store says of names: which there are, what is at the root of an execution, and lists of
+some names only, on every database."""
 
 from __future__ import annotations
 
@@ -43,20 +44,26 @@ def test_names_are_those_that_begin_so_each_once(store: Store, clock: Clock) -> 
     filled(store, clock, "order order_eu order orders Order payment order ord% ördér")
     assert sorted(store.reading.names(["order"])) == ["order", "order_eu", "orders"]
     assert sorted(store.reading.names(["Or", "p"])) == ["Order", "payment"]
-    assert sorted(store.reading.names([""])) == sorted({"order", "order_eu", "orders", "Order", "payment", "ord%", "ördér"})
+    assert sorted(store.reading.names([""])) == sorted(
+        {"order", "order_eu", "orders", "Order", "payment", "ord%", "ördér"}
+    )
     assert store.reading.names(["ö"]) == ["ördér"]
     assert store.reading.names(["ord%"]) == ["ord%"]
     assert store.reading.names([]) == store.reading.names(["zebra"]) == []
 
 
 def test_names_are_of_roots_only(store: Store) -> None:
-    child = NewExecution("w.1", TASK, "charge", "default", "null", parent_id="w", child_no=1, root_id="w")
+    child = NewExecution(
+        "w.1", TASK, "charge", "default", "null", parent_id="w", child_no=1, root_id="w"
+    )
     outcome(store, turn(begun(store, "w"), starts=(child,)))
     assert store.reading.names([""]) == ["main"]
     assert store.reading.root_names(["w", "w.1", "nothing"]) == {"w": "main", "w.1": "main"}
 
 
-def test_executions_of_some_names_come_newest_first_in_whole_pages(store: Store, clock: Clock) -> None:
+def test_executions_of_some_names_come_newest_first_in_whole_pages(
+    store: Store, clock: Clock
+) -> None:
     filled(store, clock, "a b c a b c a c c c a")
     mixed = store.reading.find(None, None, None, 99, False, ["a", "b"])
     assert [row.id for row in mixed] == ["10", "6", "4", "3", "1", "0"]
@@ -66,11 +73,18 @@ def test_executions_of_some_names_come_newest_first_in_whole_pages(store: Store,
         assert len(page) == 2
     assert pages == ["10", "6", "4", "3", "1", "0"]
     assert store.reading.find(None, None, None, 9, False, []) == []
-    assert [row.id for row in store.reading.find("a", None, None, 9, False, ["a", "b"])] == ["10", "6", "3", "0"]
+    assert [row.id for row in store.reading.find("a", None, None, 9, False, ["a", "b"])] == [
+        "10",
+        "6",
+        "3",
+        "0",
+    ]
     assert store.reading.find("c", None, None, 9, False, ["a", "b"]) == []
     store.executions.cancel(["4"])
     store.executions.terminate(["3", "9"])
-    assert [row.id for row in store.reading.find(None, "cancelled", None, 9, False, ["a", "b"])] == ["3"]
+    assert [
+        row.id for row in store.reading.find(None, "cancelled", None, 9, False, ["a", "b"])
+    ] == ["3"]
 
 
 def test_many_of_some_names_are_counted_and_found(store: Store, clock: Clock) -> None:
@@ -83,20 +97,42 @@ def test_many_of_some_names_are_counted_and_found(store: Store, clock: Clock) ->
 
 
 def asking(store: Store, id: str, name: str) -> None:
-    assert outcome(store, turn(begun(store, id, name=name), approvals=(NewApproval(1, "boss", "", "null"),), status=PAUSED)) == "parked"
+    assert (
+        outcome(
+            store,
+            turn(
+                begun(store, id, name=name),
+                approvals=(NewApproval(1, "boss", "", "null"),),
+                status=PAUSED,
+            ),
+        )
+        == "parked"
+    )
 
 
 def test_approvals_go_by_the_root_of_the_execution_that_asks(store: Store, clock: Clock) -> None:
     child = workflow("w.1", name="payment", parent_id="w", child_no=1, root_id="w")
     outcome(store, turn(begun(store, "w", name="order"), starts=(child,)))
-    assert outcome(store, turn(claims(store)["w.1"], approvals=(NewApproval(1, "boss", "", "null"),), status=PAUSED)) == "parked"
+    assert (
+        outcome(
+            store,
+            turn(
+                claims(store)["w.1"], approvals=(NewApproval(1, "boss", "", "null"),), status=PAUSED
+            ),
+        )
+        == "parked"
+    )
     clock.forward(1)
     asking(store, "p", "payment")
-    assert [row.id for row in store.people.approvals(None, "open", None, None, 9, ["order"])] == ["w.1.1"]
-    assert [row.id for row in store.people.approvals(None, "open", None, None, 9, ["payment"])] == ["p.1"]
-    assert [row.id for row in store.people.approvals(None, "open", None, None, 1, ["order"])] == ["w.1.1"], (
-        "a page is not shorter by others"
-    )
+    assert [row.id for row in store.people.approvals(None, "open", None, None, 9, ["order"])] == [
+        "w.1.1"
+    ]
+    assert [row.id for row in store.people.approvals(None, "open", None, None, 9, ["payment"])] == [
+        "p.1"
+    ]
+    assert [row.id for row in store.people.approvals(None, "open", None, None, 1, ["order"])] == [
+        "w.1.1"
+    ], "a page is not shorter by others"
     assert store.people.approvals(None, None, "w", None, 9, ["payment"]) == []
     assert store.people.approvals(None, None, None, None, 9, []) == []
 
@@ -113,10 +149,15 @@ def test_approvals_go_by_the_root_of_the_execution_that_asks(store: Store, clock
         (("approver:Order*",), "role_revoked"),
     ],
 )
-def test_a_decision_goes_by_the_roles_of_the_token_and_the_root(store: Store, roles: tuple[str, ...], refusal: str) -> None:
+def test_a_decision_goes_by_the_roles_of_the_token_and_the_root(
+    store: Store, roles: tuple[str, ...], refusal: str
+) -> None:
     child = workflow("w.1", name="payment", parent_id="w", child_no=1, root_id="w")
     outcome(store, turn(begun(store, "w", name="order"), starts=(child,)))
-    outcome(store, turn(claims(store)["w.1"], approvals=(NewApproval(1, "boss", "", "null"),), status=PAUSED))
+    outcome(
+        store,
+        turn(claims(store)["w.1"], approvals=(NewApproval(1, "boss", "", "null"),), status=PAUSED),
+    )
     store.access.create_token(Grant("t", "ann", "0" * 64, roles, ("boss",), None))
     verdict = store.people.decide("w.1.1", Decision(Actor("ann", token="t"), "approve"))
     assert verdict is not None
@@ -130,7 +171,9 @@ def signal_to(id: str, sender: str | None = None) -> NewSignal:
     return NewSignal(f"{id}#{sender or 'x'}", id, "go", "1", sender)
 
 
-def test_a_signal_of_somebody_with_a_role_for_some_names_arrives(store: Store, clock: Clock) -> None:
+def test_a_signal_of_somebody_with_a_role_for_some_names_arrives(
+    store: Store, clock: Clock
+) -> None:
     filled(store, clock, "order")
     store.access.create_token(Grant("t", "ann", "0" * 64, ("operator:order*",), (), None))
     ann = Actor("ann", token="t", token_roles=("operator:order*",))
@@ -148,7 +191,9 @@ def test_a_signal_of_somebody_with_a_role_for_some_names_arrives(store: Store, c
         (("viewer:order*",), []),
     ],
 )
-def test_a_workflow_reaches_whom_those_who_asked_for_it_might(store: Store, roles: tuple[str, ...], reached: list[str]) -> None:
+def test_a_workflow_reaches_whom_those_who_asked_for_it_might(
+    store: Store, roles: tuple[str, ...], reached: list[str]
+) -> None:
     child = workflow("order.1", name="part", parent_id="order", child_no=1, root_id="order")
     outcome(store, turn(begun(store, "order", name="order"), starts=(child,)))
     store.executions.start([workflow("payment", name="payment")])
@@ -163,13 +208,16 @@ def test_a_workflow_reaches_whom_those_who_asked_for_it_might(store: Store, role
     [
         (None, set()),
         ([["operator"]], set()),
-        ([["operator:order*"]], {"publish"}),  # an event reaches everybody; a signal is looked at when it arrives
+        # an event reaches everybody; a signal is looked at when it arrives
+        ([["operator:order*"]], {"publish"}),
         ([["operator"], ["operator:order*"]], {"publish"}),
         ([["viewer", "author:order*"]], {"publish", "send"}),
         ([["operator"], ["viewer"]], {"publish", "send"}),
     ],
 )
-def test_what_a_workflow_may_not_do_at_all(authority: list[list[str]] | None, expected: set[str]) -> None:
+def test_what_a_workflow_may_not_do_at_all(
+    authority: list[list[str]] | None, expected: set[str]
+) -> None:
     assert forbidden(None if authority is None else json.dumps(authority)) == expected
 
 
@@ -186,8 +234,11 @@ def test_what_a_workflow_may_not_do_at_all(authority: list[list[str]] | None, ex
         (("viewer:order*",), False),
     ],
 )
-def test_an_act_takes_the_roles_by_which_it_was_let_in(store: Store, clock: Clock, by_then: tuple[str, ...], allowed: bool) -> None:
-    """In the transaction nobody knows what names the guard has looked at: it has all roles of then."""
+def test_an_act_takes_the_roles_by_which_it_was_let_in(
+    store: Store, clock: Clock, by_then: tuple[str, ...], allowed: bool
+) -> None:
+    """In the transaction nobody knows what names the guard has looked at: it has all roles of
+    then."""
     filled(store, clock, "order")
     before = ("viewer", "operator:order*")
     store.access.create_token(Grant("t", "ann", "0" * 64, before, (), None))

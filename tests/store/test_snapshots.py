@@ -1,4 +1,5 @@
-"""Snapshots of any size, on every database: they come back as they were, and a large one leaves nothing behind."""
+"""Snapshots of any size, on every database: they come back as they were, and a large one leaves
+nothing behind."""
 
 from __future__ import annotations
 
@@ -34,12 +35,18 @@ def noise(size: int) -> bytes:
 
 
 def begun(store: Store, snapshot: bytes | None = None) -> Claim:
-    store.executions.start([NewExecution("w", WORKFLOW, "main", "default", version="1", snapshot=snapshot)])
+    store.executions.start(
+        [NewExecution("w", WORKFLOW, "main", "default", version="1", snapshot=snapshot)]
+    )
     return store.claims.claim("a", ["default"], 1, 30.0)[0]
 
 
-def turn(claim: Claim, seq: int, snapshot: bytes | None, end: str = "own", **changes: Any) -> TurnCommit:
-    return TurnCommit(claim.id, seq, claim.fence, claim.wakes, end, "a", "turn", snapshot=snapshot).replace(**changes)
+def turn(
+    claim: Claim, seq: int, snapshot: bytes | None, end: str = "own", **changes: Any
+) -> TurnCommit:
+    return TurnCommit(
+        claim.id, seq, claim.fence, claim.wakes, end, "a", "turn", snapshot=snapshot
+    ).replace(**changes)
 
 
 def outcome(store: Store, turn: TurnCommit) -> str:
@@ -95,10 +102,22 @@ def test_turn_that_has_lost_leaves_the_snapshot_alone(store: Store, size: int, e
 
 def test_pruning_takes_the_blobs_along(store: Store) -> None:
     claim = begun(store, noise(LARGE))
-    branch = NewExecution("w.1", WORKFLOW, "main", "default", version="1", parent_id="w", child_no=1, root_id="w", snapshot=noise(LARGE))
+    branch = NewExecution(
+        "w.1",
+        WORKFLOW,
+        "main",
+        "default",
+        version="1",
+        parent_id="w",
+        child_no=1,
+        root_id="w",
+        snapshot=noise(LARGE),
+    )
     store.turns.commit([turn(claim, 0, None, "finish", status=5, value="1", starts=(branch,))], [])
     assert [id for id, _ in blobs(store)] == ["w", "w.1"]
-    child = next(claim for claim in store.claims.claim("a", ["default"], 10, 30.0) if claim.id == "w.1")
+    child = next(
+        claim for claim in store.claims.claim("a", ["default"], 10, 30.0) if claim.id == "w.1"
+    )
     store.turns.commit([turn(child, 0, None, "finish", status=5, value="1")], [])
     assert store.maintenance.prune(-1.0, 10) == 1
     assert blobs(store) == []
@@ -106,8 +125,15 @@ def test_pruning_takes_the_blobs_along(store: Store) -> None:
 
 def test_many_snapshots_are_loaded_with_one_question(store: Store) -> None:
     sizes = {f"w{i}": size for i, size in enumerate((10, LARGE, 20, LARGE + 1))}
-    store.executions.start([NewExecution(id, WORKFLOW, "main", "default", version="1", snapshot=noise(size)) for id, size in sizes.items()])
-    assert {row.id: row.snapshot for row in store.turns.load(list(sizes))} == {id: noise(size) for id, size in sizes.items()}
+    store.executions.start(
+        [
+            NewExecution(id, WORKFLOW, "main", "default", version="1", snapshot=noise(size))
+            for id, size in sizes.items()
+        ]
+    )
+    assert {row.id: row.snapshot for row in store.turns.load(list(sizes))} == {
+        id: noise(size) for id, size in sizes.items()
+    }
 
 
 GROWS = """
@@ -144,4 +170,8 @@ def test_state_over_the_limit_fails_the_workflow_clearly(make_store: MakeStore) 
     world.start(inputs={"parts": 6, "text": "x" * 900_000})
     ended = world.run()
     error = json.loads(ended.error or "null")
-    assert (ended.status, error["code"], error["message"]) == ("failed", "LimitExceeded", "the state of the execution is over 4,096 KiB")
+    assert (ended.status, error["code"], error["message"]) == (
+        "failed",
+        "LimitExceeded",
+        "the state of the execution is over 4,096 KiB",
+    )

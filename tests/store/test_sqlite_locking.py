@@ -17,7 +17,8 @@ from rhythm.store.sqlite.store import SqliteStore
 
 
 def test_a_transaction_on_sqlite_is_the_only_writer_before_it_reads(tmp_path: Path) -> None:
-    """Else two that have read the same may both write: the second fails, or writes what is no longer true."""
+    """Else two that have read the same may both write: the second fails, or writes what is no
+    longer true."""
     path, seen = str(tmp_path / "rhythm.db"), list[str]()
 
     def clock() -> int:  # asked inside every transaction, before it writes
@@ -65,7 +66,9 @@ def test_a_database_that_may_only_be_read_is_a_store_error(tmp_path: Path) -> No
         start(store, "w")
 
 
-def test_a_read_that_finds_the_file_locked_for_too_long_is_a_store_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_that_finds_the_file_locked_for_too_long_is_a_store_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = str(tmp_path / "rhythm.db")
     monkeypatch.setattr("rhythm.store.sqlite.session.BUSY_MS", 0)
     with closing(SqliteStore(path)) as new:
@@ -85,27 +88,42 @@ def test_a_read_that_finds_the_file_locked_for_too_long_is_a_store_error(tmp_pat
             assert store.reading.get(["w"]) == {}
 
 
-def test_who_finds_nothing_to_do_needs_no_write_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_finds_nothing_to_do_needs_no_write_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = str(tmp_path / "rhythm.db")
     monkeypatch.setattr("rhythm.store.sqlite.session.BUSY_MS", 0)
     task = Declaration("work", "default", 1, None, "null", False)
-    with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
+    with (
+        closing(SqliteStore(path)) as store,
+        closing(sqlite3.connect(path, isolation_level=None)) as other,
+    ):
         store.schema.migrate()
         start(store, "w")
         store.workers.pause_queue("default", True)
         store.workers.declare([task])
         store.workers.beat(Beat("a", "host", 1, ("default",), 4, 0, False, "1"), {}, 30.0)
         other.execute("BEGIN IMMEDIATE")
-        assert (store.claims.claim("a", ["default"], 1, 30.0), store.recover(10, 3, dead=True)) == ([], Recovered())
+        assert (store.claims.claim("a", ["default"], 1, 30.0), store.recover(10, 3, dead=True)) == (
+            [],
+            Recovered(),
+        )
         store.workers.declare([task])
-        assert (store.workers.declared(), store.workers.paused_queues(), len(store.workers.seen())) == ([task], {"default"}, 1)
+        assert (
+            store.workers.declared(),
+            store.workers.paused_queues(),
+            len(store.workers.seen()),
+        ) == ([task], {"default"}, 1)
         assert [queue.name for queue in store.workers.queues()] == ["default", "system"]
         with pytest.raises(StoreError, match="locked"):
             store.workers.pause_queue("default", False)
 
 
 def test_a_statement_that_is_wrong_is_no_store_error(tmp_path: Path) -> None:
-    with closing(SqliteStore(str(tmp_path / "rhythm.db"))) as store, pytest.raises(sqlite3.OperationalError, match="no such table"):
+    with (
+        closing(SqliteStore(str(tmp_path / "rhythm.db"))) as store,
+        pytest.raises(sqlite3.OperationalError, match="no such table"),
+    ):
         start(store, "w")
 
 

@@ -1,4 +1,5 @@
-"""What is read of executions in short: stamps, for those who follow them, and rows without what may be large."""
+"""What is read of executions in short: stamps, for those who follow them, and rows without what may
+be large."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def rows(store: Store) -> dict[str, str]:
 def test_a_stamp_is_another_one_whenever_an_execution_has_changed(make_store: MakeStore) -> None:
     clock = [1_000_000]
     store = make_store(lambda: clock[0])
-    store.executions.start([NewExecution("a", WORKFLOW, "w", "q"), NewExecution("t", TASK, "x", "q")])
+    store.executions.start(
+        [NewExecution("a", WORKFLOW, "w", "q"), NewExecution("t", TASK, "x", "q")]
+    )
     seen = [rows(store)]
     assert seen[0].keys() == {"a", "t"}
     (first,) = [claim for claim in store.claims.claim("me", ["q"], 2, 60.0) if claim.id == "a"]
@@ -42,12 +45,22 @@ def test_a_brief_row_is_the_row_without_what_may_be_large(make_store: MakeStore)
     store = make_store(lambda: 1_000_000)
     store.executions.start([NewExecution("a", WORKFLOW, "w", "q", inputs='{"x": 1}')])
     store.executions.start(
-        [NewExecution(f"a.{n}", TASK, "x", "q", inputs="[2]", parent_id="a", child_no=n, root_id="a") for n in (1, 2, 10)]
+        [
+            NewExecution(
+                f"a.{n}", TASK, "x", "q", inputs="[2]", parent_id="a", child_no=n, root_id="a"
+            )
+            for n in (1, 2, 10)
+        ]
     )
-    (whole,), (brief,) = store.reading.find(None, None, None, 5), store.reading.find(None, None, None, 5, brief=True)
+    (whole,), (brief,) = (
+        store.reading.find(None, None, None, 5),
+        store.reading.find(None, None, None, 5, brief=True),
+    )
     assert whole.inputs == '{"x": 1}'
     empty = {"inputs": "null", "result": None, "awaiting": "null"}
     assert empty.keys() == LARGE.keys()
     assert brief == whole.replace(**empty)
-    assert [row.replace(**empty) for row in store.reading.children("a", 1)] == store.reading.children("a", 1, 2, brief=True)
+    assert [
+        row.replace(**empty) for row in store.reading.children("a", 1)
+    ] == store.reading.children("a", 1, 2, brief=True)
     assert [row.id for row in store.reading.children("a", 1, 1, brief=True)] == ["a.2"]

@@ -40,14 +40,20 @@ def test_same_id_or_key_twice_in_one_call_is_a_conflict_too(store: Store) -> Non
 
 def test_id_of_another_name_is_never_given_out(store: Store) -> None:
     store.executions.start([workflow("a")])
-    with pytest.raises(Conflict, match="'a' is the id of an execution of something else than `other`"):
+    with pytest.raises(
+        Conflict, match="'a' is the id of an execution of something else than `other`"
+    ):
         store.executions.start([workflow("a", name="other")])
     assert store.executions.start([workflow("a")]) == [Started("a", created=False, name="main")]
 
 
-def test_replaced_workflow_that_sleeps_is_woken_to_end_and_has_no_key_any_more(store: Store) -> None:
+def test_replaced_workflow_that_sleeps_is_woken_to_end_and_has_no_key_any_more(
+    store: Store,
+) -> None:
     assert outcome(store, turn(begun(store, "old", key="k"))) == "parked"
-    assert store.executions.start([workflow("new", key="k")], "replace") == [Started("new", created=True)]
+    assert store.executions.start([workflow("new", key="k")], "replace") == [
+        Started("new", created=True)
+    ]
     assert store.reading.get(["old"])["old"].cancel_requested_at == NOW
     assert sorted(row[0] for row in ready_rows(store)) == ["new", "old"]
     assert store.executions.start([workflow("later", key="k")])[0].id == "new"
@@ -59,7 +65,9 @@ def test_replaced_workflow_that_was_delayed_comes_at_once(store: Store) -> None:
     assert set(claims(store)) == {"old", "new"}
 
 
-def test_replaced_task_that_nobody_runs_ends_and_one_that_ended_stays_as_it_was(store: Store) -> None:
+def test_replaced_task_that_nobody_runs_ends_and_one_that_ended_stays_as_it_was(
+    store: Store,
+) -> None:
     task = NewExecution("old", TASK, "work", "default", key="k")
     store.executions.start([task])
     store.executions.start([task.replace(id="new")], "replace")

@@ -1,4 +1,5 @@
-"""The statements of the `.sql` files and the code that names them: neither is there without the other."""
+"""The statements of the `.sql` files and the code that names them: neither is there without the
+other."""
 
 from __future__ import annotations
 
@@ -22,4 +23,6 @@ def test_every_statement_that_is_named_is_there_and_is_used(kind: str) -> None:
     files = sorted(path.name for path in (STORES / kind).glob("*.sql") if path.name != "doctor.sql")
     there = {name for file in files for name in statements(f"rhythm.store.{kind}", file)}
     assert named - there == set()
-    assert {name for name in there - named if f'"{name}"' not in code and not name.startswith("prune_")} == set()
+    assert {
+        name for name in there - named if f'"{name}"' not in code and not name.startswith("prune_")
+    } == set()

@@ -1,4 +1,5 @@
-"""Tokens: what they allow is looked up in the transaction that needs it, and what they lost is remembered."""
+"""Tokens: what they allow is looked up in the transaction that needs it, and what they lost is
+remembered."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ from tests.support.stores import Stores
 
 ADMIN = Actor("root", source="cli")
 APPROVER = Grant("t1", "ann", "h1", ("approver",), ("finance", "sales"), 60.0)
-WAITING = "SELECT 1 FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted AND a.query LIKE '%api_tokens%FOR UPDATE%'"
+WAITING = (
+    "SELECT 1 FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted AND "
+    "a.query LIKE '%api_tokens%FOR UPDATE%'"
+)
 
 
 @pytest.fixture
@@ -30,9 +34,14 @@ def store(stores: Stores, clock: Clock) -> Store:
     return stores.empty_store(clock)
 
 
-def entitled(store: Any, token: str | None = "t1", roles: tuple[str, ...] | None = ("own",)) -> tuple[Any, set[str]]:
+def entitled(
+    store: Any, token: str | None = "t1", roles: tuple[str, ...] | None = ("own",)
+) -> tuple[Any, set[str]]:
     held, taken = within(
-        store, lambda: store.auditor.business_roles(Actor("ann", roles, token), store.access.token("t1").now if token else 0)
+        store,
+        lambda: store.auditor.business_roles(
+            Actor("ann", roles, token), store.access.token("t1").now if token else 0
+        ),
     )
     return None if held is None else set(held), set(taken)
 
@@ -41,8 +50,17 @@ def test_a_token_is_stored_as_it_was_granted(store: Store, clock: Clock) -> None
     made = store.access.create_token(APPROVER, ADMIN)
     assert made == store.access.token("t1") == store.access.tokens()[0]
     assert made is not None
-    assert (made.name, made.hash, made.roles, made.business_roles) == ("ann", "h1", ("approver",), ("finance", "sales"))
-    assert (made.created_by, made.expires_at, made.status) == ("root", clock.us + 60_000_000, "active")
+    assert (made.name, made.hash, made.roles, made.business_roles) == (
+        "ann",
+        "h1",
+        ("approver",),
+        ("finance", "sales"),
+    )
+    assert (made.created_by, made.expires_at, made.status) == (
+        "root",
+        clock.us + 60_000_000,
+        "active",
+    )
     assert store.access.token("t2") is None
 
 
@@ -56,16 +74,26 @@ def test_a_token_expires_on_the_clock_of_the_database(store: Store, clock: Clock
     store.access.create_token(APPROVER)
     store.access.create_token(APPROVER.replace(id="t2", expires_s=None))
     clock.forward(59.999)
-    assert {token.id: token.status for token in store.access.tokens()} == {"t1": "active", "t2": "active"}
+    assert {token.id: token.status for token in store.access.tokens()} == {
+        "t1": "active",
+        "t2": "active",
+    }
     clock.forward(0.001)
-    assert {token.id: token.status for token in store.access.tokens()} == {"t1": "expired", "t2": "active"}
+    assert {token.id: token.status for token in store.access.tokens()} == {
+        "t1": "expired",
+        "t2": "active",
+    }
     assert entitled(store) == (set(), {"finance", "sales"})
 
 
 def test_a_token_is_revoked_once(store: Store, clock: Clock) -> None:
     store.access.create_token(APPROVER)
     clock.forward(1)
-    assert (store.access.revoke_token("t1", ADMIN), store.access.revoke_token("t1", Actor("other")), store.access.revoke_token("none")) == (
+    assert (
+        store.access.revoke_token("t1", ADMIN),
+        store.access.revoke_token("t1", Actor("other")),
+        store.access.revoke_token("none"),
+    ) == (
         True,
         False,
         None,
@@ -76,7 +104,9 @@ def test_a_token_is_revoked_once(store: Store, clock: Clock) -> None:
     assert entitled(store) == (set(), {"finance", "sales"})
 
 
-def test_business_roles_that_are_taken_away_are_remembered_until_they_are_given_again(store: Store) -> None:
+def test_business_roles_that_are_taken_away_are_remembered_until_they_are_given_again(
+    store: Store,
+) -> None:
     store.access.create_token(APPROVER)
     assert entitled(store) == ({"finance", "sales"}, set())
     store.access.change_token("t1", None, ("sales", "legal"))
@@ -101,7 +131,9 @@ def test_without_a_token_the_roles_are_those_that_the_caller_says(store: Store) 
 
 
 def test_a_token_that_does_not_exist_has_no_roles_whatever_the_caller_says(store: Any) -> None:
-    assert within(store, lambda: store.auditor.business_roles(Actor("ann", ("finance",), "none"), 0)) == ((), ())
+    assert within(
+        store, lambda: store.auditor.business_roles(Actor("ann", ("finance",), "none"), 0)
+    ) == ((), ())
 
 
 def test_a_revoked_token_stays_as_it_is(store: Store) -> None:
@@ -130,9 +162,16 @@ def test_what_is_done_to_tokens_is_recorded_and_nothing_else_is(store: Store) ->
     store.access.touch_token("t1")
     store.access.revoke_token("t1", ADMIN)
     store.access.revoke_token("t1", ADMIN)
-    found = [(row.action, row.object, row.actor, json.loads(row.detail)) for row in reversed(store.access.audit(Filter(), 10))]
+    found = [
+        (row.action, row.object, row.actor, json.loads(row.detail))
+        for row in reversed(store.access.audit(Filter(), 10))
+    ]
     business = ["finance", "sales"]
-    assert [row[:3] for row in found] == [("token.create", "t1", "root"), ("token.change", "t1", "root"), ("token.revoke", "t1", "root")]
+    assert [row[:3] for row in found] == [
+        ("token.create", "t1", "root"),
+        ("token.change", "t1", "root"),
+        ("token.revoke", "t1", "root"),
+    ]
     assert found[0][3]["business_roles"] == business
     assert found[1][3] == {
         "name": "ann",
@@ -142,7 +181,9 @@ def test_what_is_done_to_tokens_is_recorded_and_nothing_else_is(store: Store) ->
     assert "h1" not in str(found)
 
 
-def test_who_decides_keeps_the_roles_until_the_commit_and_a_revocation_waits_for_it(stores: Stores, store: Any) -> None:
+def test_who_decides_keeps_the_roles_until_the_commit_and_a_revocation_waits_for_it(
+    stores: Stores, store: Any
+) -> None:
     """So the audit never has a decision after the revocation of the token that it was made with."""
     store.access.create_token(APPROVER)
     other = stores.store(store.db.clock)
@@ -158,7 +199,11 @@ def test_who_decides_keeps_the_roles_until_the_commit_and_a_revocation_waits_for
         held, _ = store.auditor.business_roles(Actor("ann", token="t1"), 0)
         assert set(held) == {"finance", "sales"}
         thread.start()
-        while isinstance(stores, Schemas) and thread.is_alive() and not stores.admin.execute(WAITING).fetchall():
+        while (
+            isinstance(stores, Schemas)
+            and thread.is_alive()
+            and not stores.admin.execute(WAITING).fetchall()
+        ):
             pass
         order.append("decided")
 

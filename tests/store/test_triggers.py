@@ -1,4 +1,5 @@
-"""Events that start workflows: once for each event and workflow, in the transaction that publishes, on every database."""
+"""Events that start workflows: once for each event and workflow, in the transaction that publishes,
+on every database."""
 
 from __future__ import annotations
 
@@ -33,33 +34,60 @@ def store(stores: Stores, clock: Clock) -> Store:
     return stores.empty_store(clock)
 
 
-def workflow(name: str = "ship", version: str = "1", on: tuple[str, ...] = ("paid",), **changes: Any) -> Definition:
+def workflow(
+    name: str = "ship", version: str = "1", on: tuple[str, ...] = ("paid",), **changes: Any
+) -> Definition:
     return Definition(name, version, "flow", "", "{}", "f", on).replace(**changes)
 
 
-def publish(store: Store, id: str = "e1", type: str = "paid", data: Any = None, by: str | None = None) -> str:
+def publish(
+    store: Store, id: str = "e1", type: str = "paid", data: Any = None, by: str | None = None
+) -> str:
     return store.messages.publish(NewEvent(id, type, json.dumps(data)), Actor(by) if by else None)
 
 
 def started(store: Store) -> list[tuple[str, str, Any, str | None]]:
     """Name, version, inputs and starter of all that an event has started, by name and event."""
-    found = rows(store, "SELECT name, version, inputs, started_by FROM executions WHERE substr(key, 1, 6) = 'event:' ORDER BY name, key")
+    found = rows(
+        store,
+        (
+            "SELECT name, version, inputs, started_by FROM executions WHERE substr(key, 1, 6) "
+            "= 'event:' ORDER BY name, key"
+        ),
+    )
     return [(name, version, json.loads(inputs), by) for name, version, inputs, by in found]
 
 
 def test_an_event_starts_the_workflows_that_name_it_with_its_data(store: Store) -> None:
-    store.definitions.register([workflow("ship", queue="orders", timeout_s=60.0), workflow("mail", "7"), workflow("other", on=("else",))])
+    store.definitions.register(
+        [
+            workflow("ship", queue="orders", timeout_s=60.0),
+            workflow("mail", "7"),
+            workflow("other", on=("else",)),
+        ]
+    )
     assert publish(store, data={"order": 1}, by="ada") == "published"
-    assert started(store) == [("mail", "7", {"order": 1}, "ada"), ("ship", "1", {"order": 1}, "ada")]
+    assert started(store) == [
+        ("mail", "7", {"order": 1}, "ada"),
+        ("ship", "1", {"order": 1}, "ada"),
+    ]
     ship = next(execution for execution in store.reading.find("ship", None, None, 9))
-    assert (ship.queue, ship.status, json.loads(ship.attributes)) == ("orders", "pending", {"event_id": "e1", "event_type": "paid"})
+    assert (ship.queue, ship.status, json.loads(ship.attributes)) == (
+        "orders",
+        "pending",
+        {"event_id": "e1", "event_type": "paid"},
+    )
     assert rows(store, "SELECT timeout_us FROM executions WHERE name = 'ship'") == [(60_000_000,)]
     assert ship.id in claims(store, queues=("orders",))
 
 
 def test_an_event_id_starts_a_workflow_once(store: Store) -> None:
     store.definitions.register([workflow()])
-    assert (publish(store), publish(store), publish(store, type="else")) == ("published", "duplicate", "duplicate")
+    assert (publish(store), publish(store), publish(store, type="else")) == (
+        "published",
+        "duplicate",
+        "duplicate",
+    )
     publish(store, "e2")
     assert len(started(store)) == 2
 
@@ -74,8 +102,13 @@ def test_an_event_that_was_forgotten_does_not_start_a_workflow_again(store: Stor
 
 def test_what_starts_a_workflow_is_what_was_registered_last(store: Store) -> None:
     store.definitions.register([workflow(on=("paid", "sent"))])
-    store.definitions.register([workflow(version="2", on=("sent",), queue="slow", timeout_s=1.5), workflow("mail")])
-    assert store.definitions.triggers() == [Trigger("paid", "mail", "1", "default", None), Trigger("sent", "ship", "2", "slow", 1.5)]
+    store.definitions.register(
+        [workflow(version="2", on=("sent",), queue="slow", timeout_s=1.5), workflow("mail")]
+    )
+    assert store.definitions.triggers() == [
+        Trigger("paid", "mail", "1", "default", None),
+        Trigger("sent", "ship", "2", "slow", 1.5),
+    ]
     publish(store)
     assert [row[0] for row in started(store)] == ["mail"]
     store.definitions.register([workflow(version="2", on=())])
@@ -93,7 +126,9 @@ def test_a_registration_that_fails_changes_no_trigger(store: Store) -> None:
     assert store.definitions.triggers() == [Trigger("paid", "ship", "1", "default", None)]
 
 
-def test_a_started_workflow_waits_for_another_event_than_its_own(store: Store, clock: Clock) -> None:
+def test_a_started_workflow_waits_for_another_event_than_its_own(
+    store: Store, clock: Clock
+) -> None:
     store.definitions.register([workflow()])
     publish(store)
     (id,) = (execution.id for execution in store.reading.find("ship", None, None, 9))
@@ -105,15 +140,28 @@ def test_a_started_workflow_waits_for_another_event_than_its_own(store: Store, c
 
 def test_a_turn_starts_workflows_for_whoever_started_its_execution(store: Store) -> None:
     store.definitions.register([workflow()])
-    events = (NewEvent("e1", "paid", "1", execution_id="a"), NewEvent("e2", "paid", "2", 1, execution_id="a"))
+    events = (
+        NewEvent("e1", "paid", "1", execution_id="a"),
+        NewEvent("e2", "paid", "2", 1, execution_id="a"),
+    )
     store.turns.commit([turn(begun(store, "a", started_by="ada"), events=events)], [])
-    store.turns.commit([turn(begun(store, "b"), events=(NewEvent("e3", "paid", "3", execution_id="b"),))], [])
-    assert started(store) == [("ship", "1", 1, "ada"), ("ship", "1", 2, "ada"), ("ship", "1", 3, "execution:b")]
+    store.turns.commit(
+        [turn(begun(store, "b"), events=(NewEvent("e3", "paid", "3", execution_id="b"),))], []
+    )
+    assert started(store) == [
+        ("ship", "1", 1, "ada"),
+        ("ship", "1", 2, "ada"),
+        ("ship", "1", 3, "execution:b"),
+    ]
 
 
 def test_what_one_event_of_a_turn_starts_sees_the_next_event_of_the_turn(store: Store) -> None:
     store.definitions.register([workflow()])
-    events = (NewEvent("e1", "paid", "1"), NewEvent("e2", "paid", "2", 1), NewEvent("e3", "paid", "3", 2))
+    events = (
+        NewEvent("e1", "paid", "1"),
+        NewEvent("e2", "paid", "2", 1),
+        NewEvent("e3", "paid", "3", 2),
+    )
     store.turns.commit([turn(begun(store), events=events)], [])
     (second,) = rows(store, "SELECT id FROM executions WHERE key = 'event:e2'")[0]
     assert outcome(store, turn(claims(store)[second], waits=waits(1, 2))) == "woken"
@@ -129,11 +177,19 @@ def test_a_turn_that_is_committed_twice_starts_what_it_publishes_once(store: Sto
 
 def test_a_lost_turn_starts_nothing(store: Store) -> None:
     store.definitions.register([workflow()])
-    assert outcome(store, turn(begun(store), seq=5, events=(NewEvent("e1", "paid", "1", execution_id="w"),))) == "lost"
+    assert (
+        outcome(
+            store,
+            turn(begun(store), seq=5, events=(NewEvent("e1", "paid", "1", execution_id="w"),)),
+        )
+        == "lost"
+    )
     assert (started(store), publish(store)) == ([], "published")
 
 
-def test_publishers_of_one_event_at_once_start_it_once(stores: Stores, store: Store, clock: Clock) -> None:
+def test_publishers_of_one_event_at_once_start_it_once(
+    stores: Stores, store: Store, clock: Clock
+) -> None:
     store.definitions.register([workflow(), workflow("mail")])
     many = [stores.store(clock) for _ in range(4)]
     answers: list[str] = []
@@ -151,10 +207,16 @@ def test_publishers_of_one_event_at_once_start_it_once(stores: Stores, store: St
     for thread in threads:
         thread.join()
     assert answers.count("published") == 10
-    assert len(started(store)) == 2 * rows(store, "SELECT count(*) FROM events WHERE type = 'paid'")[0][0] >= 10
+    assert (
+        len(started(store))
+        == 2 * rows(store, "SELECT count(*) FROM events WHERE type = 'paid'")[0][0]
+        >= 10
+    )
 
 
-def test_a_publisher_that_registers_meanwhile_starts_one_of_the_two_versions(stores: Stores, store: Store, clock: Clock) -> None:
+def test_a_publisher_that_registers_meanwhile_starts_one_of_the_two_versions(
+    stores: Stores, store: Store, clock: Clock
+) -> None:
     store.definitions.register([workflow()])
     other, stop = stores.store(clock), threading.Event()
 
@@ -200,9 +262,14 @@ def url_of(store: Store) -> str:
 
 
 @pytest.mark.parametrize(("moment", "kept"), [("before", 0), ("after", 1)])
-def test_a_publisher_that_dies_has_published_wholly_or_not_at_all(store: Store, moment: str, kept: int) -> None:
+def test_a_publisher_that_dies_has_published_wholly_or_not_at_all(
+    store: Store, moment: str, kept: int
+) -> None:
     store.definitions.register([workflow()])
-    assert subprocess.run([sys.executable, "-c", DYING, url_of(store), moment], check=False).returncode == 9
+    assert (
+        subprocess.run([sys.executable, "-c", DYING, url_of(store), moment], check=False).returncode
+        == 9
+    )
     assert (rows(store, "SELECT count(*) FROM events"), len(started(store))) == ([(kept,)], kept)
     assert publish(store) == ("duplicate" if kept else "published")
     assert len(started(store)) == 1

@@ -1,4 +1,5 @@
-"""Many workers on one database: beats, the claims of the dead, paused queues, and what tasks are; the clock is the test's."""
+"""Many workers on one database: beats, the claims of the dead, paused queues, and what tasks are;
+the clock is the test's."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def store(stores: Stores, clock: Clock) -> Store:
 
 
 def beat(worker: str = "a", **changes: object) -> Beat:
-    return Beat(worker, "host", 7, ("default", "mail"), 4, 2, False, "1.0", dead_after_s=DEAD).replace(**changes)
+    return Beat(
+        worker, "host", 7, ("default", "mail"), 4, 2, False, "1.0", dead_after_s=DEAD
+    ).replace(**changes)
 
 
 def start(store: Store, *ids: str, queue: str = "default", type: int = WORKFLOW) -> None:
@@ -52,7 +55,10 @@ def start(store: Store, *ids: str, queue: str = "default", type: int = WORKFLOW)
 
 
 def claims(store: Store, worker: str = "a", *queues: str, limit: int = 10) -> dict[str, Claim]:
-    return {claim.id: claim for claim in store.claims.claim(worker, queues or ("default", "mail"), limit, TTL)}
+    return {
+        claim.id: claim
+        for claim in store.claims.claim(worker, queues or ("default", "mail"), limit, TTL)
+    }
 
 
 def fences(held: dict[str, Claim]) -> dict[str, int]:
@@ -83,11 +89,16 @@ def test_a_beat_prolongs_the_claims_it_names_and_no_other(store: Store, clock: C
     start(store, "x", "y")
     held = fences(claims(store))
     clock.forward(10)
-    assert store.workers.beat(beat(), {"x": held["x"]}, TTL) == {"x": (held["x"], 0), "y": (held["y"], 0)}
+    assert store.workers.beat(beat(), {"x": held["x"]}, TTL) == {
+        "x": (held["x"], 0),
+        "y": (held["y"], 0),
+    }
     assert expiry(store) == {"x": NOW + 40_000_000, "y": NOW + 30_000_000}
 
 
-def test_a_beat_with_another_fence_prolongs_nothing_and_tells_the_fence_that_is_right(store: Store, clock: Clock) -> None:
+def test_a_beat_with_another_fence_prolongs_nothing_and_tells_the_fence_that_is_right(
+    store: Store, clock: Clock
+) -> None:
     start(store, "x")
     old = fences(claims(store))
     store.claims.release(old)
@@ -118,7 +129,9 @@ def test_a_beat_never_makes_a_row_of_what_has_ended(store: Store) -> None:
     assert ready_rows(store) == []
 
 
-def test_a_late_beat_keeps_what_has_expired_and_nobody_has_taken(store: Store, clock: Clock) -> None:
+def test_a_late_beat_keeps_what_has_expired_and_nobody_has_taken(
+    store: Store, clock: Clock
+) -> None:
     start(store, "x")
     held = fences(claims(store))
     clock.forward(TTL + 5)
@@ -134,8 +147,24 @@ def test_workers_are_told_as_they_last_said_it(store: Store, clock: Clock) -> No
     clock.forward(5)
     store.workers.beat(beat(running=3, draining=True, pid=2**40), {}, TTL)
     clock.forward(1)
-    seen = SeenWorker("a", "host", 2**40, ("default", "mail"), 4, 3, True, "1.0", NOW, NOW + 5_000_000, 2, clock.us, dead_after_s=DEAD)
-    other = SeenWorker("b", "host", 7, (), 4, 2, False, "1.0", NOW, NOW, 0, clock.us, dead_after_s=DEAD)
+    seen = SeenWorker(
+        "a",
+        "host",
+        2**40,
+        ("default", "mail"),
+        4,
+        3,
+        True,
+        "1.0",
+        NOW,
+        NOW + 5_000_000,
+        2,
+        clock.us,
+        dead_after_s=DEAD,
+    )
+    other = SeenWorker(
+        "b", "host", 7, (), 4, 2, False, "1.0", NOW, NOW, 0, clock.us, dead_after_s=DEAD
+    )
     assert store.workers.seen() == [seen, other]
     store.workers.leave("a")
     store.workers.leave("nobody")
@@ -145,7 +174,9 @@ def test_workers_are_told_as_they_last_said_it(store: Store, clock: Clock) -> No
 # rescue
 
 
-def test_claims_of_a_silent_worker_are_taken_long_before_they_expire(store: Store, clock: Clock) -> None:
+def test_claims_of_a_silent_worker_are_taken_long_before_they_expire(
+    store: Store, clock: Clock
+) -> None:
     start(store, "x", "y")
     for worker in ("a", "b"):
         store.workers.beat(beat(worker), {}, TTL)
@@ -169,16 +200,27 @@ def test_a_worker_is_dead_when_it_says_so_whoever_asks(store: Store, clock: Cloc
     clock.forward(3.5)
     assert [queue.workers for queue in store.workers.queues() if queue.name == "mail"] == [1]
     assert store.operating.health().silent == (Silent("b", 1, NOW),)
-    assert (store.maintenance.look(), store.maintenance.look(dead=True)) == (Look(False, False, False), Look(True, False, False))
+    assert (store.maintenance.look(), store.maintenance.look(dead=True)) == (
+        Look(False, False, False),
+        Look(True, False, False),
+    )
     assert store.recover(10, 3, dead=True).rescued == ("y",)
     clock.forward(56.5)
-    assert (store.maintenance.look(dead=True).lost, store.maintenance.rescue(10, 3, dead=True)) == (False, [])
+    assert (store.maintenance.look(dead=True).lost, store.maintenance.rescue(10, 3, dead=True)) == (
+        False,
+        [],
+    )
     clock.forward(0.000001)
-    assert (store.maintenance.look(dead=True).lost, store.maintenance.rescue(10, 3, dead=True)) == (True, ["x"])
+    assert (store.maintenance.look(dead=True).lost, store.maintenance.rescue(10, 3, dead=True)) == (
+        True,
+        ["x"],
+    )
 
 
 @pytest.mark.parametrize("gone", ["never beat", "left"])
-def test_a_worker_without_a_row_is_judged_by_its_claims_alone(store: Store, clock: Clock, gone: str) -> None:
+def test_a_worker_without_a_row_is_judged_by_its_claims_alone(
+    store: Store, clock: Clock, gone: str
+) -> None:
     start(store, "x")
     if gone == "left":
         store.workers.beat(beat(), {}, TTL)
@@ -204,7 +246,9 @@ def test_of_two_rescuers_one_takes_each_claim(stores: Stores, store: Store, cloc
     claims(store)
     clock.forward(DEAD + 1)
     other = stores.store(clock)
-    assert sorted(store.maintenance.rescue(2, 3, dead=True) + other.maintenance.rescue(2, 3, dead=True)) == ["x", "y", "z"]
+    assert sorted(
+        store.maintenance.rescue(2, 3, dead=True) + other.maintenance.rescue(2, 3, dead=True)
+    ) == ["x", "y", "z"]
     assert store.maintenance.rescue(10, 3, dead=True) == []
 
 
@@ -218,11 +262,16 @@ def test_recovering_rescues_and_ends_cancelled_tasks(store: Store, clock: Clock)
     assert store.recover(10, 3) == Recovered()
     assert store.recover(10, 3, dead=True).rescued == ("t", "u")
     assert store.recover(10, 3, dead=True) == Recovered((), ("t",))
-    assert (store.reading.get(["t"])["t"].status, store.reading.get(["u"])["u"].status) == ("cancelled", "pending")
+    assert (store.reading.get(["t"])["t"].status, store.reading.get(["u"])["u"].status) == (
+        "cancelled",
+        "pending",
+    )
     assert held.keys() == {"t", "u"}
 
 
-def test_workers_of_long_ago_are_forgotten_unless_they_have_claims(store: Store, clock: Clock) -> None:
+def test_workers_of_long_ago_are_forgotten_unless_they_have_claims(
+    store: Store, clock: Clock
+) -> None:
     start(store, "x")
     for worker in ("a", "b", "c"):
         store.workers.beat(beat(worker), {}, TTL)
@@ -252,7 +301,9 @@ def test_no_more_workers_are_forgotten_at_once_than_the_limit(store: Store, cloc
 # paused queues
 
 
-def test_nothing_of_a_paused_queue_is_claimed_until_it_is_resumed(store: Store, clock: Clock) -> None:
+def test_nothing_of_a_paused_queue_is_claimed_until_it_is_resumed(
+    store: Store, clock: Clock
+) -> None:
     start(store, "x", "y")
     clock.forward(1)
     start(store, "t", type=TASK)
@@ -269,15 +320,22 @@ def test_pausing_what_is_paused_changes_nothing(store: Store, clock: Clock) -> N
     assert store.workers.pause_queue("mail", True, Actor("ops"), "first")
     clock.forward(5)
     assert not store.workers.pause_queue("mail", True, Actor("other"), "second")
-    assert store.workers.queues() == [Queue("mail", 0, None, 0, 0, 0, NOW, "ops", "first", 0, clock.us)]
+    assert store.workers.queues() == [
+        Queue("mail", 0, None, 0, 0, 0, NOW, "ops", "first", 0, clock.us)
+    ]
     assert store.workers.pause_queue("mail", False)
     assert store.workers.queues() == []
 
 
 def test_the_queue_of_resumes_cannot_be_paused(store: Store) -> None:
-    with pytest.raises(ValueError, match="queue `system` cannot be paused: it has the resumes of all workflows"):
+    with pytest.raises(
+        ValueError, match="queue `system` cannot be paused: it has the resumes of all workflows"
+    ):
         store.workers.pause_queue("system", True)
-    assert (store.workers.paused_queues(), store.workers.pause_queue("system", False)) == (frozenset(), False)
+    assert (store.workers.paused_queues(), store.workers.pause_queue("system", False)) == (
+        frozenset(),
+        False,
+    )
 
 
 def test_a_workflow_that_has_begun_goes_on_while_its_queue_is_paused(store: Store) -> None:
@@ -289,7 +347,9 @@ def test_a_workflow_that_has_begun_goes_on_while_its_queue_is_paused(store: Stor
 
 
 @pytest.mark.parametrize("how", ["release", "yield", "rescue"])
-def test_a_workflow_whose_claim_is_given_back_is_held_by_a_pause_only_if_it_has_not_begun(store: Store, clock: Clock, how: str) -> None:
+def test_a_workflow_whose_claim_is_given_back_is_held_by_a_pause_only_if_it_has_not_begun(
+    store: Store, clock: Clock, how: str
+) -> None:
     start(store, "begun", "fresh")
     held = claims(store)
     assert store.turns.commit([turn(held["begun"], "own")], [])[0][0].outcome == "own"
@@ -318,7 +378,10 @@ def test_what_is_claimed_of_a_queue_that_is_paused_then_may_be_ended(store: Stor
 def test_queues_tell_what_waits_what_is_paused_and_who_serves(store: Store, clock: Clock) -> None:
     assert store.workers.queues() == []
     store.executions.start(
-        [NewExecution(id, TASK, "work", "mail", delay_s=delay_s) for id, delay_s in (("a", 0), ("b", 0), ("c", 0), ("d", 60))]
+        [
+            NewExecution(id, TASK, "work", "mail", delay_s=delay_s)
+            for id, delay_s in (("a", 0), ("b", 0), ("c", 0), ("d", 60))
+        ]
     )
     store.claims.claim("x", ["mail"], 1, 1.0)
     store.workers.beat(beat("x", queues=("mail", "mail", "idle")), {}, TTL)
@@ -328,15 +391,26 @@ def test_queues_tell_what_waits_what_is_paused_and_who_serves(store: Store, cloc
     store.workers.pause_queue("off", True, Actor("me"), "why")
     mail = Queue("mail", 2, NOW, 1, 1, 1, workers=2)
     off = Queue("off", 0, None, 0, 0, 0, clock.us, "me", "why")
-    served = [Queue("idle", 0, None, 0, 0, workers=1), mail, off, Queue("system", 0, None, 0, 0, workers=2)]
+    served = [
+        Queue("idle", 0, None, 0, 0, workers=1),
+        mail,
+        off,
+        Queue("system", 0, None, 0, 0, workers=2),
+    ]
     served = [queue.replace(now=clock.us) for queue in served]
     assert store.workers.queues() == served
     assert store.operating.health().queues == tuple(served)
     clock.forward(DEAD - 1)
-    assert {queue.name: queue.workers for queue in store.workers.queues()} == {"mail": 1, "off": 0, "system": 1}
+    assert {queue.name: queue.workers for queue in store.workers.queues()} == {
+        "mail": 1,
+        "off": 0,
+        "system": 1,
+    }
 
 
-def test_health_tells_of_workers_that_have_claims_and_are_silent(store: Store, clock: Clock) -> None:
+def test_health_tells_of_workers_that_have_claims_and_are_silent(
+    store: Store, clock: Clock
+) -> None:
     start(store, "x", "y", "z")
     for worker in ("a", "b", "c"):
         claims(store, worker, limit=1)
@@ -366,9 +440,19 @@ def test_what_a_task_is_comes_back_as_it_was_declared(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [dict(queue="x"), dict(retries=4), dict(timeout_s=None), dict(timeout_s=9.0), dict(backoff="1"), dict(transactional=False)]
+    "changes",
+    [
+        dict(queue="x"),
+        dict(retries=4),
+        dict(timeout_s=None),
+        dict(timeout_s=9.0),
+        dict(backoff="1"),
+        dict(transactional=False),
+    ],
 )
-def test_the_last_to_declare_a_task_is_right(store: Store, clock: Clock, changes: dict[str, object]) -> None:
+def test_the_last_to_declare_a_task_is_right(
+    store: Store, clock: Clock, changes: dict[str, object]
+) -> None:
     store.workers.declare([CHARGE, MAIL])
     clock.forward(1)
     store.workers.declare([CHARGE, CHARGE.replace(**changes), MAIL])
@@ -387,7 +471,9 @@ def test_declaring_the_same_writes_nothing(store: Store, clock: Clock) -> None:
 # the same database once more
 
 
-def test_a_sibling_sees_the_same_database_and_outlives_the_other(store: Store, clock: Clock) -> None:
+def test_a_sibling_sees_the_same_database_and_outlives_the_other(
+    store: Store, clock: Clock
+) -> None:
     start(store, "w")
     sibling = store.sibling()
     assert list(claims(sibling)) == ["w"]

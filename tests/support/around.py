@@ -11,9 +11,12 @@ ROLES = frozenset(name for name in get_type_hints(Store) if name not in ("packag
 
 
 class Around:
-    """What a test puts in the place of a store, or of one of its roles: `call` gets the name of the operation, and what does it."""
+    """What a test puts in the place of a store, or of one of its roles: `call` gets the name of the
+    operation, and what does it."""
 
-    def __init__(self, inner: Any, call: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
+    def __init__(
+        self, inner: Any, call: Callable[[str, Callable[..., Any]], Callable[..., Any]]
+    ) -> None:
         self.inner, self.call = inner, call
 
     def __getattr__(self, name: str) -> Any:

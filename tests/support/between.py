@@ -1,4 +1,5 @@
-"""What lies between a client and a PostgreSQL server, and may swallow everything: both ends believe that the connection stands."""
+"""What lies between a client and a PostgreSQL server, and may swallow everything: both ends believe
+that the connection stands."""
 
 from __future__ import annotations
 

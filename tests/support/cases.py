@@ -1,4 +1,5 @@
-"""Reads `tests/programs/*.flow`: many cases a file, each with what it must give written into it as comments.
+"""Reads `tests/programs/*.flow`: many cases a file, each with what it must give written into it as
+comments.
 
     === title of the case
     // inputs: {"n": 2}                    optional; JSON. Also: signals, decisions, cancel_at, limits, log
@@ -11,8 +12,9 @@
     === so is a diagnostic
     return x  //~ F020 @8 unknown variable
 
-`//!` code @column part-of-message; `//~` likewise, any number of them, and no other error may be reported. Warnings and
-notes are checked only if the case names them. A case whose code is cancelled ends in `//=> cancelled`.
+`//!` code @column part-of-message; `//~` likewise, any number of them, and no other error may be
+reported. Warnings and notes are checked only if the case names them. A case whose code is cancelled
+ends in `//=> cancelled`.
 """
 
 from __future__ import annotations
@@ -63,10 +65,16 @@ def read_cases(path: Path) -> list[Case]:
             case.result = "cancelled" if match[1].strip() == "cancelled" else json.loads(match[1])
         if match := _FAILURE.search(body):
             case.failure = (match[1], _line(body, match.start()), int(match[2]), match[3].strip())
-        case.diagnostics = [(m[1], _line(body, m.start()), int(m[2]), m[3].strip()) for m in _DIAGNOSTIC.finditer(body)]
-        assert case.has_result + bool(case.failure) + bool([d for d in case.diagnostics if d[0] < "F1"]) == 1, (
-            f"{case}: one of //=>, //!, //~ F0…"
-        )
+        case.diagnostics = [
+            (m[1], _line(body, m.start()), int(m[2]), m[3].strip())
+            for m in _DIAGNOSTIC.finditer(body)
+        ]
+        assert (
+            case.has_result
+            + bool(case.failure)
+            + bool([d for d in case.diagnostics if d[0] < "F1"])
+            == 1
+        ), f"{case}: one of //=>, //!, //~ F0…"
         cases.append(case)
     assert cases, f"{path.name} holds no case"
     return cases

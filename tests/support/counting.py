@@ -18,19 +18,27 @@ class Asked:
 
     def __init__(self) -> None:
         self.statements: list[str] = []
-        self.rows = self.largest = 0  # rows in all, and the characters of the largest statement's answer
+        # rows in all, and the characters of the largest statement's answer
+        self.rows = self.largest = 0
 
     def add(self, text: str, found: list[Any]) -> None:
         self.statements.append(text)
         self.rows += len(found)
-        self.largest = max(self.largest, sum(len(value) for row in found for value in row if isinstance(value, str)))
+        self.largest = max(
+            self.largest,
+            sum(len(value) for row in found for value in row if isinstance(value, str)),
+        )
 
 
 @contextmanager
 def counting(store: Store) -> Iterator[Asked]:
     """Counts what is asked of the store within this, from any thread."""
     asked = Asked()
-    with patch.object(*_postgres(asked)) if isinstance(store, PostgresStore) else patch("sqlite3.connect", _sqlite(asked)):
+    with (
+        patch.object(*_postgres(asked))
+        if isinstance(store, PostgresStore)
+        else patch("sqlite3.connect", _sqlite(asked))
+    ):
         if not isinstance(store, PostgresStore):
             _reopen(store)
         yield asked

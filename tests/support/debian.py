@@ -1,4 +1,5 @@
-"""Files of Debian packages that the tests need: the system's, or unpacked into a cache of the checkout without installing anything."""
+"""Files of Debian packages that the tests need: the system's, or unpacked into a cache of the
+checkout without installing anything."""
 
 from __future__ import annotations
 
@@ -13,8 +14,13 @@ LIBRARY = re.compile(r"lib(?!c6)[a-z0-9.+-]+")  # but for the one that every pro
 
 
 def unpacked(package: str, file: str) -> Path | None:
-    """The file of a package: as installed, or unpacked. None: there is no apt, or it has no such package."""
-    return _found(Path("/"), file) or _found(CACHE, file) or (_found(CACHE, file) if _unpack(package) else None)
+    """The file of a package: as installed, or unpacked. None: there is no apt, or it has no such
+    package."""
+    return (
+        _found(Path("/"), file)
+        or _found(CACHE, file)
+        or (_found(CACHE, file) if _unpack(package) else None)
+    )
 
 
 def libraries() -> str:
@@ -32,7 +38,8 @@ def _found(root: Path, file: str) -> Path | None:
 
 
 def _unpack(package: str) -> bool:
-    """Downloads a package, and the libraries it depends on, as its user may: nothing is installed, and nothing outside is changed."""
+    """Downloads a package, and the libraries it depends on, as its user may: nothing is installed,
+    and nothing outside is changed."""
     if not (shutil.which("apt-get") and shutil.which("dpkg")):
         return False
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -47,4 +54,6 @@ def _unpack(package: str) -> bool:
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=CACHE, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command, cwd=CACHE, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )

@@ -1,4 +1,5 @@
-"""Draws docs/internals/lifecycle.md from the table of statuses and transitions: `python -m tests.support.drawn_lifecycle`."""
+"""Draws docs/internals/lifecycle.md from the table of statuses and transitions: `python -m
+tests.support.drawn_lifecycle`."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ end, or is held by somebody is told beside it: people see that as `running` and 
 
 
 def document() -> str:
-    return TEXT.format(statuses="\n".join(_statuses()), **{of: "\n".join(_section(of)) for of in get_args(Type)})
+    return TEXT.format(
+        statuses="\n".join(_statuses()), **{of: "\n".join(_section(of)) for of in get_args(Type)}
+    )
 
 
 def _statuses() -> Iterator[str]:
@@ -38,7 +41,10 @@ def _statuses() -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- |"
     for each in STATUSES:
         orderly = "yes" if each.orderly else "no" if each.terminal else ""
-        yield f"| {each.number} | `{each.name}` | {each.says} | {'yes' if each.terminal else 'no'} | {orderly} |"
+        yield (
+            f"| {each.number} | `{each.name}` | {each.says} | "
+            f"{'yes' if each.terminal else 'no'} | {orderly} |"
+        )
 
 
 def _section(of: Type) -> Iterator[str]:
@@ -61,12 +67,22 @@ def _section(of: Type) -> Iterator[str]:
     yield "| by | from | to | it | in the history |"
     yield "| --- | --- | --- | --- | --- |"
     for change in changes:
-        cause = "" if change.cause is None else "the cause of the turn" if change.cause == OF_TURN else f"`{change.cause}`"
-        yield f"| {change.by} | {_named(change.before)} | {_named(change.after) or 'the same'} | {change.says} | {cause} |"
+        cause = (
+            ""
+            if change.cause is None
+            else "the cause of the turn"
+            if change.cause == OF_TURN
+            else f"`{change.cause}`"
+        )
+        yield (
+            f"| {change.by} | {_named(change.before)} | {_named(change.after) or 'the same'} "
+            f"| {change.says} | {cause} |"
+        )
 
 
 def _arrows(change: Change, live: tuple[int, ...]) -> Iterator[tuple[str, str]]:
-    """What stays as it is only in the table: but for a task that is tried again, it would be one knot."""
+    """What stays as it is only in the table: but for a task that is tried again, it would be one
+    knot."""
     if not change.after and change.by != "attempt":
         return
     every = len(live) > 1 and change.before == live

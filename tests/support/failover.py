@@ -18,7 +18,8 @@ from tests.support.postgres import FAST, SETTINGS, _binaries, _cleaned_up, _unpr
 
 
 class Pair:
-    """A primary and its standby. `url` leads to whichever can be written to; the standby comes first in it."""
+    """A primary and its standby. `url` leads to whichever can be written to; the standby comes
+    first in it."""
 
     def __init__(self, folder: Path, synchronous: bool) -> None:
         self.folder, self.binaries = folder, _binaries()
@@ -41,7 +42,13 @@ class Pair:
     def cut_off(self) -> None:
         """The standby has everything up to now, and gets nothing more."""
         with psycopg.connect(self.at(self.primary), autocommit=True) as primary:
-            while primary.execute("SELECT 1 FROM pg_stat_replication WHERE replay_lsn >= pg_current_wal_flush_lsn()").fetchone() is None:
+            while (
+                primary.execute(
+                    "SELECT 1 FROM pg_stat_replication WHERE replay_lsn >= "
+                    "pg_current_wal_flush_lsn()"
+                ).fetchone()
+                is None
+            ):
                 pass
             with psycopg.connect(self.at(self.standby), autocommit=True) as standby:
                 standby.execute("ALTER SYSTEM SET primary_conninfo = ''")
@@ -61,7 +68,17 @@ class Pair:
         self._run("initdb", "-D", str(self.primary / "data"), *trust)
         self._start(self.primary)
         self._run(
-            "pg_basebackup", "-D", str(self.standby / "data"), "-h", str(self.primary), "-U", "rhythm", "-R", "-c", "fast", "--no-sync"
+            "pg_basebackup",
+            "-D",
+            str(self.standby / "data"),
+            "-h",
+            str(self.primary),
+            "-U",
+            "rhythm",
+            "-R",
+            "-c",
+            "fast",
+            "--no-sync",
         )
         self._start(self.standby)
         if synchronous:
@@ -69,12 +86,19 @@ class Pair:
                 admin.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
                 admin.execute("ALTER SYSTEM SET synchronous_commit = on")
                 admin.execute("SELECT pg_reload_conf()")
-                while admin.execute("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'").fetchone() is None:
+                while (
+                    admin.execute(
+                        "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
+                    ).fetchone()
+                    is None
+                ):
                     pass
 
     def _start(self, place: Path) -> None:
         fast = FAST.replace("-c synchronous_commit=off", "")
-        self._control(place, "-l", str(place / "log"), "-o", f"{SETTINGS} {fast} -k {place}", "start")
+        self._control(
+            place, "-l", str(place / "log"), "-o", f"{SETTINGS} {fast} -k {place}", "start"
+        )
 
     def _control(self, place: Path, *how: str) -> None:
         self._run("pg_ctl", "-D", str(place / "data"), "-w", *how)
@@ -82,7 +106,9 @@ class Pair:
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self.binaries / program), *arguments]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-        done = subprocess.run(command, cwd=self.folder, preexec_fn=self.drop, text=True, check=False, **quiet)
+        done = subprocess.run(
+            command, cwd=self.folder, preexec_fn=self.drop, text=True, check=False, **quiet
+        )
         if done.returncode:
             raise RuntimeError(f"{program}: {done.stderr}")
 
@@ -95,7 +121,9 @@ def pair(synchronous: bool = True) -> Iterator[Pair]:
     folder = Path(tempfile.mkdtemp(prefix="rhythm-pair-", dir="/tmp"))
     drop = _unprivileged() if os.geteuid() == 0 else None
     folder.chmod(0o755)
-    stop = "; ".join(f"'{_binaries()}/pg_ctl' -D '{folder}/{name}/data' -m immediate -w stop" for name in "ab")
+    stop = "; ".join(
+        f"'{_binaries()}/pg_ctl' -D '{folder}/{name}/data' -m immediate -w stop" for name in "ab"
+    )
     try:
         with _cleaned_up(f"{stop}; rm -rf '{folder}/a' '{folder}/b'", drop):
             yield Pair(folder, synchronous)

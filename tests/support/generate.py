@@ -1,9 +1,10 @@
 """Makes well-formed programs together with what they must give.
 
-`program(random)` draws a program and returns its text and how it ends; `programs()` is the same as a Hypothesis strategy.
-A program mixes everything whose result does not depend on the order in which tasks end, so it must give the same however
-it is run: straight, through JSON, in small turns, with tasks that end in any order. Sizes are bounded by construction:
-loops go round a few times, and what grows is cut.
+`program(random)` draws a program and returns its text and how it ends; `programs()` is the same as
+a Hypothesis strategy. A program mixes everything whose result does not depend on the order in which
+tasks end, so it must give the same however it is run: straight, through JSON, in small turns, with
+tasks that end in any order. Sizes are bounded by construction: loops go round a few times, and what
+grows is cut.
 
 The structure is made of tuples, `(kind, …)`: `reference` gives its meaning, `_Writer` its text.
 """
@@ -28,8 +29,9 @@ STATEMENTS = 22  # in one program, about
 
 
 def program(random: Random, looks: bool = False) -> tuple[str, Expected]:
-    """A program as text, the workflow to run first in its file, and how that ends. `looks`: with looks into its mailbox after awaits of
-    every kind; without them, what is drawn is what was always drawn, so that old seeds stay what they are."""
+    """A program as text, the workflow to run first in its file, and how that ends. `looks`: with
+    looks into its mailbox after awaits of every kind; without them, what is drawn is what was
+    always drawn, so that old seeds stay what they are."""
     maker = _Maker(random, looks)
     script, workflows = maker.file()
     text = _Writer(random, script, looks).file(workflows)
@@ -37,11 +39,14 @@ def program(random: Random, looks: bool = False) -> tuple[str, Expected]:
 
 
 def programs() -> st.SearchStrategy[tuple[str, Expected]]:
-    return st.tuples(st.randoms(use_true_random=False), st.booleans()).map(lambda drawn: program(*drawn))
+    return st.tuples(st.randoms(use_true_random=False), st.booleans()).map(
+        lambda drawn: program(*drawn)
+    )
 
 
 class _Maker:
-    """Draws the structure. Every variable has one type, so that most programs run for a while before they fail, if they do."""
+    """Draws the structure. Every variable has one type, so that most programs run for a while
+    before they fail, if they do."""
 
     def __init__(self, random: Random, looks: bool) -> None:
         self.random = random
@@ -65,10 +70,21 @@ class _Maker:
         self.loops = self.tries = 0
         self.reports = ["out"]
         self.scopes.append({})
-        given = [("let", "let", self._declare(type), ("member", ("name", "inputs"), key, False)) for key, type in inputs.items()]
+        given = [
+            ("let", "let", self._declare(type), ("member", ("name", "inputs"), key, False))
+            for key, type in inputs.items()
+        ]
         body = [("let", "let", "out", ("list", [])), *given, *self._statements(0)]
-        names = [name for name, type in self.scopes[-1].items() if type in (INT, TEXT, LIST, OBJECT)]
-        return [*body, ("return", ("object", [("out", ("name", "out")), *((name, ("name", name)) for name in names)]))]
+        names = [
+            name for name, type in self.scopes[-1].items() if type in (INT, TEXT, LIST, OBJECT)
+        ]
+        return [
+            *body,
+            (
+                "return",
+                ("object", [("out", ("name", "out")), *((name, ("name", name)) for name in names)]),
+            ),
+        ]
 
     # chance
 
@@ -122,9 +138,34 @@ class _Maker:
         return made
 
     def _statement(self, depth: int) -> Block:
-        simple = [self._let, self._let, self._assign, self._change, self._unpack, self._report, self._await, self._await, self._group]
-        nested = [self._if, self._while, self._for, self._for, self._try, self._try, self._try, self._completed, self._branches]
-        makers = simple + (nested if depth < 3 else []) + ([] if self.script else [self._start]) + [self._start_several]
+        simple = [
+            self._let,
+            self._let,
+            self._assign,
+            self._change,
+            self._unpack,
+            self._report,
+            self._await,
+            self._await,
+            self._group,
+        ]
+        nested = [
+            self._if,
+            self._while,
+            self._for,
+            self._for,
+            self._try,
+            self._try,
+            self._try,
+            self._completed,
+            self._branches,
+        ]
+        makers = (
+            simple
+            + (nested if depth < 3 else [])
+            + ([] if self.script else [self._start])
+            + [self._start_several]
+        )
         makers += [self._leave] if depth and self._chance(0.5) else []
         makers += [self._mail] * 5 if self.looks else []
         return self._pick(makers)(depth)
@@ -156,7 +197,16 @@ class _Maker:
             return [("assign", target, self._pick(("=", "+=")), self._value(INT))]
         if lists and self._risky():
             return [
-                ("assign", ("index", ("name", self._pick(lists)), self._pick((("literal", 0), ("literal", -1)))), "=", self._value(INT))
+                (
+                    "assign",
+                    (
+                        "index",
+                        ("name", self._pick(lists)),
+                        self._pick((("literal", 0), ("literal", -1))),
+                    ),
+                    "=",
+                    self._value(INT),
+                )
             ]
         return self._assign(depth)
 
@@ -165,7 +215,11 @@ class _Maker:
             value: Node = ("list", [self._value(INT), self._value(INT)])
             return [("unpack_list", [self._declare(INT), self._declare(INT)], value)]
         value, default = self._value(OBJECT), self._value(INT)
-        fields = [("a", self._declare(INT), None), ("b", self._declare(TEXT), None), ("zz", self._declare(INT), default)]
+        fields = [
+            ("a", self._declare(INT), None),
+            ("b", self._declare(TEXT), None),
+            ("zz", self._declare(INT), default),
+        ]
         return [("unpack_object", fields, value)]
 
     def _report(self, depth: int) -> Block:
@@ -184,7 +238,9 @@ class _Maker:
         return [("assign", ("name", self.reports[-1]), "+=", ("list", list(values)))]
 
     def _if(self, depth: int) -> Block:
-        arms = [(self._condition(), self._block(depth)) for _ in range(1 + self.random.randrange(2))]
+        arms = [
+            (self._condition(), self._block(depth)) for _ in range(1 + self.random.randrange(2))
+        ]
         return [("if", arms, self._block(depth) if self._chance(0.5) else None)]
 
     def _looped(self, depth: int, scope: dict[str, str] | None = None) -> Block:
@@ -196,21 +252,42 @@ class _Maker:
     def _while(self, depth: int) -> Block:
         count = self._declare("i")
         steps: Node = ("assign", ("name", count), "+=", ("literal", 1))
-        condition: Node = ("binary", "<", ("name", count), ("literal", 1 + self.random.randrange(3)))
+        condition: Node = (
+            "binary",
+            "<",
+            ("name", count),
+            ("literal", 1 + self.random.randrange(3)),
+        )
         if self._chance(0.3):
             condition = ("logic", "&&", condition, self._condition())
-        return [("let", "let", count, ("literal", 0)), ("while", condition, [steps, *self._looped(depth)])]
+        return [
+            ("let", "let", count, ("literal", 0)),
+            ("while", condition, [steps, *self._looped(depth)]),
+        ]
 
     def _for(self, depth: int) -> Block:
         form = self.random.randrange(4)
         if form == 0:
             name = self._fresh("n")
-            return [("for", [name], ("call", "range", [("literal", self.random.randrange(4))]), self._looped(depth, {name: INT}))]
+            return [
+                (
+                    "for",
+                    [name],
+                    ("call", "range", [("literal", self.random.randrange(4))]),
+                    self._looped(depth, {name: INT}),
+                )
+            ]
         if form == 1:
             key, value = self._fresh("t"), self._fresh("any")
             source = self._value(OBJECT)
             return [
-                ("for", [key, value], source, self._out(("name", key), ("name", value)) + self._looped(depth, {key: TEXT, value: "any"}))
+                (
+                    "for",
+                    [key, value],
+                    source,
+                    self._out(("name", key), ("name", value))
+                    + self._looped(depth, {key: TEXT, value: "any"}),
+                )
             ]
         names = [self._fresh("n")] if form == 2 else ["position", self._fresh("n")]
         if any("position" in scope for scope in self.scopes):
@@ -220,10 +297,16 @@ class _Maker:
 
     def _try(self, depth: int) -> Block:
         self.tries += 1
-        body = self._inside(lambda: self._statements(depth + 1) + (self._failure() if self._chance(0.6) else []))
+        body = self._inside(
+            lambda: self._statements(depth + 1) + (self._failure() if self._chance(0.6) else [])
+        )
         self.tries -= 1
         error = self._fresh("e")
-        handler = self._report_inside({error: "error"}) + self._block(depth, {error: "error"}) if self._chance(0.8) else None
+        handler = (
+            self._report_inside({error: "error"}) + self._block(depth, {error: "error"})
+            if self._chance(0.8)
+            else None
+        )
         cleanup = self._block(depth) if handler is None or self._chance(0.5) else None
         return [("try", body, error if handler is not None else None, handler, cleanup)]
 
@@ -235,7 +318,10 @@ class _Maker:
         if form == 0:
             return [("throw", self._value(TEXT))]
         if form == 1:
-            entries = [("code", ("literal", self._pick(("Error", "Declined", "Late")))), ("message", self._value(TEXT))]
+            entries = [
+                ("code", ("literal", self._pick(("Error", "Declined", "Late")))),
+                ("message", self._value(TEXT)),
+            ]
             return [("throw", ("object", entries))]
         if form == 2:
             return [("await", "await", None, self._fail("Declined"))]
@@ -243,10 +329,16 @@ class _Maker:
 
     def _leave(self, depth: int) -> Block:
         if self.loops and self._chance(0.6):
-            return [("if", [(self._condition(), [("jump", self._pick(("break", "continue")))])], None)]
+            return [
+                ("if", [(self._condition(), [("jump", self._pick(("break", "continue")))])], None)
+            ]
         if self._chance(0.3):
             return [("if", [(self._condition(), [("return", self._value(INT))])], None)]
-        return [("if", [(self._condition(), self._failure())], None)] if self.tries else self._report(depth)
+        return (
+            [("if", [(self._condition(), self._failure())], None)]
+            if self.tries
+            else self._report(depth)
+        )
 
     # operations
 
@@ -255,7 +347,9 @@ class _Maker:
         operation = self._operation()
         if operation[0] == "sleep":
             return [("await", word, None, operation)]
-        return [("await", word, self._declare("any" if operation[0] == "workflow" else INT), operation)]
+        return [
+            ("await", word, self._declare("any" if operation[0] == "workflow" else INT), operation)
+        ]
 
     def _operation(self) -> Node:
         if self.children and self._chance(0.3):
@@ -270,14 +364,19 @@ class _Maker:
         return ("task", name, ("object", [(key, self._small()) for key in keys]))
 
     def _small(self) -> Node:
-        """An int that a task can compute with and stay within 64 bits: a task is not held to the language's limits."""
+        """An int that a task can compute with and stay within 64 bits: a task is not held to the
+        language's limits."""
         return ("binary", "%", self._value(INT, 1), ("literal", 1000))
 
     def _fail(self, code: str) -> Node:
         return ("task", "fail", ("object", [("code", ("literal", code))]))
 
     def _child(self) -> Node:
-        return ("workflow", self._pick(self.children), ("object", [("n", self._value(INT)), ("t", self._value(TEXT))]))
+        return (
+            "workflow",
+            self._pick(self.children),
+            ("object", [("n", self._value(INT)), ("t", self._value(TEXT))]),
+        )
 
     def _start(self, depth: int) -> Block:
         """Started now, awaited after the next statements."""
@@ -289,31 +388,63 @@ class _Maker:
     def _take(self, operation: Node, wait: Node) -> Block:
         if operation[0] == "sleep":
             return [("await", "await", None, wait)]
-        return [("await", "await", self._declare("any" if operation[0] == "workflow" else INT), wait)]
+        return [
+            ("await", "await", self._declare("any" if operation[0] == "workflow" else INT), wait)
+        ]
 
     def _mail(self, depth: int) -> Block:
-        """Sends itself something, waits for something that cannot fail, and looks: it must be there."""
+        """Sends itself something, waits for something that cannot fail, and looks: it must be
+        there."""
         task: Node = ("task", "value", ("object", [("value", ("literal", 1))]))
         sleep: Node = ("sleep", ("literal", self._pick((0, 1))))
         branch: Node = ("branch", [("await", "await", "own", task), ("return", ("name", "own"))])
-        quick: Node = ("group", "race", ("object", [("quick", task), ("late", ("sleep", ("literal", "3d")))]), {})
+        quick: Node = (
+            "group",
+            "race",
+            ("object", [("quick", task), ("late", ("sleep", ("literal", "3d")))]),
+            {},
+        )
         either: Node = ("group", "any", ("list", [task, self._fail("Late")]), self._options())
-        all_of: list[Node] = [("group", "all", ("list", [each, task]), self._options()) for each in (task, task, sleep, branch)]
+        all_of: list[Node] = [
+            ("group", "all", ("list", [each, task]), self._options())
+            for each in (task, task, sleep, branch)
+        ]
         value = self._value(INT)
-        return [("mail", self._declare(INT), value, self._pick((task, task, task, sleep, quick, either, *all_of)))]
+        return [
+            (
+                "mail",
+                self._declare(INT),
+                value,
+                self._pick((task, task, task, sleep, quick, either, *all_of)),
+            )
+        ]
 
     def _start_several(self, depth: int) -> Block:
         ids, name = self._declare("ids"), self._fresh("n")
         source = self._shorter(self._value(LIST), 4)
         each: Node = ("each", self._inside(self._task, {name: INT}), name, source)
-        items = each if self._chance(0.5) else ("list", [self._task() for _ in range(1 + self.random.randrange(3))])
+        items = (
+            each
+            if self._chance(0.5)
+            else ("list", [self._task() for _ in range(1 + self.random.randrange(3))])
+        )
         return [("start", ids, items), *self._report(depth), *self._await_all(("name", ids), {})]
 
     def _await_all(self, items: Node, options: dict[str, Any]) -> Block:
         return [("await", "await", self._declare(LIST), ("group", "all", items, options))]
 
     def _group(self, depth: int) -> Block:
-        return self._pick((self._all, self._all, self._all_of_object, self._settle, self._need, self._any, self._race))()
+        return self._pick(
+            (
+                self._all,
+                self._all,
+                self._all_of_object,
+                self._settle,
+                self._need,
+                self._any,
+                self._race,
+            )
+        )()
 
     def _tasks(self) -> list[Node]:
         return [self._task() for _ in range(1 + self.random.randrange(3))]
@@ -337,27 +468,61 @@ class _Maker:
         return [("await", "await", found, operation), *self._out(("name", found))]
 
     def _settle(self) -> Block:
-        items = [self._pick((self._task, lambda: self._fail("Declined"), self._branch))() for _ in range(1 + self.random.randrange(3))]
+        items = [
+            self._pick((self._task, lambda: self._fail("Declined"), self._branch))()
+            for _ in range(1 + self.random.randrange(3))
+        ]
         settled, each = self._declare("settled"), ("name", "each")
         done: Node = ("binary", "==", ("member", each, "status", False), ("literal", "completed"))
         failed: Node = ("member", ("member", each, "error", False), "code", False)
-        shown: Node = ("comprehension", ("choose", done, ("member", each, "result", False), failed), "each", ("name", settled), None)
-        return [("await", "await", settled, ("group", "all", ("list", items), {"settle": True, **self._options()})), *self._out(shown)]
+        shown: Node = (
+            "comprehension",
+            ("choose", done, ("member", each, "result", False), failed),
+            "each",
+            ("name", settled),
+            None,
+        )
+        return [
+            (
+                "await",
+                "await",
+                settled,
+                ("group", "all", ("list", items), {"settle": True, **self._options()}),
+            ),
+            *self._out(shown),
+        ]
 
     def _need(self) -> Block:
-        """As many as there are: the results in order; fewer: which ones is chance, how many is not; more: it fails."""
+        """As many as there are: the results in order; fewer: which ones is chance, how many is not;
+        more: it fails."""
         tasks = self._tasks()
         need = max(1, len(tasks) + self._pick((0, -1)) + self._risky())
         found = self._declare("found")
-        results: Node = ("comprehension", ("member", ("name", "each"), "result", False), "each", ("name", found), None)
-        seen: Node = ("call", "sort", [results]) if need == len(tasks) else ("call", "len", [("name", found)])
+        results: Node = (
+            "comprehension",
+            ("member", ("name", "each"), "result", False),
+            "each",
+            ("name", found),
+            None,
+        )
+        seen: Node = (
+            ("call", "sort", [results])
+            if need == len(tasks)
+            else ("call", "len", [("name", found)])
+        )
         items: Node = ("list", [*tasks, self._fail("Declined")])
-        return [("await", "await", found, ("group", "all", items, {"need": need})), *self._out(seen)]
+        return [
+            ("await", "await", found, ("group", "all", items, {"need": need})),
+            *self._out(seen),
+        ]
 
     def _any(self) -> Block:
         """Whichever wins, the result is the same."""
         value, found = self._small(), self._declare("found")
-        tasks: list[Node] = [("task", "value", ("object", [("value", value)])) for _ in range(1 + self.random.randrange(2))]
+        tasks: list[Node] = [
+            ("task", "value", ("object", [("value", value)]))
+            for _ in range(1 + self.random.randrange(2))
+        ]
         items: Node = ("list", [*tasks, self._fail("Late")])
         return [
             ("await", "await", found, ("group", "any", items, self._options())),
@@ -374,10 +539,23 @@ class _Maker:
         """Each as it ends, in whatever order: only a sum and a count leave the loop."""
         each, count, total = self._fresh("each"), self._declare(INT), self._declare(INT)
         items = [*self._tasks(), *([self._fail("Declined")] if self._chance(0.3) else [])]
-        done: Node = ("binary", "==", ("member", ("name", each), "status", False), ("literal", "completed"))
+        done: Node = (
+            "binary",
+            "==",
+            ("member", ("name", each), "status", False),
+            ("literal", "completed"),
+        )
         add: Node = ("assign", ("name", total), "+=", ("member", ("name", each), "result", False))
-        body: Block = [("assign", ("name", count), "+=", ("literal", 1)), ("if", [(done, [add])], None)]
-        loop: Node = ("completed", each, ("group", "completed", ("list", items), self._options()), body)
+        body: Block = [
+            ("assign", ("name", count), "+=", ("literal", 1)),
+            ("if", [(done, [add])], None),
+        ]
+        loop: Node = (
+            "completed",
+            each,
+            ("group", "completed", ("list", items), self._options()),
+            body,
+        )
         return [("let", "let", count, ("literal", 0)), ("let", "let", total, ("literal", 0)), loop]
 
     def _branches(self, depth: int) -> Block:
@@ -386,11 +564,18 @@ class _Maker:
             source = self._shorter(self._value(LIST), 3)
             items: Node = ("each", self._inside(self._branch, {name: INT}), name, source)
         else:
-            items = ("list", [self._branch(), self._task(), *([self._child()] if self.children else [])])
-        return [("await", "await", found, ("group", "all", items, self._options())), *self._out(("name", found))]
+            items = (
+                "list",
+                [self._branch(), self._task(), *([self._child()] if self.children else [])],
+            )
+        return [
+            ("await", "await", found, ("group", "all", items, self._options())),
+            *self._out(("name", found)),
+        ]
 
     def _branch(self) -> Node:
-        """A block of its own: it reads what is around it, and changes and reports only what is its own."""
+        """A block of its own: it reads what is around it, and changes and reports only what is its
+        own."""
         outer = self.fixed, self.loops, self.tries
         self.fixed, self.loops, self.tries = len(self.scopes), 0, 0
         own = self._fresh("own")
@@ -410,14 +595,20 @@ class _Maker:
             return ("name", self._pick(names))
         if depth > 2:
             return self._literal(type)
-        return {INT: self._int, TEXT: self._text, LIST: self._list, OBJECT: self._object}[type](depth + 1)
+        return {INT: self._int, TEXT: self._text, LIST: self._list, OBJECT: self._object}[type](
+            depth + 1
+        )
 
     def _literal(self, type: str) -> Node:
         if type == INT:
             return ("literal", self._pick(NUMBERS if self._chance(0.2) else NUMBERS[:9]))
         if type == TEXT:
             return ("literal", self._pick(TEXTS))
-        return ("list", []) if type == LIST else ("object", [("a", self._literal(INT)), ("b", self._literal(TEXT))])
+        return (
+            ("list", [])
+            if type == LIST
+            else ("object", [("a", self._literal(INT)), ("b", self._literal(TEXT))])
+        )
 
     def _int(self, depth: int) -> Node:
         form, make = self.random.randrange(16), lambda: self._value(INT, depth)
@@ -428,10 +619,19 @@ class _Maker:
         if form == 7:
             divisor = make() if self._risky() else ("literal", self._pick((2, 3, -7)))
             return self._pick(
-                (("binary", "%", make(), divisor), ("call", self._pick(("floor", "round")), [("binary", "/", make(), divisor)]))
+                (
+                    ("binary", "%", make(), divisor),
+                    ("call", self._pick(("floor", "round")), [("binary", "/", make(), divisor)]),
+                )
             )
         if form == 8:
-            return self._pick((("negative", make()), ("call", "abs", [make()]), ("call", self._pick(("min", "max")), [make(), make()])))
+            return self._pick(
+                (
+                    ("negative", make()),
+                    ("call", "abs", [make()]),
+                    ("call", self._pick(("min", "max")), [make(), make()]),
+                )
+            )
         if form == 9:
             return ("choose", self._condition(depth), make(), make())
         if form == 10:
@@ -442,10 +642,20 @@ class _Maker:
             return ("member", self._value(OBJECT, depth), "a", False)
         if form == 13:
             missing: Node = ("member", self._value(OBJECT, depth), "zz", True)
-            return self._pick((("logic", "??", missing, make()), ("call", "get", [self._value(OBJECT, depth), ("literal", "zz"), make()])))
+            return self._pick(
+                (
+                    ("logic", "??", missing, make()),
+                    ("call", "get", [self._value(OBJECT, depth), ("literal", "zz"), make()]),
+                )
+            )
         if form == 14 and self._risky():
             return ("index", self._value(LIST, depth), self._value(INT, depth))
-        return self._pick((("call", "sum", [self._value(LIST, depth)]), ("call", "find_index", [self._value(LIST, depth), make()])))
+        return self._pick(
+            (
+                ("call", "sum", [self._value(LIST, depth)]),
+                ("call", "find_index", [self._value(LIST, depth), make()]),
+            )
+        )
 
     def _text(self, depth: int) -> Node:
         form, make = self.random.randrange(9), lambda: self._value(TEXT, depth)
@@ -454,7 +664,9 @@ class _Maker:
         if form == 2:
             return self._shorter(("binary", "+", make(), make()), 12)
         if form == 3:
-            return self._shorter(("template", [make(), ("literal", self._pick(TEXTS)), self._value(INT, depth)]), 12)
+            return self._shorter(
+                ("template", [make(), ("literal", self._pick(TEXTS)), self._value(INT, depth)]), 12
+            )
         if form == 4:
             return self._shorter(("call", self._pick(("upper", "lower", "trim")), [make()]), 12)
         if form == 5:
@@ -470,7 +682,10 @@ class _Maker:
         if form < 2:
             return ("list", [self._value(INT, depth) for _ in range(self.random.randrange(4))])
         if form == 2:
-            return self._shorter(self._pick((("binary", "+", make(), make()), ("call", "concat", [make(), make()]))), 6)
+            return self._shorter(
+                self._pick((("binary", "+", make(), make()), ("call", "concat", [make(), make()]))),
+                6,
+            )
         if form == 3:
             return self._shorter(("list", [("spread", make()), self._value(INT, depth)]), 6)
         if form == 4:
@@ -479,7 +694,9 @@ class _Maker:
             return ("call", "range", [("literal", self.random.randrange(5))])
         name, source = self._fresh("n"), make()
         element = self._inside(lambda: self._value(INT, depth), {name: INT})
-        condition = self._inside(lambda: self._condition(depth), {name: INT}) if self._chance(0.5) else None
+        condition = (
+            self._inside(lambda: self._condition(depth), {name: INT}) if self._chance(0.5) else None
+        )
         return ("comprehension", element, name, source, condition)
 
     def _object(self, depth: int) -> Node:
@@ -487,39 +704,85 @@ class _Maker:
         if form == 0:
             return ("object", [(None, self._value(OBJECT, depth)), ("a", self._value(INT, depth))])
         if form == 1:
-            return ("call", "merge", [self._value(OBJECT, depth), ("object", [("a", self._value(INT, depth))])])
+            return (
+                "call",
+                "merge",
+                [self._value(OBJECT, depth), ("object", [("a", self._value(INT, depth))])],
+            )
         return ("object", [("a", self._value(INT, depth)), ("b", self._value(TEXT, depth))])
 
     def _number(self) -> Node:
-        """Decimals and all; only for the result, so that texts and tasks need not agree on how to write them."""
-        number: Node = ("literal", self._pick(DECIMALS)) if self._chance(0.5) else ("binary", "/", self._value(INT, 1), ("literal", 4))
-        return ("binary", self._pick(("+", "-", "*", "%")), number, ("literal", self._pick((3, 0.25, -7))))
+        """Decimals and all; only for the result, so that texts and tasks need not agree on how to
+        write them."""
+        number: Node = (
+            ("literal", self._pick(DECIMALS))
+            if self._chance(0.5)
+            else ("binary", "/", self._value(INT, 1), ("literal", 4))
+        )
+        return (
+            "binary",
+            self._pick(("+", "-", "*", "%")),
+            number,
+            ("literal", self._pick((3, 0.25, -7))),
+        )
 
     def _condition(self, depth: int = 0) -> Node:
         form, type = self.random.randrange(7), self._type()
         if form < 2:
-            return ("binary", self._pick(("<", "<=", ">", ">=")), self._value(INT, depth + 1), self._value(INT, depth + 1))
+            return (
+                "binary",
+                self._pick(("<", "<=", ">", ">=")),
+                self._value(INT, depth + 1),
+                self._value(INT, depth + 1),
+            )
         if form == 2:
-            return ("binary", self._pick(("==", "!=")), self._value(type, depth + 1), self._value(type, depth + 1))
+            return (
+                "binary",
+                self._pick(("==", "!=")),
+                self._value(type, depth + 1),
+                self._value(type, depth + 1),
+            )
         if form == 3:
             return ("binary", "in", self._value(INT, depth + 1), self._value(LIST, depth + 1))
         if depth > 2 or form == 4:
             return self._value(type, depth + 1)
         if form == 5:
             return ("not", self._condition(depth + 1))
-        return ("logic", self._pick(("&&", "||")), self._condition(depth + 1), self._condition(depth + 1))
+        return (
+            "logic",
+            self._pick(("&&", "||")),
+            self._condition(depth + 1),
+            self._condition(depth + 1),
+        )
 
     @staticmethod
     def _shorter(value: Node, length: int) -> Node:
         return ("call", "slice", [value, ("literal", 0), ("literal", length)])
 
 
-_LEVELS = {"??": 1, "||": 2, "&&": 3, "==": 4, "!=": 4, "<": 5, "<=": 5, ">": 5, ">=": 5, "in": 5, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7}
+_LEVELS = {
+    "??": 1,
+    "||": 2,
+    "&&": 3,
+    "==": 4,
+    "!=": 4,
+    "<": 5,
+    "<=": 5,
+    ">": 5,
+    ">=": 5,
+    "in": 5,
+    "+": 6,
+    "-": 6,
+    "*": 7,
+    "/": 7,
+    "%": 7,
+}
 _UNARY, _ATOM = 8, 9
 
 
 class _Writer:
-    """The text of a structure, with no more parentheses than needed, and with the liberties of layout that people take."""
+    """The text of a structure, with no more parentheses than needed, and with the liberties of
+    layout that people take."""
 
     def __init__(self, random: Random, script: bool, looks: bool) -> None:
         self.random = random
@@ -529,17 +792,30 @@ class _Writer:
     def file(self, workflows: dict[str, Block]) -> str:
         if self.script:
             return self._lines(workflows["main"], "")
-        heads = {name: "(ctx, inputs)" if self.looks else "(inputs)" if name != "main" else "" for name in workflows}
-        return "\n".join(f"workflow {name}{heads[name]} {self._block(body, '')}\n" for name, body in workflows.items())
+        heads = {
+            name: "(ctx, inputs)" if self.looks else "(inputs)" if name != "main" else ""
+            for name in workflows
+        }
+        return "\n".join(
+            f"workflow {name}{heads[name]} {self._block(body, '')}\n"
+            for name, body in workflows.items()
+        )
 
     def _block(self, block: Block, indent: str) -> str:
-        if len(block) == 1 and block[0][0] in ("jump", "return", "throw") and self.random.randrange(2):
+        if (
+            len(block) == 1
+            and block[0][0] in ("jump", "return", "throw")
+            and self.random.randrange(2)
+        ):
             return f"{{ {self._statement(block[0], indent)} }}"
         return f"{{\n{self._lines(block, indent + '  ')}{indent}}}"
 
     def _lines(self, block: Block, indent: str) -> str:
         ends = ("\n", "\n", "\n", "\n", ";\n", "\n\n", "  // a note\n", " /* a note */\n")
-        return "".join(f"{indent}{self._statement(s, indent)}{ends[self.random.randrange(len(ends))]}" for s in block)
+        return "".join(
+            f"{indent}{self._statement(s, indent)}{ends[self.random.randrange(len(ends))]}"
+            for s in block
+        )
 
     def _statement(self, node: Node, indent: str) -> str:
         kind, *parts = node
@@ -554,20 +830,35 @@ class _Writer:
     def _write_unpack_list(self, indent: str, names: list[str], value: Node) -> str:
         return f"let [{', '.join(names)}] = {self._expression(value)}"
 
-    def _write_unpack_object(self, indent: str, fields: list[tuple[str, str, Node | None]], value: Node) -> str:
-        written = [f"{key}: {name}" + (f" = {self._expression(default)}" if default else "") for key, name, default in fields]
+    def _write_unpack_object(
+        self, indent: str, fields: list[tuple[str, str, Node | None]], value: Node
+    ) -> str:
+        written = [
+            f"{key}: {name}" + (f" = {self._expression(default)}" if default else "")
+            for key, name, default in fields
+        ]
         return f"let {{ {', '.join(written)} }} = {self._expression(value)}"
 
-    def _write_if(self, indent: str, arms: list[tuple[Node, Block]], otherwise: Block | None) -> str:
-        written = [f"if ({self._expression(condition)}) {self._block(block, indent)}" for condition, block in arms]
-        return " else ".join([*written, *([self._block(otherwise, indent)] if otherwise is not None else [])])
+    def _write_if(
+        self, indent: str, arms: list[tuple[Node, Block]], otherwise: Block | None
+    ) -> str:
+        written = [
+            f"if ({self._expression(condition)}) {self._block(block, indent)}"
+            for condition, block in arms
+        ]
+        return " else ".join(
+            [*written, *([self._block(otherwise, indent)] if otherwise is not None else [])]
+        )
 
     def _write_while(self, indent: str, condition: Node, body: Block) -> str:
         return f"while ({self._expression(condition)}) {self._block(body, indent)}"
 
     def _write_for(self, indent: str, names: list[str], source: Node, body: Block) -> str:
         word = "in" if self.random.randrange(2) else "of"
-        return f"for ({', '.join(names)} {word} {self._expression(source)}) {self._block(body, indent)}"
+        return (
+            f"for ({', '.join(names)} {word} {self._expression(source)}) "
+            f"{self._block(body, indent)}"
+        )
 
     def _write_completed(self, indent: str, name: str, group: Node, body: Block) -> str:
         return f"for ({name} in {self._operation(group, indent)}) {self._block(body, indent)}"
@@ -581,7 +872,14 @@ class _Writer:
     def _write_throw(self, indent: str, value: Node) -> str:
         return f"throw {self._expression(value)}"
 
-    def _write_try(self, indent: str, body: Block, error: str | None, handler: Block | None, cleanup: Block | None) -> str:
+    def _write_try(
+        self,
+        indent: str,
+        body: Block,
+        error: str | None,
+        handler: Block | None,
+        cleanup: Block | None,
+    ) -> str:
         text = f"try {self._block(body, indent)}"
         if handler is not None:
             text += f" catch ({error}) {self._block(handler, indent)}"
@@ -593,10 +891,17 @@ class _Writer:
 
     def _write_mail(self, indent: str, name: str, value: Node, operation: Node) -> str:
         look = f'let {name} = await signal("mail", {{ timeout: 0, default: "blind" }})'
-        return f'send(ctx.id, "mail", {self._expression(value)}); await {self._operation(operation, indent)}; {look}'
+        return (
+            f'send(ctx.id, "mail", {self._expression(value)}); await '
+            f"{self._operation(operation, indent)}; {look}"
+        )
 
     def _write_start(self, indent: str, name: str, operation: Node) -> str:
-        items = self._items(operation, indent) if operation[0] in ("list", "each") else self._operation(operation, indent)
+        items = (
+            self._items(operation, indent)
+            if operation[0] in ("list", "each")
+            else self._operation(operation, indent)
+        )
         return f"let {name} = {items}"
 
     # operations
@@ -621,7 +926,10 @@ class _Writer:
         if node[0] == "list":
             return f"[{', '.join(self._operation(item, indent) for item in node[1])}]"
         if node[0] == "object":
-            return f"{{ {', '.join(f'{key}: {self._operation(item, indent)}' for key, item in node[1])} }}"
+            return (
+                f"{{ "
+                f"{', '.join(f'{key}: {self._operation(item, indent)}' for key, item in node[1])} }}"
+            )
         _, operation, name, source = node
         return f"[{self._operation(operation, indent)} for {name} in {self._expression(source)}]"
 
@@ -639,14 +947,31 @@ class _Writer:
             op, left, right = parts
             level = _LEVELS[op]
             chains = level in (4, 5)  # comparisons do not chain: both sides of one bind tighter
-            return f"{self._expression(left, level + chains)} {op} {self._expression(right, level + 1)}", level
+            return (
+                (
+                    f"{self._expression(left, level + chains)} {op} "
+                    f"{self._expression(right, level + 1)}"
+                ),
+                level,
+            )
         if kind == "choose":
             condition, yes, no = parts
-            return f"{self._expression(condition, 1)} ? {self._expression(yes)} : {self._expression(no)}", 0
+            return (
+                (
+                    f"{self._expression(condition, 1)} ? {self._expression(yes)} : "
+                    f"{self._expression(no)}"
+                ),
+                0,
+            )
         if kind in ("negative", "not"):
             inner = self._expression(parts[0], _UNARY)
-            return ("!" if kind == "not" else "-") + (f"({inner})" if inner.startswith("-") else inner), _UNARY
-        return self._atom(kind, parts), _UNARY if kind == "literal" and node[1].__class__ in (int, float) and node[1] < 0 else _ATOM
+            return ("!" if kind == "not" else "-") + (
+                f"({inner})" if inner.startswith("-") else inner
+            ), _UNARY
+        return self._atom(kind, parts), _UNARY if kind == "literal" and node[1].__class__ in (
+            int,
+            float,
+        ) and node[1] < 0 else _ATOM
 
     def _atom(self, kind: str, parts: list[Any]) -> str:
         if kind == "literal":
@@ -671,7 +996,12 @@ class _Writer:
         return f"[{self._expression(element)} for {name} in {self._expression(source)}{tail}]"
 
     def _literal(self, value: Any) -> str:
-        if isinstance(value, str) and "'" not in value and '"' not in value and self.random.randrange(3) == 0:
+        if (
+            isinstance(value, str)
+            and "'" not in value
+            and '"' not in value
+            and self.random.randrange(3) == 0
+        ):
             return f"'{json.dumps(value, ensure_ascii=False)[1:-1]}'"
         return json.dumps(value, ensure_ascii=False)
 

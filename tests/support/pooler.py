@@ -1,6 +1,8 @@
-"""A pooler in transaction mode, as unkind as it may be: the next transaction of a client never has the session of the last one.
+"""A pooler in transaction mode, as unkind as it may be: the next transaction of a client never has
+the session of the last one.
 
-It knows as much of PostgreSQL's protocol as that needs: where messages end, and when a transaction has ended.
+It knows as much of PostgreSQL's protocol as that needs: where messages end, and when a transaction
+has ended.
 """
 
 from __future__ import annotations
@@ -47,12 +49,17 @@ class Wire:
 
 
 def _startup(user: str, database: str) -> bytes:
-    body = struct.pack("!I", STARTUP) + b"".join(part.encode() + b"\0" for part in ("user", user, "database", database)) + b"\0"
+    body = (
+        struct.pack("!I", STARTUP)
+        + b"".join(part.encode() + b"\0" for part in ("user", user, "database", database))
+        + b"\0"
+    )
     return struct.pack("!I", len(body) + 4) + body
 
 
 class Pooler:
-    """Lends sessions of the server with this URL, which asks for no password. Its own socket is in the folder."""
+    """Lends sessions of the server with this URL, which asks for no password. Its own socket is in
+    the folder."""
 
     def __init__(self, folder: Path, server: str) -> None:
         given = conninfo_to_dict(server)
@@ -149,10 +156,19 @@ class Pooler:
         if not self.greeting:
             self._give_back(self._open())
         key = b"K" + struct.pack("!III", 12, 1, 1)
-        client.send(b"R" + struct.pack("!II", 8, 0) + self.greeting + key + b"Z" + struct.pack("!I", 5) + b"I")
+        client.send(
+            b"R"
+            + struct.pack("!II", 8, 0)
+            + self.greeting
+            + key
+            + b"Z"
+            + struct.pack("!I", 5)
+            + b"I"
+        )
 
     def _answer(self, server: Wire, client: Wire) -> bytes:
-        """Passes on what the server answers. Whether a transaction is under way then, as it says."""
+        """Passes on what the server answers. Whether a transaction is under way then, as it
+        says."""
         while True:
             kind, data = server.message()
             self.answers += kind == b"Z"  # before the client has it, and looks

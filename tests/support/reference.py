@@ -1,7 +1,9 @@
-"""What a generated program must give: a second, simpler meaning of the language, to hold the interpreter against.
+"""What a generated program must give: a second, simpler meaning of the language, to hold the
+interpreter against.
 
-It walks the structure that `generate` makes, in plain Python, one thing after the other: no compiler, no snapshots, no
-clock, nothing from `rhythm`. An operation is carried out when it is started; only its failure waits for the `await`.
+It walks the structure that `generate` makes, in plain Python, one thing after the other: no
+compiler, no snapshots, no clock, nothing from `rhythm`. An operation is carried out when it is
+started; only its failure waits for the `await`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ class Expected(NamedTuple):
 
 
 class Thrown(Exception):
-    """An error of the workflow. The messages of the run-time's own errors are not known here, and nobody asks for them."""
+    """An error of the workflow. The messages of the run-time's own errors are not known here, and
+    nobody asks for them."""
 
     def __init__(self, code: str, message: str | None = None) -> None:
         super().__init__(code)
@@ -97,10 +100,16 @@ class Reference:
         for i, name in enumerate(names):
             locals[name] = _element(items, i)
 
-    def _unpack_object(self, locals: Locals, fields: list[tuple[str, str, Node | None]], value: Node) -> None:
+    def _unpack_object(
+        self, locals: Locals, fields: list[tuple[str, str, Node | None]], value: Node
+    ) -> None:
         source = self.value(value, locals)
         for key, name, default in fields:
-            locals[name] = _member(source, key) if default is None or key in source else self.value(default, locals)
+            locals[name] = (
+                _member(source, key)
+                if default is None or key in source
+                else self.value(default, locals)
+            )
 
     def _if(self, locals: Locals, arms: list[tuple[Node, Block]], otherwise: Block | None) -> None:
         for condition, block in arms:
@@ -144,7 +153,14 @@ class Reference:
             raise Thrown("Error", thrown)
         raise Thrown(thrown.get("code", "Error"), thrown.get("message", ""))
 
-    def _try(self, locals: Locals, body: Block, error: str | None, handler: Block | None, cleanup: Block | None) -> None:
+    def _try(
+        self,
+        locals: Locals,
+        body: Block,
+        error: str | None,
+        handler: Block | None,
+        cleanup: Block | None,
+    ) -> None:
         try:
             try:
                 self.block(body, locals)
@@ -209,13 +225,17 @@ class Reference:
 
     def _group(self, locals: Locals, mode: str, items: Node, options: dict[str, Any]) -> Any:
         outcomes = self._outcomes(locals, items)
-        good = {key: outcome for key, outcome in outcomes.items() if not isinstance(outcome, Thrown)}
+        good = {
+            key: outcome for key, outcome in outcomes.items() if not isinstance(outcome, Thrown)
+        }
         bad = [outcome for outcome in outcomes.values() if isinstance(outcome, Thrown)]
         if mode == "race":
             key = next(iter(outcomes))
             return {"key": key, **_status(outcomes[key])}
         if mode == "any" or "need" in options:
-            found = [{"key": key, "result": result} for key, result in good.items()][: options.get("need", 1)]
+            found = [{"key": key, "result": result} for key, result in good.items()][
+                : options.get("need", 1)
+            ]
             if len(found) < options.get("need", 1):
                 return Thrown("AllFailed")
             return found[0] if mode == "any" else found
@@ -233,7 +253,10 @@ class Reference:
         if items[0] == "list":
             return {i: self.outcome(item, locals) for i, item in enumerate(items[1])}
         _, operation, name, source = items
-        return {i: self.outcome(operation, {**locals, name: x}) for i, x in enumerate(self.value(source, locals))}
+        return {
+            i: self.outcome(operation, {**locals, name: x})
+            for i, x in enumerate(self.value(source, locals))
+        }
 
     # expressions
 
@@ -270,19 +293,25 @@ class Reference:
     def _list(self, locals: Locals, items: list[Node]) -> list[Any]:
         made: list[Any] = []
         for item in items:
-            made += self.value(item[1], locals) if item[0] == "spread" else [self.value(item, locals)]
+            made += (
+                self.value(item[1], locals) if item[0] == "spread" else [self.value(item, locals)]
+            )
         return made
 
     def _object(self, locals: Locals, entries: list[tuple[str | None, Node]]) -> dict[str, Any]:
         made: dict[str, Any] = {}
         for key, value in entries:
-            made.update(self.value(value, locals) if key is None else {key: self.value(value, locals)})
+            made.update(
+                self.value(value, locals) if key is None else {key: self.value(value, locals)}
+            )
         return made
 
     def _template(self, locals: Locals, parts: list[Node]) -> str:
         return "".join(_shown(self.value(part, locals)) for part in parts)
 
-    def _comprehension(self, locals: Locals, element: Node, name: str, source: Node, condition: Node | None) -> list[Any]:
+    def _comprehension(
+        self, locals: Locals, element: Node, name: str, source: Node, condition: Node | None
+    ) -> list[Any]:
         made = []
         for value in self.value(source, locals):
             inner = {**locals, name: value}
@@ -295,19 +324,26 @@ class Reference:
 
 
 _STATEMENTS: dict[str, Callable[..., None]] = {
-    "let": Reference._let, "assign": Reference._assign, "unpack_list": Reference._unpack_list, "unpack_object": Reference._unpack_object,
-    "if": Reference._if, "while": Reference._while, "for": Reference._for, "completed": Reference._completed, "jump": Reference._jump,
-    "return": Reference._return, "throw": Reference._throw, "try": Reference._try, "await": Reference._await, "start": Reference._start,
+    "let": Reference._let, "assign": Reference._assign, "unpack_list": Reference._unpack_list,
+    "unpack_object": Reference._unpack_object,
+    "if": Reference._if, "while": Reference._while, "for": Reference._for,
+    "completed": Reference._completed, "jump": Reference._jump,
+    "return": Reference._return, "throw": Reference._throw, "try": Reference._try,
+    "await": Reference._await, "start": Reference._start,
     "mail": Reference._mail,
 }  # fmt: skip
 _OPERATIONS: dict[str, Callable[..., Any]] = {
-    "task": Reference._task, "workflow": Reference._workflow, "branch": Reference._branch, "sleep": Reference._sleep,
+    "task": Reference._task, "workflow": Reference._workflow, "branch": Reference._branch,
+    "sleep": Reference._sleep,
     "id": Reference._id, "group": Reference._group,
 }  # fmt: skip
 _EXPRESSIONS: dict[str, Callable[..., Any]] = {
-    "literal": Reference._literal, "name": Reference._name, "binary": Reference._binary, "negative": Reference._negative,
-    "not": Reference._not, "logic": Reference._logic, "choose": Reference._choose, "member": Reference._member_of,
-    "index": Reference._element_of, "list": Reference._list, "object": Reference._object, "template": Reference._template,
+    "literal": Reference._literal, "name": Reference._name, "binary": Reference._binary,
+    "negative": Reference._negative,
+    "not": Reference._not, "logic": Reference._logic, "choose": Reference._choose,
+    "member": Reference._member_of,
+    "index": Reference._element_of, "list": Reference._list, "object": Reference._object,
+    "template": Reference._template,
     "comprehension": Reference._comprehension, "call": Reference._call,
 }  # fmt: skip
 
@@ -348,8 +384,17 @@ def _number(op: str, left: Any, right: Any) -> int | float:
     if op == "%":
         quotient = Fraction(left) / Fraction(right)
         rest = Fraction(left) - Fraction(right) * math.trunc(quotient)
-        return int(rest) if isinstance(left, int) and isinstance(right, int) else math.copysign(float(rest), left)
-    return {"+": lambda: left + right, "-": lambda: left - right, "*": lambda: left * right, "/": lambda: left / right}[op]()
+        return (
+            int(rest)
+            if isinstance(left, int) and isinstance(right, int)
+            else math.copysign(float(rest), left)
+        )
+    return {
+        "+": lambda: left + right,
+        "-": lambda: left - right,
+        "*": lambda: left * right,
+        "/": lambda: left / right,
+    }[op]()
 
 
 def _fits(number: int | float) -> int | float:
@@ -408,17 +453,29 @@ def _sum(items: list[Any]) -> Any:
 
 
 def _unique(items: list[Any]) -> list[Any]:
-    return [item for i, item in enumerate(items) if not any(same(item, earlier) for earlier in items[:i])]
+    return [
+        item
+        for i, item in enumerate(items)
+        if not any(same(item, earlier) for earlier in items[:i])
+    ]
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "len": len, "sum": _sum, "min": min, "max": max, "abs": lambda x: _fits(abs(x)), "floor": lambda x: _fits(math.floor(x)),
-    "round": lambda x: _fits(math.floor(Fraction(x) + Fraction(1, 2))), "str": _shown, "upper": str.upper, "lower": str.lower,
-    "trim": str.strip, "join": lambda items, mark: mark.join(map(_shown, items)), "split": lambda text, mark: text.split(mark),
-    "replace": str.replace, "starts_with": str.startswith, "slice": lambda x, start, end: x[start:end], "sort": sorted,
-    "reverse": lambda x: x[::-1], "unique": _unique, "range": lambda *args: list(range(*args)), "keys": list,
-    "values": lambda x: list(x.values()), "merge": lambda *objects: {key: value for item in objects for key, value in item.items()},
-    "pick": lambda x, names: {name: x[name] for name in names if name in x}, "get": lambda x, key, default: x.get(key, default),
+    "len": len, "sum": _sum, "min": min, "max": max, "abs": lambda x: _fits(abs(x)),
+    "floor": lambda x: _fits(math.floor(x)),
+    "round": lambda x: _fits(math.floor(Fraction(x) + Fraction(1, 2))), "str": _shown,
+    "upper": str.upper, "lower": str.lower,
+    "trim": str.strip, "join": lambda items, mark: mark.join(map(_shown, items)),
+    "split": lambda text, mark: text.split(mark),
+    "replace": str.replace, "starts_with": str.startswith, "slice": lambda x, start,
+    end: x[start:end], "sort": sorted,
+    "reverse": lambda x: x[::-1], "unique": _unique, "range": lambda *args: list(range(*args)),
+    "keys": list,
+    "values": lambda x: list(x.values()),
+    "merge": lambda *objects: {key: value for item in objects for key, value in item.items()},
+    "pick": lambda x, names: {name: x[name] for name in names if name in x}, "get": lambda x, key,
+    default: x.get(key, default),
     "find_index": lambda items, x: next((i for i, item in enumerate(items) if same(item, x)), -1),
-    "contains": lambda container, x: compute("in", x, container), "concat": lambda *lists: [item for items in lists for item in items],
+    "contains": lambda container, x: compute("in", x, container),
+    "concat": lambda *lists: [item for items in lists for item in items],
 }  # fmt: skip

@@ -13,7 +13,9 @@ import uvicorn
 @contextmanager
 def serving(application: Any, host: str = "127.0.0.1") -> Iterator[str]:
     """The URL under which an ASGI application answers."""
-    server = uvicorn.Server(uvicorn.Config(application, host, 0, log_level="error", timeout_graceful_shutdown=5))
+    server = uvicorn.Server(
+        uvicorn.Config(application, host, 0, log_level="error", timeout_graceful_shutdown=5)
+    )
     started = threading.Event()
     startup = server.startup
 

@@ -25,12 +25,24 @@ def task(id: str, task: str = "echo", **keys: Any) -> dict[str, Any]:
 
 
 def end(id: str, result: Any = None, **keys: Any) -> dict[str, Any]:
-    return {"id": id, "type": "end", **({"result": id if result is None else result} if "status" not in keys else {}), **keys}
+    return {
+        "id": id,
+        "type": "end",
+        **({"result": id if result is None else result} if "status" not in keys else {}),
+        **keys,
+    }
 
 
-def choice(id: str, condition: Any, yes: str | None = None, no: str | None = None) -> dict[str, Any]:
+def choice(
+    id: str, condition: Any, yes: str | None = None, no: str | None = None
+) -> dict[str, Any]:
     targets = {"on_true": yes, "on_false": no}
-    return {"id": id, "type": "condition", "condition": condition, **{key: to for key, to in targets.items() if to}}
+    return {
+        "id": id,
+        "type": "condition",
+        "condition": condition,
+        **{key: to for key, to in targets.items() if to},
+    }
 
 
 def block(id: str, **keys: Any) -> dict[str, Any]:
@@ -45,8 +57,16 @@ def wait(id: str, **keys: Any) -> dict[str, Any]:
     return {"id": id, "type": "wait", **keys}
 
 
-def approval(id: str = "ask", on: dict[str, Any] | None = None, role: str = "boss", timeout: Any = "24h", **keys: Any) -> dict[str, Any]:
-    return block(id, requires={"type": "approval", "role": role, "timeout": timeout, **(on or {})}, **keys)
+def approval(
+    id: str = "ask",
+    on: dict[str, Any] | None = None,
+    role: str = "boss",
+    timeout: Any = "24h",
+    **keys: Any,
+) -> dict[str, Any]:
+    return block(
+        id, requires={"type": "approval", "role": role, "timeout": timeout, **(on or {})}, **keys
+    )
 
 
 def parallel(id: str, branches: Any, **keys: Any) -> dict[str, Any]:

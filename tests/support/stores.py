@@ -76,18 +76,28 @@ def template() -> SqliteStore:
 
 
 def rob(store: Store, *workers: str, crash_limit: int = 5) -> list[str]:
-    """Takes back what these workers have claimed, as if their last beat were long ago; then all is as it was for those who live."""
+    """Takes back what these workers have claimed, as if their last beat were long ago; then all is
+    as it was for those who live."""
     which = f"worker_id IN ({', '.join('?' * len(workers))})"
     before = rows(store, "SELECT worker_id, beat_at, dead_after_us FROM worker_heartbeats")
     said = ", ".join("(?, '', 0, '', '[]', 0, 0, (1 = 0), '', 0, 0, 0)" for _ in workers)
     rows(store, f"UPDATE worker_heartbeats SET dead_after_us = {LONG_US}")
     rows(
-        store, f"INSERT INTO worker_heartbeats VALUES {said} ON CONFLICT (worker_id) DO UPDATE SET beat_at = 0, dead_after_us = 0", workers
+        store,
+        (
+            f"INSERT INTO worker_heartbeats VALUES {said} ON CONFLICT (worker_id) DO UPDATE "
+            f"SET beat_at = 0, dead_after_us = 0"
+        ),
+        workers,
     )
     taken = store.maintenance.rescue(100, crash_limit, dead=True)
     rows(store, f"DELETE FROM worker_heartbeats WHERE {which} AND started_at = 0", workers)
     for worker, beat_at, dead_after_us in before:
-        rows(store, "UPDATE worker_heartbeats SET beat_at = ?, dead_after_us = ? WHERE worker_id = ?", [beat_at, dead_after_us, worker])
+        rows(
+            store,
+            "UPDATE worker_heartbeats SET beat_at = ?, dead_after_us = ? WHERE worker_id = ?",
+            [beat_at, dead_after_us, worker],
+        )
     return taken
 
 
@@ -105,5 +115,6 @@ def rows(store: Store, text: str, values: Sequence[Any] = ()) -> list[Any]:
         cursor = store.db.alone(lambda: store.db.query(text.encode(), numbered))
         return cursor.fetchall() if cursor.description else []
     assert isinstance(store, SqliteStore)
-    with store.db.lock:  # a statement that another thread has open would keep its next transaction from beginning
+    # a statement that another thread has open would keep its next transaction from beginning
+    with store.db.lock:
         return store.db.connection.execute(text, values).fetchall()

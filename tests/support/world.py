@@ -1,7 +1,9 @@
-"""A small deterministic world that drives programs: virtual clock, tasks as plain functions, children, signals, events.
+"""A small deterministic world that drives programs: virtual clock, tasks as plain functions,
+children, signals, events.
 
-It is the interpreter's test bench, not an engine: one process, no storage. It can put every snapshot and every value
-through JSON on the way, and it can let tasks end in any order, which must never change a result that does not ask for it.
+It is the interpreter's test bench, not an engine: one process, no storage. It can put every
+snapshot and every value through JSON on the way, and it can let tasks end in any order, which must
+never change a result that does not ask for it.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ class TaskError(Exception):
 
 
 def _fail(inputs: dict[str, Any]) -> Any:
-    raise TaskError(inputs.get("code", "TaskFailed"), inputs.get("message", "it failed"), inputs.get("data"))
+    raise TaskError(
+        inputs.get("code", "TaskFailed"), inputs.get("message", "it failed"), inputs.get("data")
+    )
 
 
 TASKS: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -46,8 +50,23 @@ TASKS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 class Execution:
-    def __init__(self, id: str, program: Program, inputs: Any, snapshot: Snapshot, parent: Execution | None, n: int) -> None:
-        self.id, self.program, self.inputs, self.snapshot, self.parent, self.n = id, program, inputs, snapshot, parent, n
+    def __init__(
+        self,
+        id: str,
+        program: Program,
+        inputs: Any,
+        snapshot: Snapshot,
+        parent: Execution | None,
+        n: int,
+    ) -> None:
+        self.id, self.program, self.inputs, self.snapshot, self.parent, self.n = (
+            id,
+            program,
+            inputs,
+            snapshot,
+            parent,
+            n,
+        )
         self.outcomes: dict[int, Outcome] = {}
         self.signals: list[Signal] = []
         self.held: dict[int, c.Command] = {}
@@ -63,15 +82,24 @@ class Execution:
 
 
 class World:
-    """Runs one execution, and all it starts, to the end. `shuffle` seeds how long tasks take; `through_json` round-trips state."""
+    """Runs one execution, and all it starts, to the end. `shuffle` seeds how long tasks take;
+    `through_json` round-trips state."""
 
     def __init__(
-        self, programs: list[Program], *, through_json: bool = False, shuffle: int | None = None, limits: Limits = DEFAULT_LIMITS,
-        tasks: dict[str, Callable[[dict[str, Any]], Any]] | None = None, over: Callable[[], bool] = lambda: False,
-    ) -> None:  # fmt: skip
+        self,
+        programs: list[Program],
+        *,
+        through_json: bool = False,
+        shuffle: int | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        tasks: dict[str, Callable[[dict[str, Any]], Any]] | None = None,
+        over: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.over = over
         self.tasks = {**TASKS, **(tasks or {})}
-        self.programs = {p.name: load_program(dump_program(p)) if through_json else p for p in programs}
+        self.programs = {
+            p.name: load_program(dump_program(p)) if through_json else p for p in programs
+        }
         self.through_json, self.limits = through_json, limits
         self.random = random.Random(shuffle) if shuffle is not None else None
         self.clock = 0.0
@@ -85,11 +113,21 @@ class World:
         self.root: Execution | None = None
 
     def run(
-        self, name: str, inputs: Any = None, signals: list[dict[str, Any]] | None = None, *, cancel_at: float | None = None
+        self,
+        name: str,
+        inputs: Any = None,
+        signals: list[dict[str, Any]] | None = None,
+        *,
+        cancel_at: float | None = None,
     ) -> Execution:
         root = self.root = Execution("run", self.programs[name], inputs, Snapshot(), None, 0)
         for i, signal in enumerate(signals or []):
-            self.at(signal.get("at", 0), lambda i=i, signal=signal: self.deliver(root, str(i), signal["name"], signal.get("payload")))
+            self.at(
+                signal.get("at", 0),
+                lambda i=i, signal=signal: self.deliver(
+                    root, str(i), signal["name"], signal.get("payload")
+                ),
+            )
         if cancel_at is not None:
             self.at(cancel_at, lambda: self.cancel(root))
         self.at(0, lambda: self.turn(root))
@@ -107,13 +145,22 @@ class World:
 
     @staticmethod
     def moment(clock: float) -> str:
-        at = parse_time("2026-11-15T09:00:00Z").fromtimestamp(EPOCH + clock, tz=parse_time("2026-11-15").tzinfo)
+        at = parse_time("2026-11-15T09:00:00Z").fromtimestamp(
+            EPOCH + clock, tz=parse_time("2026-11-15").tzinfo
+        )
         return at.isoformat().replace("+00:00", "Z")
 
     def inputs_of(self, e: Execution) -> Inputs:
         """What the next turn of the execution takes."""
-        ctx = {"id": e.id, "workflow": e.program.name, "version": e.program.version, "started_at": "2026-11-15T09:00:00Z", "attempt": 1,
-               "parent_id": e.parent.id if e.parent else None, "resume_data": None}  # fmt: skip
+        ctx = {
+            "id": e.id,
+            "workflow": e.program.name,
+            "version": e.program.version,
+            "started_at": "2026-11-15T09:00:00Z",
+            "attempt": 1,
+            "parent_id": e.parent.id if e.parent else None,
+            "resume_data": None,
+        }
         now, seed = self.moment(self.clock), f"{e.id}/{e.turns + 1}"
         return Inputs(now, seed, e.inputs, ctx, e.outcomes, tuple(e.signals), e.cancel)
 
@@ -127,7 +174,11 @@ class World:
         for command in turn.commands:
             self.carry_out(e, command)
         if isinstance(turn, Suspended | Continue):
-            e.snapshot = decode_snapshot(encode_snapshot(turn.snapshot)) if self.through_json else turn.snapshot
+            e.snapshot = (
+                decode_snapshot(encode_snapshot(turn.snapshot))
+                if self.through_json
+                else turn.snapshot
+            )
             if isinstance(turn, Continue):
                 self.at(self.clock, lambda: self.turn(e))
         elif isinstance(turn, Completed):
@@ -145,9 +196,18 @@ class World:
         if e.parent is None:
             return
         if status in ("failed", "blocked"):
-            child = f"a branch of `{e.program.name}`" if e.program is e.parent.program else f"`{e.program.name}`"
-            message = f"{child} {'failed' if status == 'failed' else 'was blocked'}: {value['message']}"
-            status, value = "failed", {"code": "ChildFailed", "message": message, "data": {"id": e.id, "error": value}}
+            child = (
+                f"a branch of `{e.program.name}`"
+                if e.program is e.parent.program
+                else f"`{e.program.name}`"
+            )
+            message = (
+                f"{child} {'failed' if status == 'failed' else 'was blocked'}: {value['message']}"
+            )
+            status, value = (
+                "failed",
+                {"code": "ChildFailed", "message": message, "data": {"id": e.id, "error": value}},
+            )
         self.end(e.parent, e.n, Outcome(status, value, self.clock))
 
     def end(self, e: Execution, n: int, outcome: Outcome) -> None:
@@ -166,27 +226,54 @@ class World:
                 return
         match command:
             case c.StartTask():
-                took = self.random.choice([1.0, 2.0, 3.0, 5.0]) if self.random else float(self._took(command))
+                took = (
+                    self.random.choice([1.0, 2.0, 3.0, 5.0])
+                    if self.random
+                    else float(self._took(command))
+                )
                 self.at(self.clock + took, lambda: self.task_done(e, command))
             case c.StartWorkflow(n, name, inputs):
                 self.child(e, n, self.programs.get(name, name), inputs, Snapshot())
             case c.StartBranch(n, branch, locals):
-                self.child(e, n, e.program, e.inputs, Snapshot(e.program.branches[branch], self.json(locals)))
+                self.child(
+                    e,
+                    n,
+                    e.program,
+                    e.inputs,
+                    Snapshot(e.program.branches[branch], self.json(locals)),
+                )
             case c.StartTimer(n, delay, until):
-                due = self.clock + delay if delay is not None else parse_time(until).timestamp() - EPOCH
+                due = (
+                    self.clock + delay
+                    if delay is not None
+                    else parse_time(until).timestamp() - EPOCH
+                )
                 self.at(due, lambda: self.end(e, n, Outcome("completed", None, self.clock)))
             case c.WaitEvent():
                 self.wait_event(e, command)
             case c.RequestApproval(n):
                 decision = self.decisions.pop(0) if self.decisions else None
                 if decision:
-                    self.at(self.clock + 1, lambda: self.end(e, n, Outcome("completed", decision, self.clock)))
+                    self.at(
+                        self.clock + 1,
+                        lambda: self.end(e, n, Outcome("completed", decision, self.clock)),
+                    )
                 elif command.timeout_s is not None:
-                    expired = {"decision": "expired", "by": [], "comment": "", "at": self.moment(self.clock + command.timeout_s)}
-                    self.at(self.clock + command.timeout_s, lambda: self.end(e, n, Outcome("completed", expired, self.clock)))
+                    expired = {
+                        "decision": "expired",
+                        "by": [],
+                        "comment": "",
+                        "at": self.moment(self.clock + command.timeout_s),
+                    }
+                    self.at(
+                        self.clock + command.timeout_s,
+                        lambda: self.end(e, n, Outcome("completed", expired, self.clock)),
+                    )
             case c.Release(first, last):
                 for number in range(first, last + 1):
-                    assert number in e.held or number in e.outcomes, f"child {number} is released, but it was not held"
+                    assert number in e.held or number in e.outcomes, (
+                        f"child {number} is released, but it was not held"
+                    )
                 for number in [k for k in sorted(e.held) if first <= k <= last]:
                     self.carry_out(e, e.held.pop(number))
             case c.Cancel(first, last):
@@ -214,14 +301,24 @@ class World:
 
     def task_done(self, e: Execution, command: c.StartTask) -> None:
         try:
-            outcome = Outcome("completed", self.json(self.tasks[command.name](self.json(command.inputs) or {})), self.clock)
+            outcome = Outcome(
+                "completed",
+                self.json(self.tasks[command.name](self.json(command.inputs) or {})),
+                self.clock,
+            )
         except TaskError as problem:
             outcome = Outcome("failed", problem.error, self.clock)
         self.end(e, command.n, outcome)
 
-    def child(self, e: Execution, n: int, program: Program | str, inputs: Any, snapshot: Snapshot) -> None:
+    def child(
+        self, e: Execution, n: int, program: Program | str, inputs: Any, snapshot: Snapshot
+    ) -> None:
         if isinstance(program, str):
-            error = {"code": "ChildFailed", "message": f"there is no workflow `{program}`", "data": None}
+            error = {
+                "code": "ChildFailed",
+                "message": f"there is no workflow `{program}`",
+                "data": None,
+            }
             return self.end(e, n, Outcome("failed", error, self.clock))
         child = e.children[n] = Execution(f"{e.id}.{n}", program, self.json(inputs), snapshot, e, n)
         child.events_before = len(self.events)
@@ -244,7 +341,12 @@ class World:
         self.at(self.clock, lambda: self.turn(e))
 
     def publish(self, type: str, data: Any) -> None:
-        event = {"id": f"event{len(self.events)}", "type": type, "data": self.json(data), "at": self.clock}
+        event = {
+            "id": f"event{len(self.events)}",
+            "type": type,
+            "data": self.json(data),
+            "at": self.clock,
+        }
         self.events.append(event)
         for e, wait in list(self.waits):
             self.match(e, wait, event)
@@ -254,11 +356,20 @@ class World:
         for event in self.events[e.events_before :]:
             self.match(e, wait, event)
         if wait.timeout_s is not None:
-            error = {"code": "Timeout", "message": f"no event `{wait.type}` came in time", "data": None}
-            self.at(self.clock + wait.timeout_s, lambda: self.end(e, wait.n, Outcome("failed", error, self.clock)))
+            error = {
+                "code": "Timeout",
+                "message": f"no event `{wait.type}` came in time",
+                "data": None,
+            }
+            self.at(
+                self.clock + wait.timeout_s,
+                lambda: self.end(e, wait.n, Outcome("failed", error, self.clock)),
+            )
 
     def match(self, e: Execution, wait: c.WaitEvent, event: dict[str, Any]) -> None:
-        fits = event["type"] == wait.type and all((event["data"] or {}).get(path) == value for path, value in wait.where.items())
+        fits = event["type"] == wait.type and all(
+            (event["data"] or {}).get(path) == value for path, value in wait.where.items()
+        )
         if fits and wait.n not in e.outcomes and event["id"] not in e.seen:
             e.seen.add(event["id"])
             self.end(e, wait.n, Outcome("completed", event, self.clock))

@@ -1,4 +1,5 @@
-"""A cancel that comes where a turn was cut for its length, which is no await: wherever that is, `finally` runs once."""
+"""A cancel that comes where a turn was cut for its length, which is no await: wherever that is,
+`finally` runs once."""
 
 from __future__ import annotations
 
@@ -19,7 +20,12 @@ def cancelled_at_the_cut(text: str) -> tuple[list[str], Turn]:
     program = compile_flow(text, "main.flow").programs_or_raise()[0]
     snapshot, logged, cancel = Snapshot(), [], False
     while True:
-        turn = advance(program, snapshot, Inputs("2026-11-15T09:00:00Z", "seed", ctx={"id": "run"}, cancel=cancel), SHORT)
+        turn = advance(
+            program,
+            snapshot,
+            Inputs("2026-11-15T09:00:00Z", "seed", ctx={"id": "run"}, cancel=cancel),
+            SHORT,
+        )
         logged += [command.message for command in turn.commands if isinstance(command, c.Log)]
         if not isinstance(turn, Continue):
             return logged, turn

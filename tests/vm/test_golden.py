@@ -1,4 +1,5 @@
-"""What any Rhythm has ever stored, today's loads and runs on: the files of `tests/golden`, one folder for each format version."""
+"""What any Rhythm has ever stored, today's loads and runs on: the files of `tests/golden`, one
+folder for each format version."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ STORED = sorted(GOLDEN.glob("v*/*.program.json"))
 EXECUTIONS = [
     pytest.param(path, execution, id=f"{path.parent.name}-{path.name.split('.')[0]}-{id}")
     for path in STORED
-    for id, execution in read(path.with_name(path.name.replace(".program", "")))["executions"].items()
+    for id, execution in read(path.with_name(path.name.replace(".program", "")))[
+        "executions"
+    ].items()
 ]
 
 
@@ -60,37 +63,66 @@ def ending(turn: Turn) -> tuple[str, Any]:
 
 
 @pytest.mark.parametrize(("path", "execution"), EXECUTIONS)
-def test_every_stored_snapshot_resumes_to_the_recorded_end(path: Path, execution: dict[str, Any]) -> None:
+def test_every_stored_snapshot_resumes_to_the_recorded_end(
+    path: Path, execution: dict[str, Any]
+) -> None:
     program, turns = program_of(path), execution["turns"]
     stored = [execution["begins"], *(turn["snapshot"] for turn in turns[:-1])]
     for taken, snapshot in enumerate(stored):
         end = resume(program, decode_snapshot(snapshot), turns[taken:])
-        assert ending(end) == (execution["status"], execution["value"]), f"from the snapshot after {taken} turns"
+        assert ending(end) == (execution["status"], execution["value"]), (
+            f"from the snapshot after {taken} turns"
+        )
 
 
 def test_the_folder_holds_a_stored_run_for_each_workflow() -> None:
     assert {path.name.split(".")[0] for path in STORED if path.parent.name == "v1"} == set(RUNS)
-    sources = [[path.with_name(path.name.replace(".program.json", kind)) for kind in FOUND_IN_FOLDERS] for path in STORED]
+    sources = [
+        [path.with_name(path.name.replace(".program.json", kind)) for kind in FOUND_IN_FOLDERS]
+        for path in STORED
+    ]
     assert all(sum(path.exists() for path in kinds) == 1 for kinds in sources)
 
 
 def snapshots() -> list[dict[str, Any]]:
-    return [json.loads(turn["snapshot"]) for case in EXECUTIONS for turn in case.values[1]["turns"] if "snapshot" in turn]  # type: ignore[call-overload, index]
+    return [
+        json.loads(turn["snapshot"])
+        for case in EXECUTIONS
+        for turn in case.values[1]["turns"]
+        if "snapshot" in turn
+    ]  # type: ignore[call-overload, index]
 
 
 @pytest.mark.parametrize(
     ("what", "holds"),
     [
-        ("a group inside a group", lambda s: any("items" in item for item in (s["awaiting"] or {}).get("items", []))),
+        (
+            "a group inside a group",
+            lambda s: any("items" in item for item in (s["awaiting"] or {}).get("items", [])),
+        ),
         ("a fan-out as a range of numbers", lambda s: "first" in json.dumps(s["awaiting"])),
         ("items held back", lambda s: "released" in json.dumps(s["awaiting"])),
-        ("a signal with a timeout", lambda s: (s["awaiting"] or {}).get("op") == "signal" and "timeout" in s["awaiting"]),
+        (
+            "a signal with a timeout",
+            lambda s: (s["awaiting"] or {}).get("op") == "signal" and "timeout" in s["awaiting"],
+        ),
         ("an approval", lambda s: (s["awaiting"] or {}).get("op") == "approval"),
         ("the position of a loop", lambda s: any(name.endswith(".i") for name in s["locals"])),
-        ("a counting loop", lambda s: any(isinstance(v, dict) and "range" in v for v in s["locals"].values())),
+        (
+            "a counting loop",
+            lambda s: any(isinstance(v, dict) and "range" in v for v in s["locals"].values()),
+        ),
         ("a `completed` loop", lambda s: "taken" in json.dumps(s)),
-        ("a jump that waits for its finally", lambda s: any(n.startswith("$finally") and "to" in v for n, v in s["locals"].items())),
-        ("an error that waits for its finally", lambda s: any(n.startswith("$finally") and "throw" in v for n, v in s["locals"].items())),
+        (
+            "a jump that waits for its finally",
+            lambda s: any(n.startswith("$finally") and "to" in v for n, v in s["locals"].items()),
+        ),
+        (
+            "an error that waits for its finally",
+            lambda s: any(
+                n.startswith("$finally") and "throw" in v for n, v in s["locals"].items()
+            ),
+        ),
         ("a result that waits for its finally", lambda s: "$return" in s["locals"]),
         ("a cancellation on its way", lambda s: s["cancelled"]),
         ("the context of steps", lambda s: "$context" in s["locals"]),
@@ -103,13 +135,22 @@ def test_the_stored_snapshots_hold(what: str, holds: Any) -> None:
 
 def test_a_program_of_a_newer_format_is_refused_with_what_to_do() -> None:
     newer = {**read(STORED[0]), "ir": IR_VERSION + 1}
-    with pytest.raises(InvalidProgram, match=rf"has IR version {IR_VERSION + 1}, this Rhythm knows up to {IR_VERSION}: upgrade the worker"):
+    with pytest.raises(
+        InvalidProgram,
+        match=(
+            rf"has IR version {IR_VERSION + 1}, this Rhythm knows up to {IR_VERSION}: upgrade "
+            rf"the worker"
+        ),
+    ):
         load_program(json.dumps(newer))
 
 
 def test_a_snapshot_of_a_newer_format_is_refused_with_what_to_do() -> None:
     newer = {**snapshots()[0], "v": SNAPSHOT_VERSION + 1, "something": "new"}
-    message = rf"has format {SNAPSHOT_VERSION + 1}, this Rhythm knows up to {SNAPSHOT_VERSION}: upgrade the worker"
+    message = (
+        rf"has format {SNAPSHOT_VERSION + 1}, this Rhythm knows up to {SNAPSHOT_VERSION}: "
+        rf"upgrade the worker"
+    )
     with pytest.raises(InvalidProgram, match=message):
         decode_snapshot(json.dumps(newer))
 

@@ -1,6 +1,7 @@
 """Programs that want everything: each ends in a limit, or yields, soon and in little memory.
 
-They run in processes of their own, several in each, so that the memory that one takes at its worst can be seen.
+They run in processes of their own, several in each, so that the memory that one takes at its worst
+can be seen.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ LIMITED = {  # these end in LimitExceeded, in whichever turn
     "split": 'let t = "a,"\nfor (i in range(18)) { t = t + t }\nreturn split(t, ",")',
     "split into characters": 'let t = "a,"\nfor (i in range(18)) { t = t + t }\nreturn split(t, "")',
     "split at spaces": 'let t = "a "\nfor (i in range(18)) { t = t + t }\nreturn split(t)',
-    "format of a date": 'let t = "%Y%Y%Y%Y"\nfor (i in range(16)) { t = t + t }\nreturn format_date("2026-01-01", t)',
+    "format of a date": (
+        'let t = "%Y%Y%Y%Y"\nfor (i in range(16)) { t = t + t }\nreturn '
+        'format_date("2026-01-01", t)'
+    ),
     "comprehensions in comprehensions": "return [[[x for x in range(1000)] for y in range(1000)] for z in range(1000)]",
     "comprehension in a condition": "return [x for x in range(100000) if len([y for y in range(100000)]) > 0]",
     "comprehension of ranges": "return [range(100000) for x in range(100000)]",
@@ -74,12 +78,17 @@ YIELDING = {  # these go on for ever, in turns
     "nothing": "while (true) {}",
     "counting": "let i = 0\nwhile (true) { i = i + 1 }",
     "object that grows": "let o = {}\nlet i = 0\nwhile (true) { o[`k${i}`] = i\ni += 1 }",
-    "sorting": "let xs = [x * 7919 % 100003 for x in range(100000)]\nwhile (true) { let ys = sort(xs) }",
+    "sorting": (
+        "let xs = [x * 7919 % 100003 for x in range(100000)]\nwhile (true) { let ys = sort(xs) }"
+    ),
     "adding up": f"{ROW}while (true) {{ let x = sum(row) }}",
     "changing one element": f"{ROW}while (true) {{ row[0] = 1 }}",
     "unique": f"{ROW}while (true) {{ let x = unique(row) }}",
     "reading JSON": f"{ROW}let t = json(row)\nwhile (true) {{ let x = parse_json(t) }}",
-    "reading what is not JSON": f"{HALF_MEGABYTE}while (true) {{ try {{ let x = parse_json(t) }} catch (e) {{ let y = e.code }} }}",
+    "reading what is not JSON": (
+        f"{HALF_MEGABYTE}while (true) {{ try {{ let x = parse_json(t) }} catch (e) {{ let y = "
+        f"e.code }} }}"
+    ),
     "searching a text": f'{HALF_MEGABYTE}while (true) {{ let x = contains(t, "!") }}',
     "comparing texts": f'{HALF_MEGABYTE}let u = t + ""\nwhile (true) {{ let x = t == u }}',
     "hashing": f"{HALF_MEGABYTE}while (true) {{ let x = hash(t) }}",
@@ -136,7 +145,9 @@ CHILD = """
     print(json.dumps([run(text, turns) for text in texts]))
 """
 GROUP = 8  # programs in one process
-SLOWEST_S = 4.0  # of the processor; a turn of these takes a few tenths of a second; a limit that does not hold takes minutes
+# of the processor; a turn of these takes a few tenths of a second; a limit that does not hold takes
+# minutes
+SLOWEST_S = 4.0
 LARGEST_MB = 200
 
 
@@ -168,7 +179,9 @@ def check(name: str, ended: dict[str, Any], code: str) -> None:
 
 @pytest.mark.parametrize("names", groups(LIMITED), ids=lambda names: names[0])
 def test_what_is_too_large_ends_in_a_limit_soon(names: list[str]) -> None:
-    for name, ended in zip(names, in_a_process([LIMITED[name] for name in names], 20_000), strict=True):
+    for name, ended in zip(
+        names, in_a_process([LIMITED[name] for name in names], 20_000), strict=True
+    ):
         check(name, ended, "LimitExceeded")
 
 

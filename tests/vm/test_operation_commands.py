@@ -1,4 +1,5 @@
-"""What each operation and command asks the engine for, option by option: the part of a call that no result shows."""
+"""What each operation and command asks the engine for, option by option: the part of a call that no
+result shows."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ TASK = [
 
 @pytest.mark.parametrize(("options", "reach"), TASK)
 def test_options_of_a_task_reach_its_command(options: str, reach: dict[str, object]) -> None:
-    assert first(f'await task("nothing", {{ a: 1 }}, {options})') == c.StartTask(1, "nothing", {"a": 1}, reach)
+    assert first(f'await task("nothing", {{ a: 1 }}, {options})') == c.StartTask(
+        1, "nothing", {"a": 1}, reach
+    )
 
 
 CHILD = [
@@ -54,22 +57,36 @@ CHILD = [
 
 @pytest.mark.parametrize(("options", "reach"), CHILD)
 def test_options_of_a_child_reach_its_command(options: str, reach: dict[str, object]) -> None:
-    assert first(f'await workflow("main2", {{ a: 1 }}, {options})') == c.StartWorkflow(1, "main2", {"a": 1}, reach)
+    assert first(f'await workflow("main2", {{ a: 1 }}, {options})') == c.StartWorkflow(
+        1, "main2", {"a": 1}, reach
+    )
 
 
 OTHERS: list[tuple[str, c.Command]] = [
     ('await task("nothing")', c.StartTask(1, "nothing", None, {})),
     ('await sleep("1m")', c.StartTimer(1, 60.0)),
-    ('await sleep_until("2026-11-15T10:00:00+01:00")', c.StartTimer(1, None, "2026-11-15T09:00:00Z")),
+    (
+        'await sleep_until("2026-11-15T10:00:00+01:00")',
+        c.StartTimer(1, None, "2026-11-15T09:00:00Z"),
+    ),
     ('await signal("go", { timeout: "1h" })', c.StartTimer(1, 3600.0, signal="go")),
-    ('await event("paid", { where: { id: 7 }, timeout: 5 })', c.WaitEvent(1, "paid", {"id": 7}, 5.0)),
+    (
+        'await event("paid", { where: { id: 7 }, timeout: 5 })',
+        c.WaitEvent(1, "paid", {"id": 7}, 5.0),
+    ),
     ('await event("paid")', c.WaitEvent(1, "paid", {}, None)),
     ('await approval({ role: "boss" })', c.RequestApproval(1, "boss", "", None, None, 1, True)),
     (
-        'await approval({ role: "boss", reason: "why", data: { n: 1 }, timeout: "1d", quorum: 2, four_eyes: false, escalate: "ceo" })',
+        (
+            'await approval({ role: "boss", reason: "why", data: { n: 1 }, timeout: "1d", '
+            'quorum: 2, four_eyes: false, escalate: "ceo" })'
+        ),
         c.RequestApproval(1, "boss", "why", {"n": 1}, 86400.0, 2, False, ({"role": "ceo"},)),
     ),
-    ('await approval({ role: "boss", notify: "tell" })', c.RequestApproval(1, "boss", "", None, None, 1, True, notify="tell")),
+    (
+        'await approval({ role: "boss", notify: "tell" })',
+        c.RequestApproval(1, "boss", "", None, None, 1, True, notify="tell"),
+    ),
     ("let x = 5\nlet y = 6\nawait branch { return x }", c.StartBranch(1, 0, {"x": 5})),
     ('publish("paid", { id: 7 })', c.Publish("paid", {"id": 7})),
     ('send("o-7", "go", 1)', c.Send("o-7", "go", 1)),
@@ -85,19 +102,30 @@ def test_a_call_asks_for_one_thing(text: str, command: c.Command) -> None:
 
 
 def test_signal_without_a_timeout_asks_for_nothing() -> None:
-    assert not [command for command in asked('await signal("go")') if not isinstance(command, c.Cancel)]
+    assert not [
+        command for command in asked('await signal("go")') if not isinstance(command, c.Cancel)
+    ]
 
 
 def test_children_over_the_concurrency_are_asked_for_but_held() -> None:
     started = [
-        command for command in asked("await all([sleep(1) for i in range(4)], { concurrency: 2 })") if isinstance(command, c.StartTimer)
+        command
+        for command in asked("await all([sleep(1) for i in range(4)], { concurrency: 2 })")
+        if isinstance(command, c.StartTimer)
     ]
-    assert [(command.n, command.held) for command in started] == [(2, False), (3, False), (4, True), (5, True)]
+    assert [(command.n, command.held) for command in started] == [
+        (2, False),
+        (3, False),
+        (4, True),
+        (5, True),
+    ]
 
 
 def test_held_children_are_released_as_others_end() -> None:
     released = [
-        command for command in asked("await all([sleep(i + 1) for i in range(4)], { concurrency: 2 })") if isinstance(command, c.Release)
+        command
+        for command in asked("await all([sleep(i + 1) for i in range(4)], { concurrency: 2 })")
+        if isinstance(command, c.Release)
     ]
     assert released == [c.Release(4, 4), c.Release(5, 5)]
 
@@ -107,10 +135,16 @@ def test_losers_of_a_race_are_cancelled_as_ranges() -> None:
 
 
 def test_keep_cancels_nothing() -> None:
-    assert not [command for command in asked("await race([sleep(1), sleep(9)], { keep: true })") if isinstance(command, c.Cancel)]
+    assert not [
+        command
+        for command in asked("await race([sleep(1), sleep(9)], { keep: true })")
+        if isinstance(command, c.Cancel)
+    ]
 
 
 def test_a_signal_is_taken_once_it_is_awaited() -> None:
     world = World(list(compile_flow('await signal("go")', "main.flow").programs))
     world.run("main", signals=[{"name": "go"}, {"name": "go"}])
-    assert [command for command in world.commands if isinstance(command, c.TakeSignal)] == [c.TakeSignal("0")]
+    assert [command for command in world.commands if isinstance(command, c.TakeSignal)] == [
+        c.TakeSignal("0")
+    ]

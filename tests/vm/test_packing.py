@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from rhythm.errors import InvalidProgram
 from rhythm.vm.snapshot import COMPRESS_BYTES, Snapshot, decode_snapshot, encode_snapshot, pack
 
-LOCALS = st.dictionaries(st.text(st.characters(codec="utf-8")), st.lists(st.text(st.characters(codec="utf-8")) | st.integers(-9, 9)))
+LOCALS = st.dictionaries(
+    st.text(st.characters(codec="utf-8")),
+    st.lists(st.text(st.characters(codec="utf-8")) | st.integers(-9, 9)),
+)
 
 
 @given(LOCALS, st.integers(1, 300))

@@ -1,7 +1,8 @@
 """What a turn may do before it yields: counted in rounds of a loop, not in seconds.
 
-Each program goes round for ever, and does one thing in each round that takes long: far fewer rounds fit into a turn than instructions. The
-bounds are what the work itself takes, at three tenths of a microsecond for an instruction's worth: some tens of milliseconds for a turn.
+Each program goes round for ever, and does one thing in each round that takes long: far fewer rounds
+fit into a turn than instructions. The bounds are what the work itself takes, at three tenths of a
+microsecond for an instruction's worth: some tens of milliseconds for a turn.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ from rhythm.vm.values import Fault
 INPUTS = Inputs("2026-11-15T09:00:00Z", "seed", None, {"id": "run"})
 MEGABYTE = 2**20
 LONG = "A" * (MEGABYTE - 2)
-TWIN = "".join(["A"] * len(LONG))  # equal, and another object: Python compares them character by character
+# equal, and another object: Python compares them character by character
+TWIN = "".join(["A"] * len(LONG))
 ROW = list(range(100_000))
 OBJECT = {str(n): n for n in range(100_000)}
 
 # What is done in each round, with these inputs; and how many rounds there may be in a turn.
 ROUNDS: dict[str, tuple[str, Any, int]] = {
     "JSON that breaks off": ("parse_json(inputs)", "[" + "1," * (MEGABYTE // 2 - 1), 1),
-    "JSON of empty objects that breaks off": ("parse_json(inputs)", "[" + "{}," * (MEGABYTE // 3 - 1), 1),
+    "JSON of empty objects that breaks off": ("parse_json(inputs)",
+        "[" + "{}," * (MEGABYTE // 3 - 1), 1),
     "JSON of long text that breaks off": ("parse_json(inputs)", f'"{LONG}', 10),
     "a number that is none": ("int(inputs)", " " * MEGABYTE, 1000),
     "a join of what cannot be joined": ("join(inputs)", [*ROW[1:], []], 1),
@@ -43,18 +46,24 @@ ROUNDS: dict[str, tuple[str, Any, int]] = {
     "the least of what cannot be compared": ("min(inputs)", [*ROW[1:], "x"], 1),
     "sorting what cannot be compared": ("sort(inputs)", [*ROW[1:], "x"], 1),
     "sorting by what is not there": ('sort(inputs, "k")', [*([{"k": 1}] * 99_999), {}], 1),
-    "a date in a form that is unknown": ('format_date("2026-01-01", inputs)', "%Y" * (MEGABYTE // 2 - 1) + "%q", 1),
+    "a date in a form that is unknown": ('format_date("2026-01-01", inputs)',
+        "%Y" * (MEGABYTE // 2 - 1) + "%q", 1),
     "picking what is no name": ("pick({ a: 1 }, inputs)", [*(["b"] * 99_999), 1], 1),
     "omitting what is no name": ("omit({ a: 1 }, inputs)", [*(["b"] * 99_999), 1], 1),
     "merging with what is no object": ("merge(inputs, inputs, 1)", OBJECT, 2),
     "a path that leads nowhere": ("get({ a: 1 }, inputs)", "a." * (MEGABYTE // 2), 2),
     "the entries of an object": ("entries(inputs)", OBJECT, 1),
     "each value once": ("unique(inputs)", ROW, 1),
-    "a part that is nearly everywhere": ("contains(inputs[1], inputs[0])", ["a" * 98 + "c", ("a" * 98 + "b") * 290], 100),
-    "a part that is nearly everywhere, with in": ("inputs[0] in inputs[1]", ["a" * 98 + "c", ("a" * 98 + "b") * 290], 20),
-    "a long part of a short text": ("find_index(inputs[1], inputs[0])", ["a" * 1248 + "ba", "a" * 2499], 60),
-    "a part that is nearly all of a long text": ("inputs[0] in inputs[1]", ["a" * 653_400 + "ba", "a" * 655_360], 1),
-    "a part that is nearly at the end": ("split(inputs[1], inputs[0])", ["a" * 99_998 + "ba", "z" * 100_000 + "a" * 102_000], 1),
+    "a part that is nearly everywhere": ("contains(inputs[1], inputs[0])",
+        ["a" * 98 + "c", ("a" * 98 + "b") * 290], 100),
+    "a part that is nearly everywhere, with in": ("inputs[0] in inputs[1]",
+        ["a" * 98 + "c", ("a" * 98 + "b") * 290], 20),
+    "a long part of a short text": ("find_index(inputs[1], inputs[0])",
+        ["a" * 1248 + "ba", "a" * 2499], 60),
+    "a part that is nearly all of a long text": ("inputs[0] in inputs[1]",
+        ["a" * 653_400 + "ba", "a" * 655_360], 1),
+    "a part that is nearly at the end": ("split(inputs[1], inputs[0])",
+        ["a" * 99_998 + "ba", "z" * 100_000 + "a" * 102_000], 1),
     "a long key of an object": ("inputs[1] in inputs[0]", [{LONG: 1}, TWIN], 30),
     "the value of a long key": ("inputs[0][inputs[1]]", [{LONG: 1}, TWIN], 30),
     "a long key of a path": ("get(inputs[0], [inputs[1]])", [{LONG: 1}, TWIN], 30),
@@ -62,17 +71,22 @@ ROUNDS: dict[str, tuple[str, Any, int]] = {
     "picking long names": ("pick(inputs[0], inputs[1])", [{LONG: 1}, [TWIN] * 50], 1),
     "omitting long names": ("omit(inputs[0], inputs[1])", [{}, [LONG, TWIN] * 25], 1),
     "merging objects with a long key": ("merge(inputs[0], inputs[1])", [{LONG: 1}, {TWIN: 1}], 15),
-    "spreading objects with a long key": ("{ ...inputs[0], ...inputs[1] }", [{LONG: 1}, {TWIN: 1}], 15),
+    "spreading objects with a long key": ("{ ...inputs[0], ...inputs[1] }", [{LONG: 1}, {TWIN: 1}],
+        15),
     "long texts once each": ("unique(inputs)", [LONG, TWIN] * 25, 1),
     "sorting by a long key": ("len(sort(inputs[0], inputs[1]))", [[{LONG: 1}] * 50, TWIN], 1),
     "a path through one character": ('get("a", inputs)', "0." * 50_000 + "0", 1),
     "a list beside something started": ('[task("a"), ...inputs]', ROW[1:], 20),
     "an object beside something started": ('{ "0": task("a"), ...inputs }', OBJECT, 3),
-    "a property that is nearly there": (f"inputs.{'a' * 37}xx", {f"{'a' * 37}{n}": 1 for n in range(10, 40)}, 40),
-    "a text in many texts that are nearly the same": ("inputs[0] in inputs[1]", [LONG + "x", [LONG + "y"] * 50], 1),
-    "the greatest of texts that are nearly the same": ("max(inputs)", [LONG + "x", LONG + "y"] * 50, 1),
+    "a property that is nearly there": (f"inputs.{'a' * 37}xx",
+        {f"{'a' * 37}{n}": 1 for n in range(10, 40)}, 40),
+    "a text in many texts that are nearly the same": ("inputs[0] in inputs[1]",
+        [LONG + "x", [LONG + "y"] * 50], 1),
+    "the greatest of texts that are nearly the same": ("max(inputs)", [LONG + "x", LONG + "y"] * 50,
+        1),
     "sorting texts that are nearly the same": ("sort(inputs)", [LONG + "x", LONG + "y"] * 20, 1),
-    "objects that differ in a key": ("inputs[0] == inputs[1]", [OBJECT, {**dict(list(OBJECT.items())[1:]), "x": 1}], 1),
+    "objects that differ in a key": ("inputs[0] == inputs[1]",
+        [OBJECT, {**dict(list(OBJECT.items())[1:]), "x": 1}], 1),
     "objects in one": ("{ ...inputs, a: 1 }", OBJECT, 2),
     "an element of an object": ("inputs.other", {"other": OBJECT}, 100_000),
     "an error that is large": ('throw({ code: "A", message: "a", data: inputs })', ROW, 6),
@@ -97,14 +111,19 @@ def body(what: str) -> str:
 
 def rounds(what: str, inputs: Any) -> tuple[int, Turn]:
     """How often the loop went round in one turn."""
-    text = f"let i = 0\nlet x = null\nwhile (true) {{\n  i += 1\n  try {{ {body(what)} }} catch (e) {{ x = null }}\n}}"
+    text = (
+        f"let i = 0\nlet x = null\nwhile (true) {{\n  i += 1\n  try {{ {body(what)} }} catch "
+        f"(e) {{ x = null }}\n}}"
+    )
     turn = advance(program(text), Snapshot(), INPUTS.replace(inputs=inputs))
     snapshot = turn.snapshot if isinstance(turn, Continue) else Snapshot(locals={"i": 0})
     return int(snapshot.locals["i"]), turn
 
 
 @pytest.mark.parametrize("name", ROUNDS)
-def test_a_turn_holds_no_more_work_than_it_has_fuel_for_whether_it_succeeds_or_fails(name: str) -> None:
+def test_a_turn_holds_no_more_work_than_it_has_fuel_for_whether_it_succeeds_or_fails(
+    name: str,
+) -> None:
     what, inputs, most = ROUNDS[name]
     went, turn = rounds(what, inputs)
     limited = getattr(turn, "error", {}).get("code") == "LimitExceeded"
@@ -120,7 +139,13 @@ def test_a_long_statement_is_paid_for() -> None:
 
 
 def test_objects_are_paid_for_before_they_are_compared() -> None:
-    assert rounds("inputs[0] == inputs[1]", [{str(n): n for n in range(1000)}, {str(n): n for n in range(1, 1001)}])[0] <= 50
+    assert (
+        rounds(
+            "inputs[0] == inputs[1]",
+            [{str(n): n for n in range(1000)}, {str(n): n for n in range(1, 1001)}],
+        )[0]
+        <= 50
+    )
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -143,8 +168,9 @@ def test_a_failed_call_costs_what_a_call_that_succeeds_does() -> None:
 
 @pytest.mark.parametrize("long", [300, 2_499, 2_500, 29_999, 30_000, 300_000, MEGABYTE])
 def test_a_search_costs_what_it_may_compare(long: int) -> None:
-    """Python compares the whole part at every place of a short text, and at the last 2,000 of a long one if the part is a third of it. A
-    thousand characters are compared in three tenths of a microsecond."""
+    """Python compares the whole part at every place of a short text, and at the last 2,000 of a
+    long one if the part is a third of it. A thousand characters are compared in three tenths of a
+    microsecond."""
     for short in {2, 20, 99, 100, long // 2, long * 3 // 4, long - 2_400, long - 1_900, long - 100}:
         small, tail = long < 2_500 or (long < 30_000 and short < 100), 3 * short >= long
         places = long - short if small else min(long - short, 2_000) if tail else 0
@@ -155,7 +181,9 @@ def test_a_number_that_breaks_off_is_read_once() -> None:
     """With two ways to divide its digits, four hundred of them took four milliseconds."""
     assert "[0-9]+\\.?[0-9]*" not in builtins._DECIMAL.pattern
     machine = Machine(Snapshot(), INPUTS, DEFAULT_LIMITS)
-    assert [FUNCTIONS["float"](machine, text) for text in ("1", "1.", " 1.5 ", ".5", "-1.5e-3", "+2E2")] == [1, 1, 1.5, 0.5, -0.0015, 200]
+    assert [
+        FUNCTIONS["float"](machine, text) for text in ("1", "1.", " 1.5 ", ".5", "-1.5e-3", "+2E2")
+    ] == [1, 1, 1.5, 0.5, -0.0015, 200]
 
 
 def test_an_ordinary_search_costs_little() -> None:
@@ -165,7 +193,8 @@ def test_an_ordinary_search_costs_little() -> None:
 
 
 def test_reading_json_takes_memory_for_its_values_and_not_for_the_ways_to_them() -> None:
-    """With the way to each element written out, a key of 300 KB above a hundred thousand of them took 20 GB."""
+    """With the way to each element written out, a key of 300 KB above a hundred thousand of them
+    took 20 GB."""
     text = f'{{"\\u0041{"k" * 10_000}": [{"[], " * 9_999}"\\u0000"]}}'
     tracemalloc.start()
     with pytest.raises(Fault, match=r"NUL at Ak{39}\[9999\]$"):
@@ -178,15 +207,22 @@ def test_reading_json_takes_memory_for_its_values_and_not_for_the_ways_to_them()
 def test_every_element_of_a_comprehension_costs_what_it_evaluates() -> None:
     small, large = (f"return len([[{'1, ' * n}] for x in range(1000)])" for n in (2, 5000))
     assert isinstance(advance(program(small), Snapshot(), INPUTS), Completed)
-    assert getattr(advance(program(large), Snapshot(), INPUTS), "error", {})["code"] == "LimitExceeded"
+    assert (
+        getattr(advance(program(large), Snapshot(), INPUTS), "error", {})["code"] == "LimitExceeded"
+    )
 
 
 def test_a_loop_over_completed_costs_little_for_each_of_many() -> None:
     """Ten thousand that have ended took half a minute in one turn."""
-    text = 'workflow w { let s = 0; for (r in completed([task("v", { n }) for n in range(10000)])) { s += r.result }; return s }'
+    text = (
+        'workflow w { let s = 0; for (r in completed([task("v", { n }) for n in '
+        "range(10000)])) { s += r.result }; return s }"
+    )
     made = program(text)
     turn = advance(made, Snapshot(), INPUTS)
-    inputs = INPUTS.replace(outcomes={n: Outcome("completed", 1, 1e6 - n) for n in range(2, 10_002)})
+    inputs = INPUTS.replace(
+        outcomes={n: Outcome("completed", 1, 1e6 - n) for n in range(2, 10_002)}
+    )
     turns = 0
     while not isinstance(turn, Completed):
         turn, turns = advance(made, turn.snapshot, inputs), turns + 1  # type: ignore[attr-defined]  # it has not ended
@@ -201,14 +237,20 @@ def test_waiting_again_and_again_for_what_has_ended_is_not_free() -> None:
     }"""
     made = program(text)
     turn = advance(made, Snapshot(), INPUTS)
-    turn = advance(made, turn.snapshot, INPUTS.replace(outcomes={n: Outcome("completed", 1, 1.0) for n in range(2, 102)}))  # type: ignore[attr-defined]
+    turn = advance(
+        made,
+        turn.snapshot,
+        INPUTS.replace(outcomes={n: Outcome("completed", 1, 1.0) for n in range(2, 102)}),
+    )  # type: ignore[attr-defined]
     assert isinstance(turn, Continue)
     assert 1 <= turn.snapshot.locals["i"] <= 600
 
 
 def test_where_of_an_event_is_weighed() -> None:
     text = 'await event("a", { where: inputs, timeout: 1 })'
-    turn = advance(program(text), Snapshot(), INPUTS.replace(inputs={str(n): LONG for n in range(10)}))
+    turn = advance(
+        program(text), Snapshot(), INPUTS.replace(inputs={str(n): LONG for n in range(10)})
+    )
     assert getattr(turn, "error", {})["code"] == "LimitExceeded"
 
 
@@ -228,7 +270,8 @@ class CountedId(str):
 @pytest.mark.parametrize("loop", ["await all({})", "for (r in completed({})) {{ break }}"])
 @pytest.mark.parametrize(("name", "most"), [("x", 20_000), ("y", 0)])
 def test_waits_for_signals_look_at_each_signal_a_few_times(loop: str, name: str, most: int) -> None:
-    """With every wait looking through the whole mailbox, ten thousand of both took seconds for each look."""
+    """With every wait looking through the whole mailbox, ten thousand of both took seconds for each
+    look."""
     made = program(f"workflow w {{ {loop.format(WAITS)} }}")
     turn = advance(made, Snapshot(), INPUTS)
     CountedId.looks = 0
@@ -239,7 +282,10 @@ def test_waits_for_signals_look_at_each_signal_a_few_times(loop: str, name: str,
 
 def test_a_signal_that_a_race_gave_back_goes_to_another_wait() -> None:
     """Those in `all` do not get all that they need, so the wait after them has the first."""
-    text = 'workflow w { return await race([all([signal("x"), signal("x"), signal("x")]), signal("x")]) }'
+    text = (
+        'workflow w { return await race([all([signal("x"), signal("x"), signal("x")]), '
+        'signal("x")]) }'
+    )
     made = program(text)
     turn = advance(made, Snapshot(), INPUTS)
     mailbox = tuple(Signal(str(n), "x", n, float(n)) for n in range(2))
@@ -260,9 +306,16 @@ def test_a_group_that_is_held_back_looks_only_at_its_own_commands() -> None:
     machine.commands = commands = CountedList(StartTask(n, "a", None, {}) for n in range(1_000))
     items = [{"op": "task", "n": n, "name": "a"} for n in (997, 998, 999)]
     start_group(machine, "all", 996, items, None, {"concurrency": 1})
-    assert ([command.n for command in commands if command.held], commands.looks <= 10) == ([998, 999], True)
+    assert ([command.n for command in commands if command.held], commands.looks <= 10) == (
+        [998, 999],
+        True,
+    )
 
 
 def test_groups_of_nothing_can_be_held_back() -> None:
-    turn = advance(program("workflow w { await all([all([]), all([])], { concurrency: 1 }) }"), Snapshot(), INPUTS)
+    turn = advance(
+        program("workflow w { await all([all([]), all([])], { concurrency: 1 }) }"),
+        Snapshot(),
+        INPUTS,
+    )
     assert isinstance(turn, Completed)

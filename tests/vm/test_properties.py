@@ -1,6 +1,7 @@
 """Laws that hold for every program, tried on generated ones (`tests.support.generate`).
 
-`RHYTHM_EXAMPLES=2000 pytest tests/vm/test_properties.py` tries more of them, and other ones each time.
+`RHYTHM_EXAMPLES=2000 pytest tests/vm/test_properties.py` tries more of them, and other ones each
+time.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ law = settings(
     max_examples=int(EXAMPLES or 150),
     derandomize=not EXAMPLES,
     database=None,
-    phases=(Phase.generate, Phase.shrink) if EXAMPLES else (Phase.generate,),  # making a failing program small takes minutes
+    # making a failing program small takes minutes
+    phases=(Phase.generate, Phase.shrink) if EXAMPLES else (Phase.generate,),
     suppress_health_check=list(HealthCheck),
 )
 PLACES = {"start", "end", "op_start", "name_start", "name_end"}
@@ -41,12 +43,17 @@ PLACES = {"start", "end", "op_start", "name_start", "name_end"}
 
 def compiled(text: str) -> list[Program]:
     compilation = compile_flow(text)
-    assert not compilation.errors, render_all(compilation.source, compilation.errors) + "\n\n" + text
+    assert not compilation.errors, (
+        render_all(compilation.source, compilation.errors) + "\n\n" + text
+    )
     return list(compilation.programs)
 
 
 def ending(execution: Execution) -> Expected:
-    return Expected(execution.status, execution.value["code"] if execution.status == "failed" else execution.value)
+    return Expected(
+        execution.status,
+        execution.value["code"] if execution.status == "failed" else execution.value,
+    )
 
 
 def run(text: str, **how: Any) -> Execution:
@@ -80,7 +87,9 @@ def test_result_does_not_depend_on_the_order_in_which_tasks_end(case: tuple[str,
 
 @law
 @given(programs())
-def test_result_is_the_same_when_every_instruction_is_a_turn_of_its_own(case: tuple[str, Expected]) -> None:
+def test_result_is_the_same_when_every_instruction_is_a_turn_of_its_own(
+    case: tuple[str, Expected],
+) -> None:
     text, expected = case
     with mock.patch.object(interpreter, "CHUNK", 1):
         ended = run(text, through_json=True, limits=DEFAULT_LIMITS.replace(turn_instructions=1))
@@ -95,7 +104,11 @@ def test_result_is_the_same_wherever_the_time_of_a_turn_is_over(case: tuple[str,
     for seed in range(3):
         chance = random.Random(seed)
         with mock.patch.object(interpreter, "CHUNK", 1):
-            assert repr(ending(run(text, through_json=True, over=lambda chance=chance: chance.random() < 0.3))) == repr(expected)
+            assert repr(
+                ending(
+                    run(text, through_json=True, over=lambda chance=chance: chance.random() < 0.3)
+                )
+            ) == repr(expected)
 
 
 class Recording(World):
@@ -119,20 +132,28 @@ def test_same_inputs_give_the_same_snapshots_and_commands(case: tuple[str, Expec
 
 def tree(text: str) -> Any:
     problems = Problems(DEFAULT_LIMITS.diagnostics)
-    file = Parser(text, Lexer(text, problems, DEFAULT_LIMITS).run(), problems, DEFAULT_LIMITS, "workflow").parse_file()
+    file = Parser(
+        text, Lexer(text, problems, DEFAULT_LIMITS).run(), problems, DEFAULT_LIMITS, "workflow"
+    ).parse_file()
     assert not problems.errors
     return without_places(file)
 
 
 def without_places(value: Any) -> Any:
     if isinstance(value, nodes.Node):
-        return type(value).__name__, {name: without_places(item) for name, item in value.__dict__.items() if name not in PLACES}
+        return type(value).__name__, {
+            name: without_places(item)
+            for name, item in value.__dict__.items()
+            if name not in PLACES
+        }
     return [without_places(item) for item in value] if isinstance(value, tuple) else value
 
 
 @law
 @given(programs())
-def test_formatting_changes_neither_the_program_nor_what_is_formatted(case: tuple[str, Expected]) -> None:
+def test_formatting_changes_neither_the_program_nor_what_is_formatted(
+    case: tuple[str, Expected],
+) -> None:
     text, _ = case
     formatted = format_source(text)
     assert repr(tree(formatted)) == repr(tree(text))

@@ -1,4 +1,5 @@
-"""What a person gives when resuming an execution: `ctx.resume_data`, and the context of a program that has one."""
+"""What a person gives when resuming an execution: `ctx.resume_data`, and the context of a program
+that has one."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ STEPS = verify(
             ir.Return(_CONTEXT),
         ),
     )
-)  # fmt: skip
+)
 
 
 def stored(turn: object) -> Snapshot:
@@ -95,5 +96,7 @@ def test_a_turn_that_only_takes_resume_data_is_a_change_to_be_stored() -> None:
         ([None, {"b": 2}, {"b": 3}, None], {"a": 1, "b": 3}),
     ],
 )
-def test_data_is_merged_into_the_context_of_a_program_that_has_one(given: list[Any], context: Any) -> None:
+def test_data_is_merged_into_the_context_of_a_program_that_has_one(
+    given: list[Any], context: Any
+) -> None:
     assert ended(STEPS, *given) == context

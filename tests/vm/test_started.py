@@ -1,4 +1,5 @@
-"""What was started without await: it goes on, it is carried out once, and a snapshot does not remember it for ever."""
+"""What was started without await: it goes on, it is carried out once, and a snapshot does not
+remember it for ever."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ def run(text: str, signals: list[dict[str, Any]] | None = None) -> tuple[Executi
     """The ended execution of a workflow `w`, and the inputs of every task that ran, in order."""
     ran: list[Any] = []
     world = World(
-        list(compile_flow(text, "w.flow").programs_or_raise()), tasks={"note": lambda inputs: ran.append(inputs["x"]) or inputs["x"]}
+        list(compile_flow(text, "w.flow").programs_or_raise()),
+        tasks={"note": lambda inputs: ran.append(inputs["x"]) or inputs["x"]},
     )
     return world.run("w", None, signals), ran
 
@@ -23,23 +25,43 @@ def run(text: str, signals: list[dict[str, Any]] | None = None) -> tuple[Executi
 @pytest.mark.parametrize(
     ("body", "ran"),
     [
-        ('try { await all([task("fail"), *], { concurrency: 1, keep: true }) } catch (e) { log(e) }', [1, 2]),
+        (
+            (
+                'try { await all([task("fail"), *], { concurrency: 1, keep: true }) } catch '
+                "(e) { log(e) }"
+            ),
+            [1, 2],
+        ),
         ("let g = all([*], { concurrency: 1 })", [1, 2]),
         ('for (r in completed([task("nothing"), *], { concurrency: 1 })) { break }', [1, 2]),
-        ('let g = race([task("nothing"), all([*], { concurrency: 1 })], { keep: true })\nawait g', [1, 2]),
         (
-            'let a = task("note", { x: 1 })\nlet b = task("note", { x: 2 })\nawait task("nothing")\nawait all([a, b], { concurrency: 1 })',
+            (
+                'let g = race([task("nothing"), all([*], { concurrency: 1 })], { keep: true '
+                "})\nawait g"
+            ),
+            [1, 2],
+        ),
+        (
+            (
+                'let a = task("note", { x: 1 })\nlet b = task("note", { x: 2 })\nawait '
+                'task("nothing")\nawait all([a, b], { concurrency: 1 })'
+            ),
             [1, 2],
         ),
     ],
 )
-def test_what_concurrency_held_back_goes_on_once_when_nobody_waits(body: str, ran: list[int]) -> None:
+def test_what_concurrency_held_back_goes_on_once_when_nobody_waits(
+    body: str, ran: list[int]
+) -> None:
     body = body.replace("*", 'task("note", { x: 1 }), task("note", { x: 2 })')
     assert run(f"workflow w {{\n{body}\nawait sleep(100)\n}}")[1] == ran
 
 
 def test_what_concurrency_held_back_goes_on_when_the_workflow_completes() -> None:
-    child = 'workflow kid { let _g = all([task("note", { x: 1 }), task("note", { x: 2 })], { concurrency: 1 })\nreturn 1 }'
+    child = (
+        'workflow kid { let _g = all([task("note", { x: 1 }), task("note", { x: 2 })], { '
+        "concurrency: 1 })\nreturn 1 }"
+    )
     assert run(f'workflow w {{\nawait workflow("kid")\nawait sleep(100)\n}}\n{child}')[1] == [1, 2]
 
 

@@ -45,14 +45,19 @@ def function() -> None:
 
 
 @pytest.mark.parametrize("handler", [function, coroutine])
-def test_a_handler_does_not_begin_when_its_claim_may_have_passed_to_another_while_it_waited_for_its_thread(handler: Any) -> None:
+def test_a_handler_does_not_begin_when_its_claim_may_have_passed_to_another_while_it_waited_for_its_thread(
+    handler: Any,
+) -> None:
     """As in a process that was frozen in between. It was no attempt: it is put back."""
     bodies = Attempts(Handlers(), time.monotonic)
     body = Attempt("w.1", Task(handler, "task"), {}, {}, 1, bodies.now())
     body.current.may_begin = lambda: False
     bodies.start(body)
     [(_, ended)] = bodies.ended(20.0)
-    assert (ended.delay_s, ended.reason) == (0.0, "task `task` failed: it could not be begun in time")
+    assert (ended.delay_s, ended.reason) == (
+        0.0,
+        "task `task` failed: it could not be begun in time",
+    )
 
 
 class Exhausted:

@@ -26,9 +26,16 @@ from tests.support.stores import sqlite_in_memory
 
 
 def run(store: Store, text: str, functions: list[Callable[..., Any]], **options: Any) -> Any:
-    tasks = {function.__name__: Task(function, function.__name__, **options) for function in functions}
+    tasks = {
+        function.__name__: Task(function, function.__name__, **options) for function in functions
+    }
     runs = CheckpointingRunner(store, tasks, WorkerSettings(claim_ttl_s=5.0, margin_s=0.5))
-    runs.register({program.name: (program, text) for program in compile_flow(text, "main.flow").programs_or_raise()})
+    runs.register(
+        {
+            program.name: (program, text)
+            for program in compile_flow(text, "main.flow").programs_or_raise()
+        }
+    )
     return runs.run("main", id="run")
 
 
@@ -45,8 +52,18 @@ def test_task_knows_its_execution_and_its_attempt() -> None:
             raise ConnectionError("not yet")
         return rhythm.current().idempotency_key
 
-    key = run(memory(), 'workflow main() {\n  return await task("work")\n}', [work], retries=1, backoff_s=0.01, timeout_s=60.0)
-    assert [(now.id, now.workflow_id, now.attempt) for now in attempts] == [("run.1", "run", 1), ("run.1", "run", 2)]
+    key = run(
+        memory(),
+        'workflow main() {\n  return await task("work")\n}',
+        [work],
+        retries=1,
+        backoff_s=0.01,
+        timeout_s=60.0,
+    )
+    assert [(now.id, now.workflow_id, now.attempt) for now in attempts] == [
+        ("run.1", "run", 1),
+        ("run.1", "run", 2),
+    ]
     assert key == "run.1"
     assert attempts[0].deadline
     assert attempts[0].deadline > datetime.now(UTC)
@@ -73,8 +90,15 @@ def test_a_heartbeat_says_anything_also_when_somebody_listens() -> None:
 
     heard: list[str] = []
     text = 'workflow main() {\n  return await task("task")\n}\n'
-    runs = CheckpointingRunner(memory(), {"task": Task(task, "task")}, observe=lambda what, id, detail: heard.append(what))
-    runs.register({program.name: (program, text) for program in compile_flow(text, "main.flow").programs_or_raise()})
+    runs = CheckpointingRunner(
+        memory(), {"task": Task(task, "task")}, observe=lambda what, id, detail: heard.append(what)
+    )
+    runs.register(
+        {
+            program.name: (program, text)
+            for program in compile_flow(text, "main.flow").programs_or_raise()
+        }
+    )
     assert (runs.run("main"), "progress" in heard) == (1, True)
     runs.close()
 
@@ -94,7 +118,11 @@ def test_heartbeat_ends_an_attempt_that_was_given_up() -> None:
             raise
 
     with pytest.raises(ExecutionFailed, match="took longer than"):
-        run(memory(), 'workflow main() {\n  return await task("work", null, { timeout: "50ms" })\n}', [work])
+        run(
+            memory(),
+            'workflow main() {\n  return await task("work", null, { timeout: "50ms" })\n}',
+            [work],
+        )
     while not ended:
         pass
     assert ended == ["attempt 1 at task `work` was given up"]
@@ -108,13 +136,23 @@ def test_exceptions_that_are_given_up_on_are_not_tried_again() -> None:
         raise KeyError("no such order")
 
     with pytest.raises(ExecutionFailed, match="KeyError"):
-        run(memory(), 'workflow main() {\n  return await task("work")\n}', [work], retries=5, backoff_s=0.01, give_up_on=(LookupError,))
+        run(
+            memory(),
+            'workflow main() {\n  return await task("work")\n}',
+            [work],
+            retries=5,
+            backoff_s=0.01,
+            give_up_on=(LookupError,),
+        )
     assert len(tries) == 1
 
 
 def test_task_goes_to_the_queue_it_asks_for() -> None:
     store, ran = memory(), []
-    text = 'workflow main() {\n  let first = await race({ work: task("work"), late: sleep(0.1) })\n  return first.key\n}'
+    text = (
+        'workflow main() {\n  let first = await race({ work: task("work"), late: sleep(0.1) '
+        "})\n  return first.key\n}"
+    )
 
     def work() -> None:
         ran.append(1)
@@ -124,7 +162,10 @@ def test_task_goes_to_the_queue_it_asks_for() -> None:
     assert [child.queue for child in store.reading.children("run")] == ["elsewhere"]
 
 
-FLOW = 'workflow main() {\n  return await task("pay", { amount: 5 }, { retries: 3, backoff: "10ms" })\n}'
+FLOW = (
+    'workflow main() {\n  return await task("pay", { amount: 5 }, { retries: 3, backoff: '
+    '"10ms" })\n}'
+)
 
 
 class Ledger:
@@ -148,7 +189,9 @@ class Ledger:
         def pay(amount: int) -> int:
             self.ran += 1
             now = rhythm.current()
-            now.connection.execute("INSERT INTO payments VALUES (%s, %s)", [now.idempotency_key, amount])
+            now.connection.execute(
+                "INSERT INTO payments VALUES (%s, %s)", [now.idempotency_key, amount]
+            )
             before(self.ran)
             return amount
 
@@ -195,7 +238,10 @@ def test_nothing_stays_of_an_attempt_whose_claim_was_lost(ledger: Ledger) -> Non
     def before(attempt: int) -> None:
         if attempt == 1:  # as if this worker had been away for longer than its claim
             with psycopg.connect(ledger.url, autocommit=True) as db:
-                db.execute(f"UPDATE {ledger.store.db.schema}.ready SET claim_expires_at = 0 WHERE id = 'run.1'")
+                db.execute(
+                    f"UPDATE {ledger.store.db.schema}.ready SET claim_expires_at = 0 "
+                    f"WHERE id = 'run.1'"
+                )
             other = PostgresStore(ledger.url, ledger.store.db.schema)
             assert other.maintenance.rescue(10, 100) == ["run.1"]
             other.close()
@@ -205,7 +251,9 @@ def test_nothing_stays_of_an_attempt_whose_claim_was_lost(ledger: Ledger) -> Non
 
 
 @pytest.mark.parametrize("applied", [True, False])
-def test_transaction_without_an_answer_is_applied_once(ledger: Ledger, applied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transaction_without_an_answer_is_applied_once(
+    ledger: Ledger, applied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real, calls = ledger.store.turns.complete_within, []
 
     def faulty(work: Callable[[Any], TaskEnd | None]) -> str:
@@ -232,7 +280,12 @@ def test_task_has_no_connection_unless_it_is_transactional() -> None:
 
 def test_transactional_task_on_sqlite_says_what_it_needs() -> None:
     with pytest.raises(ExecutionFailed, match="it is transactional, which needs PostgreSQL"):
-        run(memory(), 'workflow main() {\n  return await task("_work")\n}', [_work], transactional=True)
+        run(
+            memory(),
+            'workflow main() {\n  return await task("_work")\n}',
+            [_work],
+            transactional=True,
+        )
 
 
 def _work() -> None: ...

@@ -31,7 +31,12 @@ def test_decorated_function_is_called_as_before_and_keeps_its_documentation() ->
 
     assert double(4) == 8
     assert double.__doc__ == "Twice as much."
-    assert (double.name, double.retries, double.timeout_s, double.backoff_s) == ("test_handlers.double", 2, 30.0, 2.0)
+    assert (double.name, double.retries, double.timeout_s, double.backoff_s) == (
+        "test_handlers.double",
+        2,
+        30.0,
+        2.0,
+    )
 
 
 @pytest.mark.parametrize("settings", [{"retries": -1}, {"timeout": "soon"}, {"backoff": -1}])
@@ -51,7 +56,10 @@ def test_two_functions_of_one_name_are_refused_but_a_reloaded_one_is_not() -> No
         tasks.add(make(other))
 
 
-@pytest.mark.parametrize(("inputs", "problem"), [(None, False), ({"a": 1}, False), ({"b": 1}, True), (5, False), ([1], False)])
+@pytest.mark.parametrize(
+    ("inputs", "problem"),
+    [(None, False), ({"a": 1}, False), ({"b": 1}, True), (5, False), ([1], False)],
+)
 def test_inputs_are_bound_by_name_or_given_whole(inputs: Any, problem: bool) -> None:
     def function(a: Any = 0) -> Any:
         return a
@@ -80,10 +88,14 @@ class Order:
 @pytest.mark.parametrize(
     ("hint", "types"),
     [
-        (int, {"a number"}), (float, {"a number"}), (bool, {"true or false"}), (str, {"text"}), (dict[str, int], {"an object"}),
-        (list[str], {"a list"}), (tuple[int, ...], {"a list"}), (int | None, {"a number", "null"}), (Literal["a", 1], {"text", "a number"}),
-        (Colour, {"text"}), (Any, set()), (int | object, set()), (datetime, {"text"}), (Decimal, {"text", "a number"}), (UUID, {"text"}),
-        (timedelta, {"a number", "text"}), (set[str], {"a list"}), (bytes, {"text"}), (Order, {"an object"}),
+        (int, {"a number"}), (float, {"a number"}), (bool, {"true or false"}), (str, {"text"}),
+        (dict[str, int], {"an object"}),
+        (list[str], {"a list"}), (tuple[int, ...], {"a list"}), (int | None, {"a number", "null"}),
+        (Literal["a", 1], {"text", "a number"}),
+        (Colour, {"text"}), (Any, set()), (int | object, set()), (datetime, {"text"}),
+        (Decimal, {"text", "a number"}), (UUID, {"text"}),
+        (timedelta, {"a number", "text"}), (set[str], {"a list"}), (bytes, {"text"}),
+        (Order, {"an object"}),
         (date | None, {"text", "null"}),
     ],
 )  # fmt: skip
@@ -95,7 +107,10 @@ def test_body_gets_its_inputs_as_its_hints_say() -> None:
     def function(order: Order, count: int = 1) -> Any:
         return order, count
 
-    assert make(function).body(order={"due": "2026-01-31"}, count=2.0) == (Order(date(2026, 1, 31)), 2)
+    assert make(function).body(order={"due": "2026-01-31"}, count=2.0) == (
+        Order(date(2026, 1, 31)),
+        2,
+    )
     assert make(function).function is function
 
 
@@ -112,7 +127,9 @@ def test_body_of_a_function_without_hints_is_the_function(function: Callable[...
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_input_that_does_not_fit_fails_the_task_at_once_and_names_the_parameter(asynchronous: bool) -> None:
+def test_input_that_does_not_fit_fails_the_task_at_once_and_names_the_parameter(
+    asynchronous: bool,
+) -> None:
     def function(order: Order) -> None:
         raise AssertionError("it was called")
 
@@ -120,7 +137,16 @@ def test_input_that_does_not_fit_fails_the_task_at_once_and_names_the_parameter(
         raise AssertionError("it was called")
 
     task = make(async_function if asynchronous else function)
-    ended = ended_by(task, lambda: (asyncio.run if asynchronous else bool)(task.body(order={"due": "soon"})))
+    ended = ended_by(
+        task, lambda: (asyncio.run if asynchronous else bool)(task.body(order={"due": "soon"}))
+    )
     assert ended.error is not None
-    expected = 'task `t` failed: InvalidInputs: input `order.due` is "soon", not a date such as "2026-01-31"'
-    assert (ended.error["message"], ended.error["data"]["type"], ended.retry) == (expected, "InvalidInputs", False)
+    expected = (
+        'task `t` failed: InvalidInputs: input `order.due` is "soon", not a date such as '
+        '"2026-01-31"'
+    )
+    assert (ended.error["message"], ended.error["data"]["type"], ended.retry) == (
+        expected,
+        "InvalidInputs",
+        False,
+    )

@@ -43,17 +43,23 @@ def database() -> Database:
 @pytest.fixture
 def heart(database: Database) -> Heartbeat:
     store: Any = database
-    return Heartbeat(lambda: store, lambda: BEAT, lambda: dict(database.claims), SETTINGS, database.clock)
+    return Heartbeat(
+        lambda: store, lambda: BEAT, lambda: dict(database.claims), SETTINGS, database.clock
+    )
 
 
-def test_worker_is_trusted_from_before_its_beat_was_sent(heart: Heartbeat, database: Database) -> None:
+def test_worker_is_trusted_from_before_its_beat_was_sent(
+    heart: Heartbeat, database: Database
+) -> None:
     database.now, database.takes_s = 100.0, 7.0
     heart.run_once()
     assert heart.until == 100.0 + 30.0 - 6.0
     assert [answer.sent_at for answer in heart.answers() if answer] == [100.0]
 
 
-def test_worker_lapses_before_others_may_take_it_for_dead(heart: Heartbeat, database: Database) -> None:
+def test_worker_lapses_before_others_may_take_it_for_dead(
+    heart: Heartbeat, database: Database
+) -> None:
     heart.run_once()
     database.now = 23.9
     assert not heart.lapse()
@@ -61,7 +67,9 @@ def test_worker_lapses_before_others_may_take_it_for_dead(heart: Heartbeat, data
     assert heart.lapse()
 
 
-def test_worker_hears_that_it_lapsed_before_it_hears_of_a_later_beat(heart: Heartbeat, database: Database) -> None:
+def test_worker_hears_that_it_lapsed_before_it_hears_of_a_later_beat(
+    heart: Heartbeat, database: Database
+) -> None:
     heart.run_once()
     database.now = 40.0
     assert heart.lapse()
@@ -75,7 +83,9 @@ def test_lapse_is_told_once(heart: Heartbeat, database: Database) -> None:
     assert (heart.lapse(), heart.lapse()) == (True, False)
 
 
-def test_claims_are_prolonged_when_a_third_of_their_time_has_passed(heart: Heartbeat, database: Database) -> None:
+def test_claims_are_prolonged_when_a_third_of_their_time_has_passed(
+    heart: Heartbeat, database: Database
+) -> None:
     database.claims = {"a": 1}
     for at in (0.0, 5.0, 19.9, 20.0, 25.0):
         database.now = at
@@ -83,7 +93,9 @@ def test_claims_are_prolonged_when_a_third_of_their_time_has_passed(heart: Heart
     assert database.prolonged == [{}, {}, {}, {"a": 1}, {}]
 
 
-def test_prolonging_is_tried_again_when_it_got_no_answer(heart: Heartbeat, database: Database) -> None:
+def test_prolonging_is_tried_again_when_it_got_no_answer(
+    heart: Heartbeat, database: Database
+) -> None:
     database.claims, database.now, database.down = {"a": 1}, 20.0, True
     with pytest.raises(StoreError):
         heart.run_once()
@@ -92,7 +104,9 @@ def test_prolonging_is_tried_again_when_it_got_no_answer(heart: Heartbeat, datab
     assert database.prolonged == [{"a": 1}]
 
 
-def test_what_somebody_had_locked_is_prolonged_by_the_next_beat(heart: Heartbeat, database: Database) -> None:
+def test_what_somebody_had_locked_is_prolonged_by_the_next_beat(
+    heart: Heartbeat, database: Database
+) -> None:
     database.claims, database.locked = {"a": 1, "b": 2}, {"b"}
     for at in (20.0, 25.0, 30.0):
         database.now = at
@@ -103,7 +117,9 @@ def test_what_somebody_had_locked_is_prolonged_by_the_next_beat(heart: Heartbeat
     assert (first.prolongs("a"), first.prolongs("b"), second.prolongs("b")) == (True, False, True)
 
 
-def test_silence_of_others_is_blamed_on_them_only_after_the_database_was_there_for_long(heart: Heartbeat, database: Database) -> None:
+def test_silence_of_others_is_blamed_on_them_only_after_the_database_was_there_for_long(
+    heart: Heartbeat, database: Database
+) -> None:
     heart.run_once()
     assert not heart.steady()
     for at in range(0, 31, 5):
@@ -116,7 +132,9 @@ def test_silence_of_others_is_blamed_on_them_only_after_the_database_was_there_f
     assert not heart.steady()
 
 
-def test_process_that_was_stopped_hears_that_it_lapsed_although_its_next_beat_gets_through(heart: Heartbeat, database: Database) -> None:
+def test_process_that_was_stopped_hears_that_it_lapsed_although_its_next_beat_gets_through(
+    heart: Heartbeat, database: Database
+) -> None:
     heart.run_once()
     database.now = 40.0
     heart.run_once()
@@ -145,7 +163,14 @@ def test_gap_that_nobody_noticed_begins_the_wait_anew(heart: Heartbeat, database
 
 
 @pytest.mark.parametrize(
-    ("settings", "between_s"), [(SETTINGS, 5.0), (SETTINGS.replace(claim_ttl_s=3.0), 1.0), (SETTINGS.replace(dead_after_s=6.0), 2.0)]
+    ("settings", "between_s"),
+    [
+        (SETTINGS, 5.0),
+        (SETTINGS.replace(claim_ttl_s=3.0), 1.0),
+        (SETTINGS.replace(dead_after_s=6.0), 2.0),
+    ],
 )
-def test_beats_come_often_enough_for_what_hangs_on_them(settings: HeartSettings, between_s: float) -> None:
+def test_beats_come_often_enough_for_what_hangs_on_them(
+    settings: HeartSettings, between_s: float
+) -> None:
     assert settings.between_s == between_s

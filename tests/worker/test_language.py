@@ -1,7 +1,8 @@
-"""The language suite on the engine: what the interpreter's own bench gives, the runners give, on every database.
+"""The language suite on the engine: what the interpreter's own bench gives, the runners give, on
+every database.
 
-Time is the test's: a handler takes as long as its input `took` says (a second, if it says nothing), signals and cancels come when
-the case says, and the clock moves when nothing else can happen.
+Time is the test's: a handler takes as long as its input `took` says (a second, if it says nothing),
+signals and cancels come when the case says, and the clock moves when nothing else can happen.
 """
 
 from __future__ import annotations
@@ -28,11 +29,17 @@ from tests.support.stores import MakeStore, Stores, sqlite_in_memory
 from tests.support.world import EPOCH, TASKS, TaskError
 
 AWAITING = (
-    "approvals branches cancel children completed events finally groups looks nested_groups recovery signals tasks timers waits_by_id "
+    "approvals branches cancel children completed events finally groups looks "
+    "nested_groups recovery signals tasks timers waits_by_id "
     "workflows"
 ).split()
-ALONE = {"limits", "decisions"}  # of the interpreter's bench: limits of a turn, answers to approvals
-CASES = [case for case in all_cases() if not ALONE & case.settings.keys() and (case.has_result or case.failure)]
+# of the interpreter's bench: limits of a turn, answers to approvals
+ALONE = {"limits", "decisions"}
+CASES = [
+    case
+    for case in all_cases()
+    if not ALONE & case.settings.keys() and (case.has_result or case.failure)
+]
 
 
 class Agenda(Clock):
@@ -62,13 +69,18 @@ class Agenda(Clock):
 
     def wait_until(self, us: int | None) -> bool:
         """To this time, or to what is to happen before: whether there is anything to wait for."""
-        times = [time for time in (us, *(entry[0] for entry in self.entries[:1])) if time is not None]
+        times = [
+            time for time in (us, *(entry[0] for entry in self.entries[:1])) if time is not None
+        ]
         self.now_us = max([self.now_us, *([min(times)] if times else [])])
         return bool(times)
 
     def run_due(self) -> bool:
         """All that is due: what happens at the same time is seen together."""
-        due = [heapq.heappop(self.entries)[2] for _ in range(sum(entry[0] <= self.now_us for entry in self.entries))]
+        due = [
+            heapq.heappop(self.entries)[2]
+            for _ in range(sum(entry[0] <= self.now_us for entry in self.entries))
+        ]
         for action in due:
             action()
         return bool(due)
@@ -78,9 +90,13 @@ class VirtualHandlers:
     def __init__(self, agenda: Agenda) -> None:
         self.agenda = agenda
 
-    def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
+    def start(
+        self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]
+    ) -> Callable[[], object]:
         took = inputs.get("took", 1) if isinstance(inputs, dict) else 1
-        return self.agenda.after(took, lambda: report(ended_by(task, lambda: task.function(inputs or {}))))
+        return self.agenda.after(
+            took, lambda: report(ended_by(task, lambda: task.function(inputs or {})))
+        )
 
     def close(self) -> None: ...
 
@@ -91,7 +107,10 @@ class AnyTask(Task[..., Any]):
 
 
 def tasks() -> Mapping[str, Task[..., Any]]:
-    return {name: AnyTask(_raising(function), name, "default", 0, None, None) for name, function in TASKS.items()}
+    return {
+        name: AnyTask(_raising(function), name, "default", 0, None, None)
+        for name, function in TASKS.items()
+    }
 
 
 def _raising(function: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
@@ -99,7 +118,9 @@ def _raising(function: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, A
         try:
             return function(inputs)
         except TaskError as problem:
-            raise TaskFailed(problem.error["message"], code=problem.error["code"], data=problem.error["data"]) from None
+            raise TaskFailed(
+                problem.error["message"], code=problem.error["code"], data=problem.error["data"]
+            ) from None
 
     return call
 
@@ -137,7 +158,13 @@ class Checkpointing(CheckpointingRunner):
     def __init__(self, programs: tuple[Program, ...], make_store: MakeStore, text: str) -> None:
         self.agenda = Agenda()
         one_queue = WorkerSettings(one_queue=True)
-        super().__init__(make_store(self.agenda.us), tasks(), one_queue, clock_us=self.agenda.us, now=self.agenda.seconds)
+        super().__init__(
+            make_store(self.agenda.us),
+            tasks(),
+            one_queue,
+            clock_us=self.agenda.us,
+            now=self.agenda.seconds,
+        )
         self.worker.attempts.handlers = VirtualHandlers(self.agenda)
         self.register({program.name: (program, text) for program in programs})
 
@@ -160,9 +187,13 @@ def check(case: Case, runner: InProcess | Checkpointing, name: str) -> None:
     id = runner.start(name, case.settings.get("inputs"), "run")
     for i, signal in enumerate(case.settings.get("signals", [])):
         sent = NewSignal(str(i), id, signal["name"], json.dumps(signal.get("payload")))
-        runner.agenda.after(signal.get("at", 0), lambda sent=sent: runner.store.messages.signal(sent, 1000))
+        runner.agenda.after(
+            signal.get("at", 0), lambda sent=sent: runner.store.messages.signal(sent, 1000)
+        )
     if "cancel_at" in case.settings:
-        runner.agenda.after(case.settings["cancel_at"], lambda: runner.store.executions.cancel([id]))
+        runner.agenda.after(
+            case.settings["cancel_at"], lambda: runner.store.executions.cancel([id])
+        )
     status, value, place = runner.end(id)
     if case.failure:
         code, line, column, message = case.failure
@@ -183,8 +214,13 @@ def test_case_in_process(case: Case) -> None:
 
 
 def is_for_the_store(case: Case) -> bool:
-    """Whether it waits for something; a version of a child must be registered, and the case has but one; keys are not there yet."""
-    return case.file.removesuffix(".flow") in AWAITING and 'version: "v1"' not in case.text and not re.search(r"\bkey: [\"\d]", case.text)
+    """Whether it waits for something; a version of a child must be registered, and the case has but
+    one; keys are not there yet."""
+    return (
+        case.file.removesuffix(".flow") in AWAITING
+        and 'version: "v1"' not in case.text
+        and not re.search(r"\bkey: [\"\d]", case.text)
+    )
 
 
 @pytest.mark.parametrize("case", list(filter(is_for_the_store, CASES)), ids=str)

@@ -1,4 +1,5 @@
-"""Metrics: the table is that of the docs and of what is exported, the text is what Prometheus reads, and nobody waits for long."""
+"""Metrics: the table is that of the docs and of what is exported, the text is what Prometheus
+reads, and nobody waits for long."""
 
 from __future__ import annotations
 
@@ -18,7 +19,18 @@ from rhythm.store.interfaces.workers import Queue
 from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
-from rhythm.worker.metrics import ASKED_EVERY_S, ASKED_OLD_S, METRICS, MOST, Asked, Metric, Metrics, depth, oldest_s, written
+from rhythm.worker.metrics import (
+    ASKED_EVERY_S,
+    ASKED_OLD_S,
+    METRICS,
+    MOST,
+    Asked,
+    Metric,
+    Metrics,
+    depth,
+    oldest_s,
+    written,
+)
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
 from tests.engine.driver import World
@@ -42,7 +54,9 @@ def samples(text: str) -> dict[str, float]:
 
 
 def test_table_of_the_docs_is_that_of_the_module() -> None:
-    shown = re.findall(r"^\| `(rhythm_\w+)` \| (counter|gauge|histogram) \| (.*?) \| (.*) \|$", PAGE, re.MULTILINE)
+    shown = re.findall(
+        r"^\| `(rhythm_\w+)` \| (counter|gauge|histogram) \| (.*?) \| (.*) \|$", PAGE, re.MULTILINE
+    )
     assert shown == [(m.name, m.kind, ", ".join(m.labels), m.means) for m in METRICS.values()]
 
 
@@ -60,18 +74,27 @@ def test_text_is_what_prometheus_reads() -> None:
     assert found['rhythm_task_duration_seconds_bucket{task="charge",le="+Inf"}'] == 2
     assert found['rhythm_task_duration_seconds_sum{task="charge"}'] == pytest.approx(9999.3)
     assert found['rhythm_task_duration_seconds_count{task="charge"}'] == 2
-    assert (found['rhythm_tasks_finished_total{task="charge",status="completed"}'], found['rhythm_task_retries_total{task="charge"}']) == (
+    assert (
+        found['rhythm_tasks_finished_total{task="charge",status="completed"}'],
+        found['rhythm_task_retries_total{task="charge"}'],
+    ) == (
         1,
         1,
     )
-    assert (found["rhythm_claim_lost_total"], found['rhythm_worker_slots{state="running"}']) == (0, 2)
+    assert (found["rhythm_claim_lost_total"], found['rhythm_worker_slots{state="running"}']) == (
+        0,
+        2,
+    )
 
 
 def test_a_value_on_a_bound_is_below_it() -> None:
     metrics = Metrics()
     metrics.committed(10)
     found = samples(metrics.text())
-    assert (found['rhythm_commit_batch_size_bucket{le="5"}'], found['rhythm_commit_batch_size_bucket{le="10"}']) == (0, 1)
+    assert (
+        found['rhythm_commit_batch_size_bucket{le="5"}'],
+        found['rhythm_commit_batch_size_bucket{le="10"}'],
+    ) == (0, 1)
 
 
 def test_labels_are_bounded() -> None:
@@ -84,14 +107,19 @@ def test_labels_are_bounded() -> None:
     assert found['rhythm_executions_finished_total{workflow="other",status="other"}'] == 50
     assert found['rhythm_executions_finished_total{workflow="w0",status="completed"}'] == 2
     assert found['rhythm_task_duration_seconds_count{task="other"}'] == 50
-    assert len([name for name in found if name.startswith("rhythm_executions_finished")]) == MOST + 1
+    assert (
+        len([name for name in found if name.startswith("rhythm_executions_finished")]) == MOST + 1
+    )
     many = [Queue(f"q{number}", number, None, 0, 0) for number in range(MOST + 50)]
     assert (len(depth(many)), ("q0",) in depth(many)) == (MOST, False)
 
 
 def test_counts_of_many_threads_are_all_there() -> None:
     metrics = Metrics()
-    threads = [threading.Thread(target=lambda: [metrics.committed(1) for _ in range(2_000)]) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: [metrics.committed(1) for _ in range(2_000)])
+        for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -100,7 +128,10 @@ def test_counts_of_many_threads_are_all_there() -> None:
 
 
 def test_age_of_a_queue_is_on_the_clock_of_the_database() -> None:
-    queues = [Queue("a", 2, 1_000_000, 0, 0, now=3_500_000), Queue("b", 0, None, 0, 0, now=3_500_000)]
+    queues = [
+        Queue("a", 2, 1_000_000, 0, 0, now=3_500_000),
+        Queue("b", 0, None, 0, 0, now=3_500_000),
+    ]
     assert (depth(queues), oldest_s(queues)) == ({("a",): 2, ("b",): 0}, {("a",): 2.5, ("b",): 0})
     assert list(written(Metric("x", "gauge", ("queue",), "means"), {("a",): 2.5})) == [
         "# HELP x means",
@@ -176,13 +207,17 @@ def test_worker_counts_what_it_does(make_app: MakeApp) -> None:
         raise rhythm.TaskFailed("no")
 
     app = make_app(
-        flaky, fail,
+        flaky,
+        fail,
         flows=(
-            'workflow good() {\n  await sleep("1ms")\n  return await task("flaky", {}, { retries: 3, backoff: "1ms" })\n}',
+            (
+                'workflow good() {\n  await sleep("1ms")\n  return await task("flaky", {}, { '
+                'retries: 3, backoff: "1ms" })\n}'
+            ),
             'workflow bad() {\n  await task("fail")\n}',
             'workflow hold() {\n  await signal("go")\n}',
         ),
-    )  # fmt: skip
+    )
     with app.worker(concurrency=7) as worker:
         assert app.start_workflow("good").result(WAIT_S) == 1
         with pytest.raises(rhythm.ExecutionFailed):
@@ -192,24 +227,42 @@ def test_worker_counts_what_it_does(make_app: MakeApp) -> None:
         with pytest.raises(rhythm.ExecutionFailed):
             hold.result(WAIT_S)
         app.queue_task("elsewhere", queue="mail")
-        reached(lambda: 'rhythm_executions_finished_total{workflow="hold",status="cancelled"}' in samples(worker.metrics()))
+        reached(
+            lambda: (
+                'rhythm_executions_finished_total{workflow="hold",status="cancelled"}'
+                in samples(worker.metrics())
+            )
+        )
         text = worker.metrics()
     found = samples(text)
     for workflow, status in (("good", "completed"), ("bad", "failed"), ("hold", "cancelled")):
-        assert found[f'rhythm_executions_finished_total{{workflow="{workflow}",status="{status}"}}'] == 1
+        assert (
+            found[f'rhythm_executions_finished_total{{workflow="{workflow}",status="{status}"}}']
+            == 1
+        )
     assert found['rhythm_tasks_finished_total{task="flaky",status="completed"}'] == 1
     assert found['rhythm_tasks_finished_total{task="fail",status="failed"}'] == 1
     assert found['rhythm_task_retries_total{task="flaky"}'] == 1
     assert found['rhythm_task_duration_seconds_count{task="flaky"}'] == 2
-    assert (found['rhythm_worker_slots{state="free"}'], found["rhythm_timer_lateness_seconds_count"] >= 1) == (7, True)
+    assert (
+        found['rhythm_worker_slots{state="free"}'],
+        found["rhythm_timer_lateness_seconds_count"] >= 1,
+    ) == (7, True)
     assert found["rhythm_commits_total"] == found["rhythm_commit_batch_size_count"] > 3
     assert found["rhythm_loop_lag_seconds"] < WAIT_S
-    assert found[f'rhythm_build_info{{version="{rhythm.__version__}",python="{".".join(map(str, sys.version_info[:3]))}"}}'] == 1
+    assert (
+        found[
+            f'rhythm_build_info{{version="{rhythm.__version__}",python="{".".join(map(str, sys.version_info[:3]))}"}}'
+        ]
+        == 1
+    )
     exported = set(re.findall(r"^# TYPE (\w+) ", text, re.MULTILINE))
     assert exported == METRICS.keys()
 
 
-def test_what_was_lost_or_unanswered_is_counted_also_where_nobody_reads_the_log(make_app: MakeApp) -> None:
+def test_what_was_lost_or_unanswered_is_counted_also_where_nobody_reads_the_log(
+    make_app: MakeApp,
+) -> None:
     worker = make_app().worker()
     for name in ("claim_lost", "claim_lost", "commit_unknown", "bug"):
         worker._worker.narrator.complain(name, "x", "why")
@@ -223,7 +276,10 @@ def test_queues_are_those_of_the_database(make_app: MakeApp) -> None:
     app.queue_task("elsewhere", queue="mail")
     with app.worker() as worker:
         found = samples(worker.metrics())
-    assert (found['rhythm_queue_depth{queue="mail"}'], found['rhythm_queue_oldest_age_seconds{queue="mail"}'] >= 0) == (1, True)
+    assert (
+        found['rhythm_queue_depth{queue="mail"}'],
+        found['rhythm_queue_oldest_age_seconds{queue="mail"}'] >= 0,
+    ) == (1, True)
 
 
 def test_event_loop_that_is_blocked_shows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +294,12 @@ def test_event_loop_that_is_blocked_shows(monkeypatch: pytest.MonkeyPatch) -> No
     assert handlers.lag_s() is None
     from rhythm.worker.current import Current
 
-    handlers.start(Task(block, "block", "default", 0, None, None), None, Current("x", "block", 1, None), lambda end: ended.set())
+    handlers.start(
+        Task(block, "block", "default", 0, None, None),
+        None,
+        Current("x", "block", 1, None),
+        lambda end: ended.set(),
+    )
     assert blocked.wait(WAIT_S)
     first = handlers.lag_s()
     second = handlers.lag_s()
@@ -252,4 +313,8 @@ def test_status_of_an_execution_is_one_of_three() -> None:
     metrics = Metrics()
     for status in (COMPLETED, FAILED, CANCELLED):
         metrics.finished("w", status)
-    assert re.findall(r'workflow="w",status="(\w+)"', metrics.text()) == ["completed", "failed", "cancelled"]
+    assert re.findall(r'workflow="w",status="(\w+)"', metrics.text()) == [
+        "completed",
+        "failed",
+        "cancelled",
+    ]

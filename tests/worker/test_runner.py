@@ -1,4 +1,5 @@
-"""CheckpointingRunner with real threads, real time and a real file: a process is killed, and another one goes on."""
+"""CheckpointingRunner with real threads, real time and a real file: a process is killed, and
+another one goes on."""
 
 from __future__ import annotations
 
@@ -46,8 +47,17 @@ def note(x: int) -> int:
 
 
 def runner(store: Store) -> CheckpointingRunner:
-    made = CheckpointingRunner(store, {"note": Task(note, "note", "default", 0, None, None)}, WorkerSettings(claim_ttl_s=1.0, margin_s=0.2))
-    made.register({program.name: (program, FLOW) for program in compile_flow(FLOW, "main.flow").programs_or_raise()})
+    made = CheckpointingRunner(
+        store,
+        {"note": Task(note, "note", "default", 0, None, None)},
+        WorkerSettings(claim_ttl_s=1.0, margin_s=0.2),
+    )
+    made.register(
+        {
+            program.name: (program, FLOW)
+            for program in compile_flow(FLOW, "main.flow").programs_or_raise()
+        }
+    )
     return made
 
 
@@ -58,22 +68,35 @@ def test_workflow_runs_to_its_result_and_the_same_id_gives_it_again() -> None:
 
 
 @pytest.mark.parametrize("hang_at", [0, 2, 20])
-def test_killed_process_is_taken_over_and_finished_tasks_do_not_run_again(tmp_path: Path, hang_at: int) -> None:
+def test_killed_process_is_taken_over_and_finished_tasks_do_not_run_again(
+    tmp_path: Path, hang_at: int
+) -> None:
     file, root = str(tmp_path / "rhythm.db"), Path(__file__).parents[2]
     command = [sys.executable, "-m", "tests.worker.test_runner", file]
-    first = subprocess.Popen(command, cwd=root, env={**os.environ, "HANG_AT": str(hang_at)}, stdout=subprocess.PIPE, text=True)
+    first = subprocess.Popen(
+        command,
+        cwd=root,
+        env={**os.environ, "HANG_AT": str(hang_at)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert first.stdout
-    seen = [int(line) for line in iter(lambda: first.stdout and first.stdout.readline(), f"{hang_at}\n")]
+    seen = [
+        int(line) for line in iter(lambda: first.stdout and first.stdout.readline(), f"{hang_at}\n")
+    ]
     first.kill()
     first.wait()
     first.stdout.close()
     with closing(SqliteStore(file)) as store:
         assert examine(store, 60.0) == [], "as it was left"
-    second = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, timeout=100, check=True).stdout.splitlines()
+    second = subprocess.run(
+        command, cwd=root, stdout=subprocess.PIPE, text=True, timeout=100, check=True
+    ).stdout.splitlines()
     assert json.loads(second[-1]) == [8, [10, 20]]
     again = [int(line) for line in second[:-1]]
     assert hang_at in again
-    assert not set(seen) & set(again) - {10}  # of two that ran together, the one that had ended may not have been committed
+    # of two that ran together, the one that had ended may not have been committed
+    assert not set(seen) & set(again) - {10}
     with closing(SqliteStore(file)) as store:
         assert examine(store, 60.0) == []
     store.close()
@@ -85,7 +108,11 @@ def test_killed_process_is_taken_over_and_finished_tasks_do_not_run_again(tmp_pa
         (lambda runs: runs.run("nobody"), UnknownWorkflow, "there is no workflow `nobody`"),
         (lambda runs: runs.resume("nobody"), UnknownExecution, "there is no execution 'nobody'"),
         (lambda runs: runs.run("main", {}, id="a.b"), InvalidId, "contains no dot"),
-        (lambda runs: runs.run("main", {}), ExecutionFailed, "failed: MissingProperty: there is no property `first`"),
+        (
+            lambda runs: runs.run("main", {}),
+            ExecutionFailed,
+            "failed: MissingProperty: there is no property `first`",
+        ),
     ],
 )
 def test_what_cannot_be_run_says_why(act: Any, error: type[Exception], message: str) -> None:

@@ -1,4 +1,5 @@
-"""Schedules in a world where workers die and answers are lost: every slot is started once, by whoever lives, on the database's clock."""
+"""Schedules in a world where workers die and answers are lost: every slot is started once, by
+whoever lives, on the database's clock."""
 
 from __future__ import annotations
 
@@ -12,14 +13,20 @@ from rhythm.worker.services import Scheduler, Services, ServiceSettings
 from tests.engine.driver import EPOCH_US, World
 from tests.support.stores import KINDS, MakeStore, rows, sqlite_in_memory
 
-FLOW = 'workflow main(inputs) {\n  let x = await task("value", { x: inputs.x, took: inputs.took })\n  return x\n}\n'
+FLOW = (
+    'workflow main(inputs) {\n  let x = await task("value", { x: inputs.x, took: inputs.took '
+    "})\n  return x\n}\n"
+)
 MINUTE = 60_000_000
 SLOTS = 3
-EVERY = {"sqlite": 3, "postgres": 11}  # so many calls are let pass for one that is interrupted; each mode has others
+# so many calls are let pass for one that is interrupted; each mode has others
+EVERY = {"sqlite": 3, "postgres": 11}
 MODES = ["before", "after", "lost"]
 
 
-def world(make_store: MakeStore, took: float = 1.0, fail_at: int = 0, mode: str = "", **wanted: Any) -> World:
+def world(
+    make_store: MakeStore, took: float = 1.0, fail_at: int = 0, mode: str = "", **wanted: Any
+) -> World:
     made = World(FLOW, fail_at, mode, make_store)
     asked = Wanted("main", every_us=MINUTE, inputs=f'{{"x": 1, "took": {took}}}').replace(**wanted)
     made.inner.schedules.change("s", lambda before, now: put(before, "s", asked, now))
@@ -27,7 +34,8 @@ def world(make_store: MakeStore, took: float = 1.0, fail_at: int = 0, mode: str 
 
 
 def live(world: World, until_s: float, last: bool = True) -> None:
-    """Until then, and until all that was started by then has ended; after the last time nothing more is started."""
+    """Until then, and until all that was started by then has ended; after the last time nothing
+    more is started."""
     while world.clock.seconds < until_s:
         world.round()
     if last:
@@ -37,11 +45,16 @@ def live(world: World, until_s: float, last: bool = True) -> None:
 
 
 def fates(store: Store) -> list[tuple[int, str]]:
-    return [((fire.slot_at - EPOCH_US) // MINUTE, fire.outcome) for fire in reversed(store.schedules.fires("s", 100))]
+    return [
+        ((fire.slot_at - EPOCH_US) // MINUTE, fire.outcome)
+        for fire in reversed(store.schedules.fires("s", 100))
+    ]
 
 
 def names(store: Store) -> list[str]:
-    return sorted(str(row[0]) for row in rows(store, "SELECT key FROM executions WHERE parent_id IS NULL"))
+    return sorted(
+        str(row[0]) for row in rows(store, "SELECT key FROM executions WHERE parent_id IS NULL")
+    )
 
 
 CALLS: dict[str, int] = {}
@@ -52,8 +65,11 @@ CALLS: dict[str, int] = {}
 def test_whatever_call_is_interrupted_every_slot_has_one_execution_that_completes(
     kind: str, mode: str, request: pytest.FixtureRequest
 ) -> None:
-    """Killed before a call or after it, or without its answer: between the row of a slot and its start there is nothing."""
-    make_store = sqlite_in_memory if kind == "sqlite" else request.getfixturevalue("schemas").empty_store
+    """Killed before a call or after it, or without its answer: between the row of a slot and its
+    start there is nothing."""
+    make_store = (
+        sqlite_in_memory if kind == "sqlite" else request.getfixturevalue("schemas").empty_store
+    )
     until_s = SLOTS * 60 + 5
     if kind not in CALLS:
         calm = world(make_store)
@@ -63,7 +79,9 @@ def test_whatever_call_is_interrupted_every_slot_has_one_execution_that_complete
         stormy = world(make_store, fail_at=fail_at, mode=mode)
         live(stormy, until_s)
         assert fates(stormy.inner) == [(n, "started") for n in range(1, SLOTS + 1)], fail_at
-        started = rows(stormy.inner, "SELECT status, started_by FROM executions WHERE parent_id IS NULL")
+        started = rows(
+            stormy.inner, "SELECT status, started_by FROM executions WHERE parent_id IS NULL"
+        )
         assert started == [(5, "schedule:s")] * SLOTS, fail_at
         stormy.doctor()
 
@@ -71,7 +89,15 @@ def test_whatever_call_is_interrupted_every_slot_has_one_execution_that_complete
 def test_several_processes_start_every_slot_once(make_store: MakeStore) -> None:
     calm = world(make_store)
     others = [
-        Services(calm.inner, ServiceSettings(), calm.clock.now, calm.clock.us, calm.program, calm.observe, holder=f"other-{n}")
+        Services(
+            calm.inner,
+            ServiceSettings(),
+            calm.clock.now,
+            calm.clock.us,
+            calm.program,
+            calm.observe,
+            holder=f"other-{n}",
+        )
         for n in range(3)
     ]
     while calm.clock.seconds < SLOTS * 60 + 5:
@@ -98,9 +124,13 @@ def test_a_slot_is_started_in_time_without_looking_all_the_time(make_store: Make
     assert looks <= 25
 
 
-def test_a_schedule_that_another_process_has_made_is_heard_of_with_the_look_of_the_rescuer(make_store: MakeStore) -> None:
+def test_a_schedule_that_another_process_has_made_is_heard_of_with_the_look_of_the_rescuer(
+    make_store: MakeStore,
+) -> None:
     calm = World(FLOW, make_store=make_store)
-    services = Services(calm.inner, ServiceSettings(), calm.clock.now, calm.clock.us, calm.program, calm.observe)
+    services = Services(
+        calm.inner, ServiceSettings(), calm.clock.now, calm.clock.us, calm.program, calm.observe
+    )
     services.run()
     wanted = Wanted("main", every_us=20 * 1_000_000, inputs='{"x": 1, "took": 0}')
     calm.inner.schedules.change("s", lambda before, now: put(before, "s", wanted, now))
@@ -119,7 +149,9 @@ def test_a_schedule_that_another_process_has_made_is_heard_of_with_the_look_of_t
         ("allow", [(n, "started") for n in range(1, 6)]),
     ],
 )
-def test_an_execution_that_lasts_longer_than_a_slot(make_store: MakeStore, overlap: str, expected: list[Any]) -> None:
+def test_an_execution_that_lasts_longer_than_a_slot(
+    make_store: MakeStore, overlap: str, expected: list[Any]
+) -> None:
     slow = world(make_store, took=90.0, overlap=overlap)
     live(slow, 5 * 60 + 10)
     assert fates(slow.inner)[: len(expected)] == expected
@@ -128,13 +160,16 @@ def test_an_execution_that_lasts_longer_than_a_slot(make_store: MakeStore, overl
 def test_the_one_before_is_cancelled_where_that_is_wanted(make_store: MakeStore) -> None:
     slow = world(make_store, took=90.0, overlap="cancel_other")
     live(slow, 3 * 60 + 10)
-    ended = rows(slow.inner, "SELECT status FROM executions WHERE parent_id IS NULL ORDER BY created_at")
+    ended = rows(
+        slow.inner, "SELECT status FROM executions WHERE parent_id IS NULL ORDER BY created_at"
+    )
     assert [status for (status,) in ended] == [7, 7, 5]
     slow.doctor()
 
 
 def test_a_clock_that_is_set_forward_and_back_starts_no_slot_twice(make_store: MakeStore) -> None:
-    """What was due in between is missed once; after a resume the schedule goes on with the time as it is."""
+    """What was due in between is missed once; after a resume the schedule goes on with the time as
+    it is."""
     calm = world(make_store)
     live(calm, 65, last=False)
     calm.clock.seconds += 86_400
@@ -143,7 +178,9 @@ def test_a_clock_that_is_set_forward_and_back_starts_no_slot_twice(make_store: M
     calm.clock.seconds -= 86_400
     live(calm, calm.clock.seconds + 300, last=False)
     assert fates(calm.inner) == before
-    calm.inner.schedules.change("s", lambda found, now: found and resumed(paused(found, now, "", ""), now))
+    calm.inner.schedules.change(
+        "s", lambda found, now: found and resumed(paused(found, now, "", ""), now)
+    )
     live(calm, calm.clock.seconds + 130, last=False)
     assert len(set(fates(calm.inner))) == len(fates(calm.inner)) > len(before)
     assert len(names(calm.inner)) == len(set(names(calm.inner)))

@@ -1,4 +1,5 @@
-"""What happens by itself: found wakes, missing timers, supervision, leases, and what idling costs."""
+"""What happens by itself: found wakes, missing timers, supervision, leases, and what idling
+costs."""
 
 from __future__ import annotations
 
@@ -40,12 +41,22 @@ def until_quiet(world: World) -> None:
             pass
 
 
-def services(world: World, settings: ServiceSettings = NO_TIMERS, programs: Programs | None = None) -> Services:
-    return Services(world.inner, settings, world.clock.now, world.clock.us, programs or world.program, world.observe)
+def services(
+    world: World, settings: ServiceSettings = NO_TIMERS, programs: Programs | None = None
+) -> Services:
+    return Services(
+        world.inner,
+        settings,
+        world.clock.now,
+        world.clock.us,
+        programs or world.program,
+        world.observe,
+    )
 
 
 def lose_wake(world: World, what: str) -> None:
-    """Lets what the workflow awaits happen, and takes away the wake that came with it: the bug that must not be."""
+    """Lets what the workflow awaits happen, and takes away the wake that came with it: the bug that
+    must not be."""
     if what == "signal":
         world.signal(0, "go", 7)
         world.inner.messages.signal(world.signals.pop()[1], 10)
@@ -58,7 +69,10 @@ def lose_wake(world: World, what: str) -> None:
 
 
 AWAITS = {
-    "child": 'workflow main() {\n  return await workflow("other")\n}\nworkflow other() {\n  await sleep("1h")\n  return 7\n}\n',
+    "child": (
+        'workflow main() {\n  return await workflow("other")\n}\nworkflow other() {\n  await '
+        'sleep("1h")\n  return 7\n}\n'
+    ),
     "signal": 'workflow main() {\n  return await signal("go")\n}\n',
     "timer": 'workflow main() {\n  await sleep("1h")\n  return 7\n}\n',
 }
@@ -72,7 +86,10 @@ def test_a_lost_wake_is_found_and_told(make_store: MakeStore, what: str) -> None
     lose_wake(world, what)
     world.clock.seconds += 300
     assert sweep.run()[0]
-    assert (world.bugs, ready_rows(world.inner)) == (["run: it slept although it could go on; it was woken"], [("run", 0, 0)])
+    assert (world.bugs, ready_rows(world.inner)) == (
+        ["run: it slept although it could go on; it was woken"],
+        [("run", 0, 0)],
+    )
     world.bugs.clear()
     assert world.run().result == "7"
 
@@ -91,7 +108,9 @@ def test_a_timer_whose_row_was_deleted_counts_as_fired(make_store: MakeStore, aw
     assert (world.run().result, world.clock.seconds) == ("7", 0.0)
 
 
-def test_a_workflow_that_waits_for_more_than_has_ended_sleeps_rightly(make_store: MakeStore) -> None:
+def test_a_workflow_that_waits_for_more_than_has_ended_sleeps_rightly(
+    make_store: MakeStore,
+) -> None:
     text = """workflow main() {
   let x = await all([task("value", { x: 1 }), sleep("1h"), signal("go"), workflow("other")])
   return x
@@ -119,13 +138,22 @@ def test_a_paused_workflow_is_left_alone(make_store: MakeStore) -> None:
 
 def test_the_sweep_gets_through_all_of_them_batch_by_batch(make_store: MakeStore) -> None:
     world = parked(AWAITS["timer"], make_store, 7)
-    rows(world.inner, f"UPDATE timer_tasks SET fired_at = {world.clock.us()} WHERE execution_id IN ('run0002', 'run0006')")
+    rows(
+        world.inner,
+        (
+            f"UPDATE timer_tasks SET fired_at = {world.clock.us()} WHERE execution_id IN "
+            f"('run0002', 'run0006')"
+        ),
+    )
     sweep = services(world, NO_TIMERS.replace(sweep_batch=3))
     waits = []
     for _ in range(3):
         waits.append(sweep.run()[1])
         world.clock.seconds += 1
-    assert (waits[:2], [bug.split(":")[0] for bug in world.bugs]) == ([1.0, 1.0], ["run0002", "run0006"])
+    assert (waits[:2], [bug.split(":")[0] for bug in world.bugs]) == (
+        [1.0, 1.0],
+        ["run0002", "run0006"],
+    )
     assert sweep.services[2].after == ""  # type: ignore[attr-defined]  # the sweeper begins again
 
 
@@ -165,12 +193,19 @@ def without(inner: Store, broken: Sequence[str]) -> Any:
         ("prune_events", "events"),
     ],
 )
-def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(broken: str, name: str) -> None:
+def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(
+    broken: str, name: str
+) -> None:
     world = parked(SLEEP, sqlite_in_memory)
     said: list[tuple[str, str, str]] = []
     settings = ServiceSettings(retention_s=60.0, event_retention_s=60.0)
     all_of_them = Services(
-        without(world.inner, [broken]), settings, world.clock.now, world.clock.us, world.program, lambda *what: said.append(what)
+        without(world.inner, [broken]),
+        settings,
+        world.clock.now,
+        world.clock.us,
+        world.program,
+        lambda *what: said.append(what),
     )
     waits = []
     for _ in range(8):
@@ -181,7 +216,9 @@ def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(broken:
     assert all_of_them.health[name] == Health(None, 8, "it does not work")
     assert {said[0], *said} == {("service_failed", name, "it does not work")}
     others = {service: health for service, health in all_of_them.health.items() if service != name}
-    assert all(health.succeeded_at is not None and not health.failures for health in others.values())
+    assert all(
+        health.succeeded_at is not None and not health.failures for health in others.values()
+    )
 
 
 def test_health_is_good_again_after_a_pass_that_succeeds() -> None:
@@ -217,13 +254,18 @@ def test_events_are_forgotten_after_their_time_a_batch_at_a_time(make_store: Mak
     services(world).run()
     forget = services(world, NO_TIMERS.replace(event_retention_s=30.0, batch=3))
     assert forget.run() == (True, 1.0)
-    assert rows(world.inner, "SELECT id FROM events ORDER BY published_at, n") == [("e3",), ("new",)]
+    assert rows(world.inner, "SELECT id FROM events ORDER BY published_at, n") == [
+        ("e3",),
+        ("new",),
+    ]
     world.clock.seconds += 1.0
     forget.run()
     assert rows(world.inner, "SELECT id FROM events") == [("new",)]
 
 
-def test_timers_fire_at_their_time_and_earlier_ones_of_this_process_are_noticed(make_store: MakeStore) -> None:
+def test_timers_fire_at_their_time_and_earlier_ones_of_this_process_are_noticed(
+    make_store: MakeStore,
+) -> None:
     world = parked(SLEEP, make_store)
     found = services(world, NO_TIMERS.replace(timer_poll_s=2.0))
     found.run()
@@ -239,7 +281,9 @@ def test_timers_fire_at_their_time_and_earlier_ones_of_this_process_are_noticed(
 
 def test_a_clock_that_is_ahead_of_the_databases_makes_no_storm(make_store: MakeStore) -> None:
     world = parked(SLEEP, make_store)
-    found = Services(world.inner, NO_TIMERS, world.clock.now, lambda: world.clock.us() + 7_200_000_000)
+    found = Services(
+        world.inner, NO_TIMERS, world.clock.now, lambda: world.clock.us() + 7_200_000_000
+    )
     found.run()
     assert found.wait_s("timers") == 0.05
 
@@ -258,15 +302,23 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return sent
 
 
-def test_an_idle_process_with_a_thousand_sleepers_asks_at_most_twice_in_a_poll_interval(make_store: MakeStore, asked: list[str]) -> None:
+def test_an_idle_process_with_a_thousand_sleepers_asks_at_most_twice_in_a_poll_interval(
+    make_store: MakeStore, asked: list[str]
+) -> None:
     world = parked(SLEEP, make_store, 1000)
-    counted_each = 1 if isinstance(world.inner, SqliteStore) else 2  # on PostgreSQL each comes with the setting of the test's clock
+    # on PostgreSQL each comes with the setting of the test's clock
+    counted_each = 1 if isinstance(world.inner, SqliteStore) else 2
     if isinstance(world.inner, PostgresStore) and world.inner.db.access.pooled:
-        counted_each = 6  # and with the beginning and end of a transaction, of which most are sent together
+        # and with the beginning and end of a transaction, of which most are sent together
+        counted_each = 6
     if isinstance(world.inner, SqliteStore):
         db = world.inner.db.connection
         db.set_trace_callback(
-            lambda text: asked.append(text) if text == "COMMIT" or not (db.in_transaction or text == "BEGIN IMMEDIATE") else None
+            lambda text: (
+                asked.append(text)
+                if text == "COMMIT" or not (db.in_transaction or text == "BEGIN IMMEDIATE")
+                else None
+            )
         )
     idle = services(world, ServiceSettings(), cache(world.program))
     del asked[:]

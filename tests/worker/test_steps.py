@@ -6,20 +6,35 @@ from typing import Any
 
 import pytest
 
-from tests.support.steps import allow, approval, block, choice, compiled, document, end, parallel, task, wait
+from tests.support.steps import (
+    allow,
+    approval,
+    block,
+    choice,
+    compiled,
+    document,
+    end,
+    parallel,
+    task,
+    wait,
+)
 from tests.support.stores import Stores, sqlite_in_memory
 from tests.support.world import World
 from tests.worker.test_language import Checkpointing, InProcess
 
 Steps = tuple[dict[str, Any], ...]
 VIP = {"field": "vip", "operator": "eq", "value": True}
-TELL = [{"type": "task", "task": "echo", "inputs": {"id": "${id}"}}, {"type": "publish", "event": "told", "data": {"id": "${id}"}}]
+TELL = [
+    {"type": "task", "task": "echo", "inputs": {"id": "${id}"}},
+    {"type": "publish", "event": "told", "data": {"id": "${id}"}},
+]
 
 CASES: dict[str, Steps] = {
     "allowed": (choice("if", VIP, "yes", "no"), block("no"), allow("yes", execute=TELL)),
     "blocked, and what was started goes on": (block("no", reason="order ${id}", execute=TELL),),
     "expired": (approval(timeout="1h", reason="order ${id}"), end("end")),
-    "expired, and goes elsewhere": (approval(timeout="1h", on_false="late"), end("end"), end("late", "${ask.decision}")),
+    "expired, and goes elsewhere": (approval(timeout="1h", on_false="late"), end("end"),
+        end("late", "${ask.decision}")),
     "a task, its result, its failure": (
         task("a", "add", inputs={"a": 1, "b": "${id}"}),
         task("b", "fail", on_failure="sorry"),
@@ -28,14 +43,20 @@ CASES: dict[str, Steps] = {
     ),
     "an event of its own branch": (
         parallel(
-            "p", [[wait("e", event="told", where={"id": "${id}"}, timeout="1h")], [wait("s", **{"for": 5}), allow("a", execute=TELL)]]
+            "p",
+            [[wait("e", event="told", where={"id": "${id}"}, timeout="1h")],
+                [wait("s", **{"for": 5}), allow("a", execute=TELL)]]
         ),
         end("end", "${p.0.e.id}"),
     ),
-    "no event in time": (wait("w", event="never", timeout="1d", on_timeout="late"), end("end"), end("late")),
+    "no event in time": (wait("w", event="never", timeout="1d", on_timeout="late"), end("end"),
+        end("late")),
     "no event in time, and no way on": (wait("w", event="never", timeout="1d"), end("end")),
-    "a branch is blocked": (parallel("p", [[wait("x", **{"for": 1}), block("no", reason="no")], [wait("y", **{"for": "9d"})]]), end("end")),
-    "a branch fails": (parallel("p", [[task("x", "fail")]], on_failure="sorry"), end("end"), end("sorry", "${error.data.error.code}")),
+    "a branch is blocked": (parallel("p",
+        [[wait("x", **{"for": 1}), block("no", reason="no")], [wait("y", **{"for": "9d"})]]),
+        end("end")),
+    "a branch fails": (parallel("p", [[task("x", "fail")]], on_failure="sorry"), end("end"),
+        end("sorry", "${error.data.error.code}")),
     "round and round": (
         task("a", "add", inputs={"a": "${id}", "b": 1}, into="id"),
         wait("w", **{"for": "1m"}),

@@ -10,9 +10,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rhythm.app.application import Rhythm
     from rhythm.app.handle import Handle
-    from rhythm.app.views import ExecutionView, Page, QueueView, Start, TraceStep, WorkerView, WorkflowView
+    from rhythm.app.views import (
+        ExecutionView,
+        Page,
+        QueueView,
+        Start,
+        TraceStep,
+        WorkerView,
+        WorkflowView,
+    )
 
-__all__ = ["ExecutionView", "Handle", "Page", "QueueView", "Rhythm", "Start", "TraceStep", "WorkerView", "WorkflowView"]
+__all__ = [
+    "ExecutionView",
+    "Handle",
+    "Page",
+    "QueueView",
+    "Rhythm",
+    "Start",
+    "TraceStep",
+    "WorkerView",
+    "WorkflowView",
+]
 
 _HOMES = {"Rhythm": "rhythm.app.application", "Handle": "rhythm.app.handle"}  # the others are views
 

@@ -19,10 +19,16 @@ def acting(by: By, source: str = "python") -> Actor:
     actor = by if isinstance(by, Actor) else Actor(by or user(), source=source)
     valid_name(actor.name, "the name of whoever acts")
     if isinstance(actor.roles, str):  # every letter would be a role, and every part of a word
-        raise ValueError(f"the roles of {actor.name} are several texts, not one: Actor({actor.name!r}, ({actor.roles!r:.80},))")
+        raise ValueError(
+            f"the roles of {actor.name} are several texts, not one: Actor({actor.name!r}, "
+            f"({actor.roles!r:.80},))"
+        )
     if actor.roles is not None:
         several(actor.roles, "a role")
-    for value, what in ((actor.token, "the id of a token"), (actor.source, "where whoever acts is")):
+    for value, what in (
+        (actor.token, "the id of a token"),
+        (actor.source, "where whoever acts is"),
+    ):
         valid_text(value or "", what, TEXTS.name)
     return actor
 

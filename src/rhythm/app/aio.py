@@ -1,4 +1,5 @@
-"""The application as coroutines: `app.aio` has the methods of `Rhythm`, its handles those of `Handle`.
+"""The application as coroutines: `app.aio` has the methods of `Rhythm`, its handles those of
+`Handle`.
 
 A coroutine is made of its method, here in a table: signature and documentation are the method's,
 for people and for type checkers. It runs in a thread of asyncio's pool. Only waiting for a result
@@ -50,13 +51,17 @@ def coroutine(method: Method[P, R]) -> Async[P, R]:
 
 def handle_from(method: Method[P, Handle]) -> Async[P, AsyncHandle]:
     """A coroutine whose handle has coroutines, too."""
-    made: Async[P, AsyncHandle] = _coroutine(method, lambda handle: AsyncHandle(handle), "AsyncHandle")
+    made: Async[P, AsyncHandle] = _coroutine(
+        method, lambda handle: AsyncHandle(handle), "AsyncHandle"
+    )
     return made
 
 
 def handles_from(method: Method[P, list[Handle]]) -> Async[P, list[AsyncHandle]]:
     """A coroutine whose handles have coroutines, too."""
-    made: Async[P, list[AsyncHandle]] = _coroutine(method, lambda handles: [*map(AsyncHandle, handles)], "list[AsyncHandle]")
+    made: Async[P, list[AsyncHandle]] = _coroutine(
+        method, lambda handles: [*map(AsyncHandle, handles)], "list[AsyncHandle]"
+    )
     return made
 
 
@@ -66,7 +71,9 @@ def _coroutine(method: Any, wrapped: Callable[[Any], Any] | None = None, returne
         return result if wrapped is None else wrapped(result)
 
     signature = inspect.signature(method)
-    return Delegate(call, method, signature.replace(return_annotation=returned) if returned else signature)
+    return Delegate(
+        call, method, signature.replace(return_annotation=returned) if returned else signature
+    )
 
 
 class Proxy:
@@ -339,7 +346,10 @@ async def wait_for_result(app: Rhythm | Executions, id: Id, timeout: float | str
     """`Rhythm.result`, but nothing is blocked meanwhile, and whoever waits can be cancelled."""
     patience, changed = Patience(timeout, time.monotonic), asyncio.Event()
     with app.changes.heard_by(_setter(changed)):
-        while isinstance(found := await asyncio.to_thread(look, app.get, id), StoreError) or not found.ended:
+        while (
+            isinstance(found := await asyncio.to_thread(look, app.get, id), StoreError)
+            or not found.ended
+        ):
             rest_s = patience.rest_s(found)
             with suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), rest_s)

@@ -45,15 +45,17 @@ if TYPE_CHECKING:
 
 
 class Rhythm:
-    """An application on one database. Use it from any thread; `close` it, or use it in a `with` statement.
+    """An application on one database. Use it from any thread; `close` it, or use it in a `with`
+    statement.
 
-    What is not given comes from the `RHYTHM_*` variables, `rhythm.toml` or `[tool.rhythm]` of `pyproject.toml`, or is the default.
-    `tasks` are those of `@rhythm.task` unless you give your own. `environment` replaces the variables of the process, and `store`,
-    which stays open, the database of the URL.
+    What is not given comes from the `RHYTHM_*` variables, `rhythm.toml` or `[tool.rhythm]` of
+    `pyproject.toml`, or is the default. `tasks` are those of `@rhythm.task` unless you give your
+    own. `environment` replaces the variables of the process, and `store`, which stays open, the
+    database of the URL.
 
-    Its methods are grouped in rooms: `app.approvals.approve(…)`, `app.schedules.pause(…)`. Each has a
-    flat name, too: `app.approve(…)`, `app.pause_schedule(…)`. A room that is called lists what is in
-    it: `app.approvals()`.
+    Its methods are grouped in rooms: `app.approvals.approve(…)`, `app.schedules.pause(…)`. Each has
+    a flat name, too: `app.approve(…)`, `app.pause_schedule(…)`. A room that is called lists what is
+    in it: `app.approvals()`.
     """
 
     def __init__(
@@ -67,7 +69,9 @@ class Rhythm:
         **settings: Unpack[Given],
     ) -> None:
         given = {"database_url": database_url, "workflow_paths": workflow_paths, **settings}
-        self.settings: Settings = load_settings(given, os.environ if environment is None else environment)
+        self.settings: Settings = load_settings(
+            given, os.environ if environment is None else environment
+        )
         self.tasks = _tasks(tasks)
         self.opened = store is None  # else the store is the caller's
         self.store: Store = _opened(self.settings) if store is None else store
@@ -103,8 +107,14 @@ class Rhythm:
             self.store.schema.migrate()
         elif pending := self.store.schema.pending():
             new = self.store.schema.version() == 0
-            lacking = "has no tables of Rhythm yet" if new else f"lacks {', '.join(m.name for m in pending)}"
-            raise StoreError(f"the database {lacking}: run `rhythm migrate`, or leave auto_migrate on")
+            lacking = (
+                "has no tables of Rhythm yet"
+                if new
+                else f"lacks {', '.join(m.name for m in pending)}"
+            )
+            raise StoreError(
+                f"the database {lacking}: run `rhythm migrate`, or leave auto_migrate on"
+            )
 
     def close(self) -> None:
         """Stops the workers that this application started, and closes its connection."""
@@ -116,7 +126,12 @@ class Rhythm:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     @property
@@ -140,13 +155,15 @@ class Rhythm:
             self.changes.tell()
 
     def worker(self, worker_id: str | None = None, **settings: Unpack[Pooled]) -> PooledWorker:
-        """A worker in threads of this process: `with app.worker(): …`, or `start` and `stop` it. See `PooledWorker`."""
+        """A worker in threads of this process: `with app.worker(): …`, or `start` and `stop` it.
+        See `PooledWorker`."""
         from rhythm.app.pooled import PooledWorker
 
         return PooledWorker(worker_id, self, **settings)
 
     def server(self, *, tokens: bool = True) -> Server:
-        """The HTTP interface as an ASGI application, to be mounted in yours: see `rhythm.http.Server`."""
+        """The HTTP interface as an ASGI application, to be mounted in yours: see
+        `rhythm.http.Server`."""
         from rhythm.http import Server
 
         return Server(self, tokens=tokens)
@@ -206,7 +223,8 @@ class Rhythm:
 
     verify_audit = flat(Audit.verify)
 
-    # The class has these as methods, for `help` and the like; an instance has the room in their place.
+    # The class has these as methods, for `help` and the like; an instance has the room in their
+    # place.
     if not TYPE_CHECKING:
         workflows = flat(Workflows.__call__)
         approvals = flat(Approvals.__call__)
@@ -222,7 +240,9 @@ def _opened(settings: Settings) -> Store:
     return open_store(settings.database_url, listen_url=settings.listen_url)
 
 
-def _tasks(given: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None) -> Mapping[str, Task[..., Any]]:
+def _tasks(
+    given: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None,
+) -> Mapping[str, Task[..., Any]]:
     if given is None:
         return default_tasks
     if isinstance(given, Mapping):

@@ -26,7 +26,15 @@ from rhythm.limits import TEXTS
 from rhythm.record import Record
 from rhythm.rights import Scope
 from rhythm.store.access import Actor
-from rhythm.store.approvals import APPROVE, ESCALATE, REJECT, Decision, RefusalCode, StoredApproval, StoredDecision
+from rhythm.store.approvals import (
+    APPROVE,
+    ESCALATE,
+    REJECT,
+    Decision,
+    RefusalCode,
+    StoredApproval,
+    StoredDecision,
+)
 from rhythm.store.provenance import MAX_CONTRIBUTORS
 
 if TYPE_CHECKING:
@@ -37,13 +45,14 @@ STATUSES = ("open", "approved", "rejected", "expired", "cancelled")
 REFUSALS: dict[RefusalCode, str] = {
     "wrong_role": "{actor} does not hold the role `{role}`, which it takes to decide {id}",
     "role_revoked": "{actor} holds the role `{role}` no longer, which it takes to decide {id}",
-    "self_approval": "{actor} started {execution} or gave it data, and cannot decide about it: it takes four eyes; somebody else with the "
-    "role `{role}` must",
-    "too_many_contributors": "more people than are kept ({most:,}) had a hand in {execution}, so nobody can be shown to be uninvolved: "
-    "let the workflow ask with `four_eyes: false`",
+    "self_approval": "{actor} started {execution} or gave it data, and cannot decide about it: "
+    "it takes four eyes; somebody else with the role `{role}` must",
+    "too_many_contributors": "more people than are kept ({most:,}) had a hand in {execution}, so "
+    "nobody can be shown to be uninvolved: let the workflow ask with `four_eyes: false`",
     "already_decided": "{id} is {status} already, by {by}: nothing was changed",
     "decision_repeated": "{actor} has decided about {id} already: nothing was changed",
-    "approval_changed": "{id} is not what was shown: look at it again, and decide with its new hash",
+    "approval_changed": "{id} is not what was shown: look at it again, and decide with its new "
+    "hash",
     "approval_expired": "the time to decide about {id} is over: nothing was changed",
     "approval_cancelled": "{id} was cancelled: its execution waits for it no longer",
     "no_escalation": "{id} cannot be escalated{to}: its workflow names {stages}",
@@ -81,7 +90,8 @@ class ApprovalView(Record):
     on_deadline: str  # what follows then: expire, or escalate to the first of `escalations`
     status: str  # open, approved, rejected, expired, cancelled
     decisions: tuple[DecisionView, ...]
-    shown: str  # the hash of what is to be decided: a decision that names it is refused when that has changed
+    # the hash of what is to be decided: a decision that names it is refused when that has changed
+    shown: str
     escalations: tuple[str, ...]  # roles to which it can still go
     comment: str
     ended_at: datetime | None
@@ -118,16 +128,26 @@ class Approvals:
         scope: Scope = None,
         most_bytes: int | None = None,
     ) -> ApprovalPage:
-        """What people are asked to decide, newest first; with another `status` what they were, with None all of it.
+        """What people are asked to decide, newest first; with another `status` what they were, with
+        None all of it.
 
-        With a `scope`, only those of executions at whose root is something that has a name as one of its patterns says.
+        With a `scope`, only those of executions at whose root is something that has a name as one
+        of its patterns says.
         """
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         asked = None if role is None else valid_name(role, "a role")
         of = None if execution is None else possible_id(execution)
-        found = self._store.people.approvals(asked, status, of, place_of(cursor), limit + 1, self._context.names_in(scope), most_bytes)
+        found = self._store.people.approvals(
+            asked,
+            status,
+            of,
+            place_of(cursor),
+            limit + 1,
+            self._context.names_in(scope),
+            most_bytes,
+        )
         rows, more = page_of(found, limit)
         views = tuple(self._views(rows))
         return ApprovalPage(views, place_after(views[-1]) if more else None)
@@ -146,35 +166,74 @@ class Approvals:
             made.setdefault(each.approval_id, []).append(each)
         return [_view(row, made.get(row.id, [])) for row in rows]
 
-    def approve(self, id: str, *, by: Actor | str, comment: str = "", shown: str | None = None, key: str | None = None) -> ApprovalView:
+    def approve(
+        self,
+        id: str,
+        *,
+        by: Actor | str,
+        comment: str = "",
+        shown: str | None = None,
+        key: str | None = None,
+    ) -> ApprovalView:
         """Approves; with the last approval of its quorum the execution goes on.
 
-        `shown` is the hash of what was seen: `Undecidable` if it has changed since. The same `key` again changes nothing.
-        `Denied` if whoever decides does not hold the role, or started the execution. `by` is a name if you answer for its roles yourself.
+        `shown` is the hash of what was seen: `Undecidable` if it has changed since. The same `key`
+        again changes nothing. `Denied` if whoever decides does not hold the role, or started the
+        execution. `by` is a name if you answer for its roles yourself.
         """
         return self._decide(id, APPROVE, by, comment, shown, key)
 
-    def reject(self, id: str, *, by: Actor | str, comment: str = "", shown: str | None = None, key: str | None = None) -> ApprovalView:
+    def reject(
+        self,
+        id: str,
+        *,
+        by: Actor | str,
+        comment: str = "",
+        shown: str | None = None,
+        key: str | None = None,
+    ) -> ApprovalView:
         """Rejects: one rejection ends the approval, whatever its quorum. See `approve`."""
         return self._decide(id, REJECT, by, comment, shown, key)
 
     def escalate(
-        self, id: str, *, by: Actor | str, to: str | None = None, comment: str = "", shown: str | None = None, key: str | None = None
+        self,
+        id: str,
+        *,
+        by: Actor | str,
+        to: str | None = None,
+        comment: str = "",
+        shown: str | None = None,
+        key: str | None = None,
     ) -> ApprovalView:
-        """Hands an approval to the next of the roles that its workflow names, or to that one of them; its time begins anew."""
-        return self._decide(id, ESCALATE, by, comment, shown, key, None if to is None else valid_name(to, "a role"))
+        """Hands an approval to the next of the roles that its workflow names, or to that one of
+        them; its time begins anew."""
+        return self._decide(
+            id, ESCALATE, by, comment, shown, key, None if to is None else valid_name(to, "a role")
+        )
 
     def _decide(
-        self, id: str, what: str, by: Actor | str, comment: str, shown: str | None, key: str | None, to: str | None = None
+        self,
+        id: str,
+        what: str,
+        by: Actor | str,
+        comment: str,
+        shown: str | None,
+        key: str | None,
+        to: str | None = None,
     ) -> ApprovalView:
         valid_text(comment, "a comment", TEXTS.comment)
         if shown is not None:
             valid_name(shown, "the hash of what was shown")
         known = None if key is None else valid_name(key, "a key")
         if not by:
-            raise ValueError("say who decides: by=rhythm.Actor(name, roles), or by=name if you answer for the roles")
+            raise ValueError(
+                "say who decides: by=rhythm.Actor(name, roles), or by=name if you answer "
+                "for the roles"
+            )
         actor, hold = acting(by), not self._context.settings.auto_resume_after_approval
-        verdict = self._store.people.decide(_possible(id), Decision(actor, what, comment, shown, known, to, hold))
+        verdict = self._store.people.decide(
+            _possible(id), Decision(actor, what, comment, shown, known, to, hold)
+        )
         if verdict is None or verdict.approval is None:
             no_approval(id)
         if verdict.refusal:
@@ -194,11 +253,21 @@ def no_approval(id: Any) -> NoReturn:
 
 def _refuse(code: RefusalCode, approval: StoredApproval, actor: str, to: str | None) -> NoReturn:
     names = " and ".join(json.loads(approval.decided_by or "[]"))
-    stages = ", ".join(f"`{role}`" for role, *_ in json.loads(approval.stages)) or "no role after this one"
+    stages = (
+        ", ".join(f"`{role}`" for role, *_ in json.loads(approval.stages))
+        or "no role after this one"
+    )
     message = REFUSALS[code].format(
-        actor=actor, role=approval.role, id=approval.id, execution=approval.execution_id, status=_status(approval), by=names or "nobody",
-        to=f" to `{to}`" if to else "", stages=stages, most=MAX_CONTRIBUTORS,
-    )  # fmt: skip
+        actor=actor,
+        role=approval.role,
+        id=approval.id,
+        execution=approval.execution_id,
+        status=_status(approval),
+        by=names or "nobody",
+        to=f" to `{to}`" if to else "",
+        stages=stages,
+        most=MAX_CONTRIBUTORS,
+    )
     raise (Denied if code in DENIALS else Undecidable)(message, code)
 
 
@@ -210,8 +279,25 @@ def _status(row: StoredApproval) -> str:
 
 def _view(row: StoredApproval, made: list[StoredDecision]) -> ApprovalView:
     return ApprovalView(
-        row.id, row.execution_id, row.workflow, row.role, row.reason, load(row.data), row.quorum, row.four_eyes, row.requested_by,
-        moment(row.created_at), moment_of(row.deadline_at) if row.ended_at is None else None, row.on_deadline, _status(row),
-        tuple(DecisionView(each.actor, each.role, each.decision, each.comment, moment(each.at)) for each in made), row.shown,
-        tuple(role for role, *_ in json.loads(row.stages)), row.comment or "", moment_of(row.ended_at),
-    )  # fmt: skip
+        row.id,
+        row.execution_id,
+        row.workflow,
+        row.role,
+        row.reason,
+        load(row.data),
+        row.quorum,
+        row.four_eyes,
+        row.requested_by,
+        moment(row.created_at),
+        moment_of(row.deadline_at) if row.ended_at is None else None,
+        row.on_deadline,
+        _status(row),
+        tuple(
+            DecisionView(each.actor, each.role, each.decision, each.comment, moment(each.at))
+            for each in made
+        ),
+        row.shown,
+        tuple(role for role, *_ in json.loads(row.stages)),
+        row.comment or "",
+        moment_of(row.ended_at),
+    )

@@ -16,14 +16,16 @@ from rhythm.store.access import AuditRow, Filter, Head
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
 
-CHECKED_SIZE = 16_000_000  # characters of details after which a part of the audit is large enough, however few rows it has
-LAST_US = 253_402_300_799_000_000  # the end of the year 9999: a time that somebody has put there by hand may be any number
+# characters of details after which a part of the audit is large enough, however few rows it has
+CHECKED_SIZE = 16_000_000
+# the end of the year 9999: a time that somebody has put there by hand may be any number
+LAST_US = 253_402_300_799_000_000
 HEAD = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
 
 class AuditView(Record):
-    """An act that was recorded. `prev` is the hash of the row before it; `at_us` and `detail_text` are what is hashed of `at` and
-    `detail`."""
+    """An act that was recorded. `prev` is the hash of the row before it; `at_us` and `detail_text`
+    are what is hashed of `at` and `detail`."""
 
     n: int
     at: datetime
@@ -57,13 +59,15 @@ class AuditPage(Record):
 
 
 class AuditCheck(Record):
-    """What reading the audit has shown. Keep the `head` where nobody who can change the database can change it, too."""
+    """What reading the audit has shown. Keep the `head` where nobody who can change the database
+    can change it, too."""
 
     rows: int  # that were read
     head: str  # number and hash of the last row
     problems: tuple[str, ...]  # the first of them
     broken: int  # how many problems there are
-    next: str | None = None  # where to go on: the last row that was read, as a head; None: that was the end
+    # where to go on: the last row that was read, as a head; None: that was the end
+    next: str | None = None
 
     @property
     def intact(self) -> bool:
@@ -93,23 +97,40 @@ class Audit:
         """What was done by whom, newest first. Give the `cursor` of a page to get the next one."""
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         asked = {"actor": actor, "action": action, "object": object}
-        words = {what: None if value is None else valid_name(value, what) for what, value in asked.items()}
-        rows, more = page_of(self._store.access.audit(Filter(**words, before=_place(cursor)), limit + 1, most_bytes), limit)
+        words = {
+            what: None if value is None else valid_name(value, what)
+            for what, value in asked.items()
+        }
+        rows, more = page_of(
+            self._store.access.audit(Filter(**words, before=_place(cursor)), limit + 1, most_bytes),
+            limit,
+        )
         return AuditPage(tuple(audit_view(row) for row in rows), str(rows[-1].n) if more else None)
 
-    def verify(self, head: str | None = None, *, after: str | None = None, limit: int | None = None) -> AuditCheck:
+    def verify(
+        self, head: str | None = None, *, after: str | None = None, limit: int | None = None
+    ) -> AuditCheck:
         """Reads the audit, and says what is wrong with its chain.
 
-        Give the `head` that an earlier check has told: what came before it must be the same still. Without one, who can change the
-        database can write the whole chain anew, or cut off its end, and nobody can tell. A long chain is read in parts: at most `limit`
-        rows, from the row `after` on, which is the `next` of the check before, or a head that was kept: what lies before it is not read,
-        but for the row of the `head`.
+        Give the `head` that an earlier check has told: what came before it must be the same still.
+        Without one, who can change the database can write the whole chain anew, or cut off its end,
+        and nobody can tell. A long chain is read in parts: at most `limit` rows, from the row
+        `after` on, which is the `next` of the check before, or a head that was kept: what lies
+        before it is not read, but for the row of the `head`.
         """
         known, begin = (None if given is None else known_head(given) for given in (head, after))
         size = None if limit is None else CHECKED_SIZE
-        found = self._store.access.audit_chain(known, begin, None if limit is None else at_least(limit, 1, "limit"), size)
+        found = self._store.access.audit_chain(
+            known, begin, None if limit is None else at_least(limit, 1, "limit"), size
+        )
         problems = tuple(message for _, message in found.problems)
-        return AuditCheck(found.rows, str(found.head), problems, found.broken, None if found.ended else str(found.last))
+        return AuditCheck(
+            found.rows,
+            str(found.head),
+            problems,
+            found.broken,
+            None if found.ended else str(found.last),
+        )
 
     def export(self, after: int = 0) -> Iterator[AuditRow]:
         """All rows after the one of this number, oldest first, as they are stored and hashed."""
@@ -120,7 +141,16 @@ class Audit:
 
 def audit_view(row: AuditRow) -> AuditView:
     told = (row.actor, row.token, row.source, row.action, row.object)
-    return AuditView(row.n, moment(min(max(row.at, 0), LAST_US)), *told, _loaded(row.detail), row.prev, row.hash, row.at, row.detail)
+    return AuditView(
+        row.n,
+        moment(min(max(row.at, 0), LAST_US)),
+        *told,
+        _loaded(row.detail),
+        row.prev,
+        row.hash,
+        row.at,
+        row.detail,
+    )
 
 
 def _loaded(detail: str) -> Any:
@@ -135,13 +165,21 @@ def known_head(text: str) -> Head:
     """A head as `AuditCheck` tells it."""
     form = HEAD.fullmatch(text) if isinstance(text, str) else None
     if form is None:
-        raise ValueError(f"{text!r:.80} is not the head of an audit: it looks like 42:5f3a…, with 64 digits after the colon")
+        raise ValueError(
+            f"{text!r:.80} is not the head of an audit: it looks like 42:5f3a…, with 64 "
+            f"digits after the colon"
+        )
     return Head(int(form[1]), form[2])
 
 
 def _place(cursor: str | None) -> int | None:
     if cursor is None:
         return None
-    if not isinstance(cursor, str) or not cursor.isascii() or not cursor.isdigit() or len(cursor) > 18:
+    if (
+        not isinstance(cursor, str)
+        or not cursor.isascii()
+        or not cursor.isdigit()
+        or len(cursor) > 18
+    ):
         raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
     return int(cursor)

@@ -1,4 +1,5 @@
-"""One act for many executions: pausing, resuming, cancelling, terminating or retrying all that fit."""
+"""One act for many executions: pausing, resuming, cancelling, terminating or retrying all that
+fit."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ FIRST = (-1, "")  # before all executions
 
 
 class BulkView(Record):
-    """What became of many: how many were meant, how many were changed. `reasons`: of the first that were not, by id."""
+    """What became of many: how many were meant, how many were changed. `reasons`: of the first that
+    were not, by id."""
 
     matched: int
     changed: int = 0
@@ -71,30 +73,50 @@ class Bulk:
         by: By = None,
         scope: Scope = None,
     ) -> BulkView:
-        """Pauses, resumes, cancels, terminates or retries all executions that fit, oldest first: those that nobody else started, and
-        to which it can be done. With `dry_run` they are only counted.
+        """Pauses, resumes, cancels, terminates or retries all executions that fit, oldest first:
+        those that nobody else started, and to which it can be done. With `dry_run` they are only
+        counted.
 
-        Some hundred at a time are changed in one transaction; those that are started meanwhile are not meant. `attributes` are plain
-        values that an execution must have. A cancel is for those that were not asked to end before. To mean every execution there is,
-        say so: `all=True`. With a `scope`, only those whose names fit one of its patterns are meant, whatever else is said.
+        Some hundred at a time are changed in one transaction; those that are started meanwhile are
+        not meant. `attributes` are plain values that an execution must have. A cancel is for those
+        that were not asked to end before. To mean every execution there is, say so: `all=True`.
+        With a `scope`, only those whose names fit one of its patterns are meant, whatever else is
+        said.
         """
-        selection = _selection(action, workflow, status, queue, created_before, created_after, attributes)
+        selection = _selection(
+            action, workflow, status, queue, created_before, created_after, attributes
+        )
         selection = selection.replace(names=self._context.names_in(scope))
         why, actor = valid_text(reason, "reason"), acting(by)
         count, now = self._store.operating.count(selection)
         most = count if limit is None else min(count, at_least(limit, 1, "limit"))
-        if not all and (workflow, status, queue, created_before, created_after, attributes) == (None,) * 6:
-            raise ValueError("say which executions are meant: give a workflow, a status or the like, or all=True")
+        if (
+            not all
+            and (workflow, status, queue, created_before, created_after, attributes) == (None,) * 6
+        ):
+            raise ValueError(
+                "say which executions are meant: give a workflow, a status or the like, or all=True"
+            )
         if dry_run:
             return BulkView(most)
-        until = now + 1 if selection.created_before is None else min(selection.created_before, now + 1)
+        until = (
+            now + 1 if selection.created_before is None else min(selection.created_before, now + 1)
+        )
         return self._all_of(selection.replace(created_before=until), limit, action, why, actor)
 
-    def _all_of(self, selection: Selection, limit: int | None, action: str, reason: str, actor: Actor) -> BulkView:
+    def _all_of(
+        self, selection: Selection, limit: int | None, action: str, reason: str, actor: Actor
+    ) -> BulkView:
         matched, changed, reasons, after = 0, 0, dict[str, str](), FIRST
-        while page := self._store.operating.select(selection, after, AT_ONCE if limit is None else min(AT_ONCE, limit - matched)):
+        while page := self._store.operating.select(
+            selection, after, AT_ONCE if limit is None else min(AT_ONCE, limit - matched)
+        ):
             refusals = self._act(action, [id for _, id in page], reason, actor)
-            matched, changed, after = matched + len(page), changed + len(page) - len(refusals), page[-1]
+            matched, changed, after = (
+                matched + len(page),
+                changed + len(page) - len(refusals),
+                page[-1],
+            )
             reasons |= dict(list(refusals.items())[: TOLD - len(reasons)])
             self._context.wake()
             if matched == limit:
@@ -138,7 +160,10 @@ def _selection(
         raise ValueError(f"the action is one of {', '.join(MEANT)}, not {action!r:.80}")
     meant = MEANT[action]
     if status is not None and status not in meant.statuses:
-        raise ValueError(f"status is one of {', '.join(meant.statuses)} to {action} what has it, not {status!r:.80}")
+        raise ValueError(
+            f"status is one of {', '.join(meant.statuses)} to {action} what has it, not "
+            f"{status!r:.80}"
+        )
     return meant.replace(
         statuses=meant.statuses if status is None else (status,),
         workflow=None if workflow is None else valid_name(workflow, "a workflow's name"),
@@ -154,16 +179,27 @@ def _time_us(value: datetime | str | None, what: str) -> int | None:
         return None
     try:
         short = isinstance(value, datetime) or len(value) <= TEXTS.time
-        at = value if isinstance(value, datetime) else datetime.fromisoformat(value) if short else None
+        at = (
+            value
+            if isinstance(value, datetime)
+            else datetime.fromisoformat(value)
+            if short
+            else None
+        )
     except (TypeError, ValueError):
         at = None
     if at is None or at.tzinfo is None:
-        raise ValueError(f"{what} is a time with its zone, such as 2026-03-01T12:00:00Z, not {value!r:.80}")
+        raise ValueError(
+            f"{what} is a time with its zone, such as 2026-03-01T12:00:00Z, not {value!r:.80}"
+        )
     return us_of(at)
 
 
 def _plain(attributes: Mapping[str, Any]) -> str:
     for key, value in attributes.items():
         if not isinstance(value, str | int | float | bool | None):
-            raise ValueError(f"attributes are compared with texts, numbers, true, false and null; {key!r:.80} is none of them")
+            raise ValueError(
+                f"attributes are compared with texts, numbers, true, false and null; "
+                f"{key!r:.80} is none of them"
+            )
     return valid_attributes(attributes)

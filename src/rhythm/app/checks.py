@@ -37,7 +37,8 @@ def unknown_execution(id: Any) -> NoReturn:
 
 
 def can_be(name: Any) -> bool:
-    """Whether something can have this id or name at all: the databases differ in how they take texts that they cannot hold."""
+    """Whether something can have this id or name at all: the databases differ in how they take
+    texts that they cannot hold."""
     return isinstance(name, str) and len(name) <= TEXTS.known_id and name.isprintable()
 
 
@@ -55,14 +56,22 @@ def valid_attributes(given: Any) -> str:
     if not isinstance(given, Mapping):
         raise ValueError(f"attributes are names with values, not {given!r:.80}")
     if len(given) > TEXTS.attributes:
-        raise ValueError(f"an execution has at most {TEXTS.attributes} attributes, not {len(given):,}")
+        raise ValueError(
+            f"an execution has at most {TEXTS.attributes} attributes, not {len(given):,}"
+        )
     for name, value in given.items():
-        size = len(dump(value, f"the attribute {valid_name(name, 'the name of an attribute')!r}").encode())
+        size = len(
+            dump(value, f"the attribute {valid_name(name, 'the name of an attribute')!r}").encode()
+        )
         if size > TEXTS.attribute_bytes:
-            raise ValueError(f"an attribute has at most {TEXTS.attribute_bytes:,} bytes; {name!r} has {size:,}")
+            raise ValueError(
+                f"an attribute has at most {TEXTS.attribute_bytes:,} bytes; {name!r} has {size:,}"
+            )
     text = dump(dict(given), "attributes")
     if len(text.encode()) > TEXTS.attributes_bytes:
-        raise ValueError(f"the attributes of an execution have at most {TEXTS.attributes_bytes:,} bytes together")
+        raise ValueError(
+            f"the attributes of an execution have at most {TEXTS.attributes_bytes:,} bytes together"
+        )
     return text
 
 
@@ -80,8 +89,15 @@ def valid_id(id: Any) -> str:
 
 
 def valid_name(value: Any, what: str) -> str:
-    if not isinstance(value, str) or not value or len(value) > TEXTS.name or not value.isprintable():
-        raise ValueError(f"{what} is a text of 1 to {TEXTS.name} printable characters, not {value!r:.80}")
+    if (
+        not isinstance(value, str)
+        or not value
+        or len(value) > TEXTS.name
+        or not value.isprintable()
+    ):
+        raise ValueError(
+            f"{what} is a text of 1 to {TEXTS.name} printable characters, not {value!r:.80}"
+        )
     return value
 
 
@@ -94,18 +110,26 @@ def several(values: Any, what: str) -> tuple[str, ...]:
 
 
 def own_key(value: Any, what: str) -> str:
-    """A key or id that makes one of two calls. Whoever chose that of another's request over HTTP would be there before it."""
+    """A key or id that makes one of two calls. Whoever chose that of another's request over HTTP
+    would be there before it."""
     if isinstance(value, PersonalKey):
         return str(value)
     if is_personal(valid_name(value, what)):
-        raise ValueError(f"{what} cannot be {value!r}: so the Idempotency-Keys of people are stored; choose another")
+        raise ValueError(
+            f"{what} cannot be {value!r}: so the Idempotency-Keys of people are stored; "
+            f"choose another"
+        )
     return str(value)
 
 
 def start_key(value: Any, what: str) -> str:
-    """The key of a start. Those of events and slots are taken: whoever used one would be there instead of what they start."""
+    """The key of a start. Those of events and slots are taken: whoever used one would be there
+    instead of what they start."""
     if own_key(value, what).startswith(OWN_KEYS):
-        raise ValueError(f"{what} does not begin with {' or '.join(OWN_KEYS)}, as those of events and schedules do: {value!r:.80}")
+        raise ValueError(
+            f"{what} does not begin with {' or '.join(OWN_KEYS)}, as those of events and "
+            f"schedules do: {value!r:.80}"
+        )
     return str(value)
 
 
@@ -149,16 +173,24 @@ def trace_place(cursor: str | None) -> Place | None:
 
 
 def trace_cursor(place: Place) -> str:
-    return f"{place.at}:{place.rank}:{place.length}:{place.child_no}:{place.kind}:{place.n}:{place.id}"
+    return (
+        f"{place.at}:{place.rank}:{place.length}:{place.child_no}:{place.kind}:{place.n}:{place.id}"
+    )
 
 
 def page_of(found: Found[T], limit: int) -> tuple[list[T], bool]:
-    """The rows of a page of which one more was asked for than it has; whether there are others after it."""
+    """The rows of a page of which one more was asked for than it has; whether there are others
+    after it."""
     return found[:limit], found.cut or len(found) > limit
 
 
 def number_of(cursor: str | None) -> int:
     """The number after which a page begins."""
-    if cursor is not None and not (isinstance(cursor, str) and cursor.isascii() and cursor.isdigit() and len(cursor) <= LONGEST_TIME):
+    if cursor is not None and not (
+        isinstance(cursor, str)
+        and cursor.isascii()
+        and cursor.isdigit()
+        and len(cursor) <= LONGEST_TIME
+    ):
         raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
     return int(cursor or 0)

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 class AppContext:
     """The database of an application, its settings and tasks, and what this process keeps."""
 
-    def __init__(self, store: Store, settings: Settings, tasks: Mapping[str, Task[..., Any]]) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, tasks: Mapping[str, Task[..., Any]]
+    ) -> None:
         self.store, self.settings, self.tasks = store, settings, tasks
         self.programs, self.sizes, self.changes = ProgramCache(), Sizes(), Changes(store)
         self.running: list[PooledWorker] = []  # workers of this process
@@ -58,4 +60,6 @@ class AppContext:
         """
         if scope is None:
             return None
-        return tuple(name for name in self.store.reading.names(prefixes(scope)) if within(scope, name))
+        return tuple(
+            name for name in self.store.reading.names(prefixes(scope)) if within(scope, name)
+        )

@@ -1,6 +1,8 @@
-"""The default application, for programs that have one: `rhythm.init(…)`, then `await rhythm.start_workflow(…)` and the others.
+"""The default application, for programs that have one: `rhythm.init(…)`, then `await
+rhythm.start_workflow(…)` and the others.
 
-Each function is the coroutine of the same name on the default application (`list_executions` is its `list`).
+Each function is the coroutine of the same name on the default application (`list_executions` is its
+`list`).
 """
 
 from __future__ import annotations
@@ -19,18 +21,50 @@ if TYPE_CHECKING:
 
     from rhythm.settings import Given
 
-    # For type checkers alone: these names are made when they are asked for, below. `AsyncRhythm` is imported
-    # above, at run time too: else mypy comes here before it knows the methods of that class, and takes them for Any.
+    # For type checkers alone: these names are made when they are asked for, below. `AsyncRhythm` is
+    # imported above, at run time too: else mypy comes here before it knows the methods of that
+    # class, and takes them for Any.
     _aio = cast(AsyncRhythm, None)
-    start_workflow, start_many, queue_task, queue_many = _aio.start_workflow, _aio.start_many, _aio.queue_task, _aio.queue_many
-    get, list_executions, result, trace, workflows = _aio.get, _aio.list, _aio.result, _aio.trace, _aio.workflows.__call__
+    start_workflow, start_many, queue_task, queue_many = (
+        _aio.start_workflow,
+        _aio.start_many,
+        _aio.queue_task,
+        _aio.queue_many,
+    )
+    get, list_executions, result, trace, workflows = (
+        _aio.get,
+        _aio.list,
+        _aio.result,
+        _aio.trace,
+        _aio.workflows.__call__,
+    )
     signal, publish = _aio.signal, _aio.publish
     cancel, pause, resume, retry = _aio.cancel, _aio.pause, _aio.resume, _aio.retry
-    approvals, approval, approve, reject, escalate = _aio.approvals.__call__, _aio.approval, _aio.approve, _aio.reject, _aio.escalate
+    approvals, approval, approve, reject, escalate = (
+        _aio.approvals.__call__,
+        _aio.approval,
+        _aio.approve,
+        _aio.reject,
+        _aio.escalate,
+    )
     status, resume_options, resume_requests = _aio.status, _aio.resume_options, _aio.resume_requests
-    workers, queues, pause_queue, resume_queue = _aio.workers, _aio.queues.__call__, _aio.pause_queue, _aio.resume_queue
-    schedule, schedules, get_schedule, next_times = _aio.schedule, _aio.schedules.__call__, _aio.get_schedule, _aio.next_times
-    pause_schedule, resume_schedule, run_schedule = _aio.pause_schedule, _aio.resume_schedule, _aio.run_schedule
+    workers, queues, pause_queue, resume_queue = (
+        _aio.workers,
+        _aio.queues.__call__,
+        _aio.pause_queue,
+        _aio.resume_queue,
+    )
+    schedule, schedules, get_schedule, next_times = (
+        _aio.schedule,
+        _aio.schedules.__call__,
+        _aio.get_schedule,
+        _aio.next_times,
+    )
+    pause_schedule, resume_schedule, run_schedule = (
+        _aio.pause_schedule,
+        _aio.resume_schedule,
+        _aio.run_schedule,
+    )
     delete_schedule = _aio.delete_schedule
     terminate, bulk, why = _aio.terminate, _aio.bulk.__call__, _aio.why.__call__
 
@@ -45,7 +79,8 @@ def init(
     tasks: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None = None,
     **settings: Unpack[Given],
 ) -> Rhythm:
-    """Makes the default application, in place of an earlier one, and returns it. The arguments are those of `Rhythm`."""
+    """Makes the default application, in place of an earlier one, and returns it. The arguments are
+    those of `Rhythm`."""
     global _app
     made = Rhythm(database_url, workflow_paths, tasks=tasks, **settings)
     before, _app = _app, made

@@ -14,9 +14,12 @@ R = TypeVar("R")
 
 
 class Delegate:
-    """Becomes a function of the class that it is assigned in, as soon as it knows its name there."""
+    """Becomes a function of the class that it is assigned in, as soon as it knows its name
+    there."""
 
-    def __init__(self, call: Callable[..., Any], method: Callable[..., Any], signature: Any = None) -> None:
+    def __init__(
+        self, call: Callable[..., Any], method: Callable[..., Any], signature: Any = None
+    ) -> None:
         self._call, self._method, self._signature = call, method, signature
 
     def __set_name__(self, owner: type, name: str) -> None:

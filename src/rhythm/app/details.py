@@ -44,7 +44,9 @@ class Details:
 
     def children(self, id: Id) -> list[ExecutionView]:
         """All that an execution has started, in that order, without what may be large."""
-        return [brief_view(row) for row in self._store.reading.children(possible_id(id), brief=True)]
+        return [
+            brief_view(row) for row in self._store.reading.children(possible_id(id), brief=True)
+        ]
 
     def failed_tasks(self, id: Id) -> Iterator[ExecutionView]:
         """The tasks of an execution that have ended with an error, the last one first."""

@@ -19,9 +19,11 @@ class Events:
     def __init__(self, context: AppContext) -> None:
         self._context, self._store, self._sizes = context, context.store, context.sizes
 
-    def publish(self, type: str, data: Any = None, *, event_id: str | None = None, by: By = None) -> bool:
-        """Publishes an event to everyone who waits for it, or started before it and will wait, and starts the workflows that name it
-        with `@on`: `by` says who starts them.
+    def publish(
+        self, type: str, data: Any = None, *, event_id: str | None = None, by: By = None
+    ) -> bool:
+        """Publishes an event to everyone who waits for it, or started before it and will wait, and
+        starts the workflows that name it with `@on`: `by` says who starts them.
 
         False: this `event_id` was published before. Only with `by` it is recorded in the audit.
         """
@@ -34,8 +36,16 @@ class Events:
 
     def starting(self, workflow: str) -> list[str]:
         """The types of the events that start a workflow."""
-        return [trigger.type for trigger in self._store.definitions.triggers() if trigger.workflow == workflow]
+        return [
+            trigger.type
+            for trigger in self._store.definitions.triggers()
+            if trigger.workflow == workflow
+        ]
 
     def started_by(self, type: str) -> list[str]:
         """The names of the workflows that an event of this type starts."""
-        return [trigger.workflow for trigger in self._store.definitions.triggers() if trigger.type == type]
+        return [
+            trigger.workflow
+            for trigger in self._store.definitions.triggers()
+            if trigger.type == type
+        ]

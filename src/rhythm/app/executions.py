@@ -40,7 +40,16 @@ if TYPE_CHECKING:
     from rhythm.app.handle import Id
     from rhythm.app.workflows import Workflows
 
-STATUSES = ("pending", "running", "suspended", "paused", "completed", "failed", "cancelled", "blocked")
+STATUSES = (
+    "pending",
+    "running",
+    "suspended",
+    "paused",
+    "completed",
+    "failed",
+    "cancelled",
+    "blocked",
+)
 TRACED_PROGRAMS = 20  # that are loaded for one page of a trace
 
 
@@ -62,16 +71,26 @@ class Executions:
         scope: Scope = None,
         most_bytes: int | None = None,
     ) -> Page:
-        """Executions that nobody else started, newest first. Give the `cursor` of a page to get the next one.
+        """Executions that nobody else started, newest first. Give the `cursor` of a page to get the
+        next one.
 
-        With `brief`, inputs, result and what they await are not read, and None; an error that is large is cut (`"cut": true` in it).
-        With a `scope`, only those whose names fit one of its patterns, such as `order*`. A page ends early when it has `most_bytes`.
+        With `brief`, inputs, result and what they await are not read, and None; an error that is
+        large is cut (`"cut": true` in it). With a `scope`, only those whose names fit one of its
+        patterns, such as `order*`. A page ends early when it has `most_bytes`.
         """
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         name = None if workflow is None else valid_name(workflow, "a workflow's name")
-        found = self._store.reading.find(name, status, place_of(cursor), limit + 1, brief, self._context.names_in(scope), most_bytes)
+        found = self._store.reading.find(
+            name,
+            status,
+            place_of(cursor),
+            limit + 1,
+            brief,
+            self._context.names_in(scope),
+            most_bytes,
+        )
         rows, more = page_of(found, limit)
         views = tuple(map(brief_view if brief else view, rows))
         return Page(views, place_after(views[-1]) if more else None)
@@ -84,17 +103,32 @@ class Executions:
         """The executions of these ids as they are now; those that do not exist are left out."""
         return {id: view(row) for id, row in self._store.reading.get(ids).items()} if ids else {}
 
-    def children(self, id: Id, limit: int = 50, cursor: str | None = None, *, brief: bool = False, most_bytes: int | None = None) -> Page:
+    def children(
+        self,
+        id: Id,
+        limit: int = 50,
+        cursor: str | None = None,
+        *,
+        brief: bool = False,
+        most_bytes: int | None = None,
+    ) -> Page:
         """What an execution has started, in that order. See `list`."""
         limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), number_of(cursor)
-        rows, more = page_of(self._store.reading.children(self._context.execution(id).id, after, limit + 1, brief, most_bytes), limit)
+        rows, more = page_of(
+            self._store.reading.children(
+                self._context.execution(id).id, after, limit + 1, brief, most_bytes
+            ),
+            limit,
+        )
         views = tuple(map(brief_view if brief else view, rows))
         return Page(views, rows[-1].id.rpartition(".")[2] if more else None)
 
     def result(self, id: Id, timeout: float | str | None = None) -> Any:
-        """Waits until the execution has ended: its result. `ExecutionFailed` if it has none, `ResultTimeout` if it takes too long.
+        """Waits until the execution has ended: its result. `ExecutionFailed` if it has none,
+        `ResultTimeout` if it takes too long.
 
-        A database that goes away is waited for; `StoreError` if it has not answered for 30 s, or when the timeout is over.
+        A database that goes away is waited for; `StoreError` if it has not answered for 30 s, or
+        when the timeout is over.
         """
         patience, changed = Patience(timeout, time.monotonic), threading.Event()
         with self.changes.heard_by(changed.set):
@@ -104,7 +138,8 @@ class Executions:
         return found.value()
 
     def trace(self, id: Id) -> list[TraceStep]:
-        """What has happened in an execution and everything below it, in the order of time. See `trace_page`."""
+        """What has happened in an execution and everything below it, in the order of time. See
+        `trace_page`."""
         page = self.trace_page(id, LARGEST_PAGE)
         steps = [*page]
         while page.cursor is not None:
@@ -112,13 +147,18 @@ class Executions:
             steps += page
         return steps
 
-    def trace_page(self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None) -> TracePage:
-        """Some of what has happened in an execution and everything below it, in the order of time. See `list`.
+    def trace_page(
+        self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None
+    ) -> TracePage:
+        """Some of what has happened in an execution and everything below it, in the order of time.
+        See `list`.
 
         A trace covers the first 10,000 executions below it, and 100,000 of their turns.
         """
         limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), trace_place(cursor)
-        found = self._store.reading.trace(self._context.execution(id).id, after, limit + 1, most_bytes)
+        found = self._store.reading.trace(
+            self._context.execution(id).id, after, limit + 1, most_bytes
+        )
         steps, programs = list[TraceStep](), dict[tuple[str, str], Program | None]()
         for moment in found[:limit]:
             if (key := _program_of(moment)) and key not in programs:
@@ -130,61 +170,95 @@ class Executions:
         more = found.cut or len(found) > len(steps)
         return TracePage(tuple(steps), cursors[-1] if more and steps else None, cursors)
 
-    def signal(self, id: Id, name: str, payload: Any = None, *, signal_id: str | None = None, by: By = None) -> bool:
-        """Sends a signal; it waits in the mailbox until the workflow asks for it. False: this `signal_id` was sent before.
+    def signal(
+        self, id: Id, name: str, payload: Any = None, *, signal_id: str | None = None, by: By = None
+    ) -> bool:
+        """Sends a signal; it waits in the mailbox until the workflow asks for it. False: this
+        `signal_id` was sent before.
 
-        `NotDelivered` if the execution has ended or its mailbox is full. Only with `by` it is recorded in the audit.
+        `NotDelivered` if the execution has ended or its mailbox is full. Only with `by` it is
+        recorded in the audit.
         """
         id = possible_id(id)
         own = own_key(signal_id, "a signal_id") if signal_id is not None else self._context.new_id()
-        sent = NewSignal(f"{id}#{own}", id, valid_name(name, "a signal's name"), dump(payload, "payload"))
+        sent = NewSignal(
+            f"{id}#{own}", id, valid_name(name, "a signal's name"), dump(payload, "payload")
+        )
         self._sizes.payload("signal", name, id, sent.payload)
-        answer = self._store.messages.signal(sent, DEFAULT_LIMITS.signals, acting(by) if by else None)
+        answer = self._store.messages.signal(
+            sent, DEFAULT_LIMITS.signals, acting(by) if by else None
+        )
         if answer == "missing":
             unknown_execution(id)
         if answer not in ("sent", "duplicate"):
             late = answer == "late"
-            why = "it has ended" if late else f"{DEFAULT_LIMITS.signals:,} signals wait in its mailbox already"
-            raise NotDelivered(f"the signal `{name}` was not delivered to {id}: {why}", "execution_ended" if late else "mailbox_full")
+            why = (
+                "it has ended"
+                if late
+                else f"{DEFAULT_LIMITS.signals:,} signals wait in its mailbox already"
+            )
+            raise NotDelivered(
+                f"the signal `{name}` was not delivered to {id}: {why}",
+                "execution_ended" if late else "mailbox_full",
+            )
         self._context.wake()
         return answer == "sent"
 
     def cancel(self, id: Id, *, by: By = None, insist: bool = True) -> bool:
-        """Asks an execution to end: its `finally` blocks run, what it started is cancelled. False: it has ended already.
+        """Asks an execution to end: its `finally` blocks run, what it started is cancelled. False:
+        it has ended already.
 
-        Whoever asks a second time does not want to wait for that: then it ends at once, as by `terminate`. Not so without `insist`,
-        for those who may repeat a call whose answer was lost: then False means that it was asked before, too.
+        Whoever asks a second time does not want to wait for that: then it ends at once, as by
+        `terminate`. Not so without `insist`, for those who may repeat a call whose answer was lost:
+        then False means that it was asked before, too.
         """
         row = self._context.execution(id)
         if row.cancel_requested_at is not None and not insist:
             return False
-        end = self._store.executions.cancel if row.cancel_requested_at is None else self._store.executions.terminate
+        end = (
+            self._store.executions.cancel
+            if row.cancel_requested_at is None
+            else self._store.executions.terminate
+        )
         return self._ended(id, end([row.id], acting(by)).get(row.id))
 
     def terminate(self, id: Id, *, by: By = None) -> bool:
-        """Ends an execution and everything below it at once: no `finally` block runs, and what its tasks bring is not used. False: it
-        has ended already."""
+        """Ends an execution and everything below it at once: no `finally` block runs, and what its
+        tasks bring is not used. False: it has ended already."""
         row = self._context.execution(id)
         return self._ended(id, self._store.executions.terminate([row.id], acting(by)).get(row.id))
 
     def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> Handle:
-        """A new execution that goes on where this one failed or was cancelled, on the same version: what had completed is kept.
+        """A new execution that goes on where this one failed or was cancelled, on the same version:
+        what had completed is kept.
 
-        With `from_start` it begins at the beginning, with the same inputs, on the current version. The old one stays as it is.
-        A retry of it that is still under way is returned instead of a second one, but not to whoever asks for one `from_start`.
-        `NotRetryable` if it would fail again at once, or was retried before: the message says what to do.
+        With `from_start` it begins at the beginning, with the same inputs, on the current version.
+        The old one stays as it is. A retry of it that is still under way is returned instead of a
+        second one, but not to whoever asks for one `from_start`. `NotRetryable` if it would fail
+        again at once, or was retried before: the message says what to do.
         """
         from rhythm.engine.retried import anew, retried
 
         new_id, row = self._context.new_id(), self._context.execution(id)
-        version = self._workflows.current(row.name).version if from_start and row.type == WORKFLOW else row.version
+        version = (
+            self._workflows.current(row.name).version
+            if from_start and row.type == WORKFLOW
+            else row.version
+        )
         reach = Reach.by(self._store.limits)
-        plan = (lambda family: anew(family, new_id, version)) if from_start else (lambda family: retried(family, new_id, reach))
+        plan = (
+            (lambda family: anew(family, new_id, version))
+            if from_start
+            else (lambda family: retried(family, new_id, reach))
+        )
         started = self._store.executions.retry(row.id, plan, acting(by), whole=not from_start)
         if started is None:
             unknown_execution(id)
         if from_start and not started.created:
-            raise NotRetryable(f"a retry of {id} is under way: {started.id}; cancel that one first, or wait for its end")
+            raise NotRetryable(
+                f"a retry of {id} is under way: {started.id}; cancel that one first, or "
+                f"wait for its end"
+            )
         self._context.wake()
         return Handle(self, started.id, started.created)
 
@@ -198,4 +272,8 @@ class Executions:
 
 def _program_of(moment: Moment) -> tuple[str, str] | None:
     """The program that knows in which line a turn was taken; None for what is none."""
-    return (moment.name, moment.version) if moment.place.kind == TURN and moment.type == WORKFLOW else None
+    return (
+        (moment.name, moment.version)
+        if moment.place.kind == TURN and moment.type == WORKFLOW
+        else None
+    )

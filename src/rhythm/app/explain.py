@@ -31,11 +31,13 @@ from rhythm.store.lifecycle import CLAIMED, DELAYED, TASK
 DEEPEST = 5  # children of children that are asked
 SHOWN = 10  # things that one execution waits for
 ASKED = 100  # executions that are asked in all
-GLANCE = Reach(1000, 1024 * 1024)  # what is read of a family to see whether a retry would be refused
+# what is read of a family to see whether a retry would be refused
+GLANCE = Reach(1000, 1024 * 1024)
 
 
 class Reason(Record):
-    """Something that holds an execution up, since when, when that ends by itself, and what would end it."""
+    """Something that holds an execution up, since when, when that ends by itself, and what would
+    end it."""
 
     what: str
     since: datetime | None = None
@@ -47,7 +49,8 @@ class Reason(Record):
 
 
 class WhyView(Record):
-    """Why an execution does not go on. `place`: the line of its source at which it is, with a caret; empty if it is at none."""
+    """Why an execution does not go on. `place`: the line of its source at which it is, with a
+    caret; empty if it is at none."""
 
     id: str
     name: str
@@ -62,7 +65,8 @@ class WhyView(Record):
 def explain(store: Store, row: Execution, program: Program | None, scope: Scope = None) -> WhyView:
     """Why an execution does not go on.
 
-    `program`: of a workflow, in its own version. `scope`: of the queues of which more is told than whether anything goes on there.
+    `program`: of a workflow, in its own version. `scope`: of the queues of which more is told than
+    whether anything goes on there.
     """
     reasons = tuple(_Asked(store, scope).about(row))
     place = _place(store, row, program) if row.finished_at is None else ""
@@ -70,7 +74,8 @@ def explain(store: Store, row: Execution, program: Program | None, scope: Scope 
 
 
 def retry_refusal(store: Store, id: str) -> str | None:
-    """Why a retry would be refused; None if it would not, or if that cannot be told at a glance. Empty: its snapshot cannot be read."""
+    """Why a retry would be refused; None if it would not, or if that cannot be told at a glance.
+    Empty: its snapshot cannot be read."""
     from rhythm.engine.retried import retried
     from rhythm.errors import InvalidProgram, NotRetryable, RetryTooLarge
 
@@ -106,7 +111,10 @@ class _Asked:
             return
         if row.cancel_requested_at is not None:
             yield Reason(
-                "it was asked to end, and has not finished that", moment(row.cancel_requested_at), None, (_rhythm("terminate", row.id),)
+                "it was asked to end, and has not finished that",
+                moment(row.cancel_requested_at),
+                None,
+                (_rhythm("terminate", row.id),),
             )
         if row.paused_at is not None:
             yield _held(row)
@@ -119,13 +127,20 @@ class _Asked:
             yield from self.awaited(row, standing, depth)
 
     def due(self, row: Execution, standing: Standing) -> bool:
-        """Whether a worker that has a workflow, or will, takes a turn of it; else it merely looks, and what counts is what is awaited."""
+        """Whether a worker that has a workflow, or will, takes a turn of it; else it merely looks,
+        and what counts is what is awaited."""
         loaded = self.store.turns.load([row.id])
         snapshot = snapshot_of(loaded[0]) if loaded else None
-        if snapshot is None or snapshot.awaiting is None or (loaded[0].owned != "[]" and standing.state != CLAIMED):
+        if (
+            snapshot is None
+            or snapshot.awaiting is None
+            or (loaded[0].owned != "[]" and standing.state != CLAIMED)
+        ):
             return True
         outcomes = self.store.turns.outcomes([needed(row.id, snapshot)], brief=True)
-        return is_due(loaded[0], snapshot, outcomes.get(row.id, ()), self.store.messages.mailed(row.id))
+        return is_due(
+            loaded[0], snapshot, outcomes.get(row.id, ()), self.store.messages.mailed(row.id)
+        )
 
     def ended(self, row: Execution) -> Reason:
         said = f": {load(row.error)['message']}" if row.error else ""
@@ -135,7 +150,9 @@ class _Asked:
         ended = row.status in ("failed", "cancelled") and row.parent_id is None and not retries
         again = ended and retry_refusal(self.store, row.id) is None
         what = f"it has ended: it {was}{row.status}{said}{retried}"
-        return Reason(what, moment_of(row.finished_at), None, (_rhythm("retry", row.id),) if again else ())
+        return Reason(
+            what, moment_of(row.finished_at), None, (_rhythm("retry", row.id),) if again else ()
+        )
 
     def queued(self, standing: Standing, who: str) -> Reason:
         """Something that a worker must take, or has taken."""
@@ -151,14 +168,37 @@ class _Asked:
             said = f": {queue.paused_reason}" if queue.paused_reason and told else ""
             who_paused = f" by {queue.paused_by}" if queue.paused_by and told else ""
             commands = (_rhythm("queue", "resume", name),) if told else ()
-            return Reason(f"{who} is in the queue `{name}`, which was paused{who_paused}{said}", since, None, commands)
-        serving = sum(worker.state == "live" for worker in self.workers.values()) if name == SYSTEM_QUEUE else queue.workers if queue else 0
+            return Reason(
+                f"{who} is in the queue `{name}`, which was paused{who_paused}{said}",
+                since,
+                None,
+                commands,
+            )
+        serving = (
+            sum(worker.state == "live" for worker in self.workers.values())
+            if name == SYSTEM_QUEUE
+            else queue.workers
+            if queue
+            else 0
+        )
         if not serving:
-            where = "no worker is there" if name == SYSTEM_QUEUE else f"no worker serves the queue `{name}`"
-            help = "rhythm worker --app FILE" if name in (SYSTEM_QUEUE, "default") else f"rhythm worker --app FILE --queues {quote(name)}"
+            where = (
+                "no worker is there"
+                if name == SYSTEM_QUEUE
+                else f"no worker serves the queue `{name}`"
+            )
+            help = (
+                "rhythm worker --app FILE"
+                if name in (SYSTEM_QUEUE, "default")
+                else f"rhythm worker --app FILE --queues {quote(name)}"
+            )
             return Reason(f"{who} is ready, and {where}", since, None, (help,))
         before = f", with {queue.ready - 1:,} others" if queue and queue.ready > 1 else ""
-        return Reason(f"{who} is ready in the queue `{name}`" + (f"{before}; {_workers(serving)}" if told else ""), since)
+        return Reason(
+            f"{who} is ready in the queue `{name}`"
+            + (f"{before}; {_workers(serving)}" if told else ""),
+            since,
+        )
 
     def worker(self, standing: Standing | None) -> str:
         if standing is not None and not within(self.scope, standing.queue):
@@ -167,47 +207,84 @@ class _Asked:
         seen = self.workers.get(name or "")
         if seen is None:
             return f"worker {name}, which has left; others take over when its claim expires"
-        dead = f", which has not been heard of for {seen.silent_s:.0f} s: others take over" if seen.state == "dead" else ""
+        dead = (
+            f", which has not been heard of for {seen.silent_s:.0f} s: others take over"
+            if seen.state == "dead"
+            else ""
+        )
         return f"worker {name}{dead}"
 
     def task(self, row: Execution, standing: Standing | None, who: str = "it") -> Reason:
-        attempts = f"attempt {row.attempt} of {row.max_attempts}" if row.max_attempts > 1 and row.attempt else ""
+        attempts = (
+            f"attempt {row.attempt} of {row.max_attempts}"
+            if row.max_attempts > 1 and row.attempt
+            else ""
+        )
         if standing is None:
             return Reason(f"{who} has not been queued yet", moment(row.created_at))
         if standing.state == DELAYED and row.attempt:
-            return Reason(f"{who} failed in {attempts or 'its attempt'}, and is tried again", None, moment_of(standing.due_at))
+            return Reason(
+                f"{who} failed in {attempts or 'its attempt'}, and is tried again",
+                None,
+                moment_of(standing.due_at),
+            )
         found = self.queued(standing, who)
         return found.replace(what=f"{found.what}, {attempts}") if attempts else found
 
     def awaited(self, row: Execution, standing: Standing | None, depth: int) -> Iterator[Reason]:
         awaited = waits_of(load(row.awaiting))
-        outcomes = self.store.turns.outcomes([Needed(row.id, [leaf["n"] for leaf in awaited])], brief=True)[row.id] if awaited else []
+        outcomes = (
+            self.store.turns.outcomes(
+                [Needed(row.id, [leaf["n"] for leaf in awaited])], brief=True
+            )[row.id]
+            if awaited
+            else []
+        )
         ended = {outcome.n for outcome in outcomes}
         open_ = [leaf for leaf in awaited if leaf["n"] not in ended]
         if not open_ and row.paused_at is None:
-            yield Reason("nothing: what it waited for has come; `rhythm doctor` tells whether that is a mistake", moment_of(row.turned_at))
+            yield Reason(
+                (
+                    "nothing: what it waited for has come; `rhythm doctor` tells whether that "
+                    "is a mistake"
+                ),
+                moment_of(row.turned_at),
+            )
         children = self.store.reading.get([child_id(row.id, leaf["n"]) for leaf in open_[:SHOWN]])
         standings = self.store.operating.standing(list(children))
         due = self.store.reading.due(row.id)
         for leaf in open_[:SHOWN]:
             id = child_id(row.id, leaf["n"])
-            yield from self.leaf(row, leaf, standing, children.get(id), standings.get(id), due, depth)
+            yield from self.leaf(
+                row, leaf, standing, children.get(id), standings.get(id), due, depth
+            )
         if len(open_) > SHOWN:
             yield Reason(f"{len(open_) - SHOWN:,} more things that it waits for")
 
     def leaf(
-        self, row: Execution, leaf: Mapping[str, Any], standing: Standing | None, child: Execution | None, place: Standing | None,
-        due: Mapping[int, int], depth: int,
-    ) -> Iterator[Reason]:  # fmt: skip
+        self,
+        row: Execution,
+        leaf: Mapping[str, Any],
+        standing: Standing | None,
+        child: Execution | None,
+        place: Standing | None,
+        due: Mapping[int, int],
+        depth: int,
+    ) -> Iterator[Reason]:
         since, until = moment_of(row.turned_at), moment_of(due.get(leaf["n"]))
         id = child_id(row.id, leaf["n"])
         if child is not None and child.type == TASK:
             yield self.task(child, place, f"task `{child.name}` ({id})")
         elif child is not None:
             yield Reason(
-                f"it waits for {child.name} ({id}), which is {child.status}", moment(child.created_at), None, (_rhythm("why", id),)
+                f"it waits for {child.name} ({id}), which is {child.status}",
+                moment(child.created_at),
+                None,
+                (_rhythm("why", id),),
             )
-            yield from self.about(child, depth + 1) if depth < DEEPEST and self.asked < ASKED else ()
+            yield from (
+                self.about(child, depth + 1) if depth < DEEPEST and self.asked < ASKED else ()
+            )
         else:
             yield self.alone(row, leaf, standing, since, until)
 
@@ -241,8 +318,17 @@ class _Asked:
         if wait is None:
             return Reason("it waits for an event", since)
         wanted = "" if wait.wanted == "{}" else f" with {wait.wanted}"
-        until = None if wait.timeout_s is None or row.turned_at is None else moment(row.turned_at + int(wait.timeout_s * 1e6))
-        return Reason(f"it waits for the event `{wait.type}`{wanted}", since, until, (_rhythm("publish", wait.type, "JSON"),))
+        until = (
+            None
+            if wait.timeout_s is None or row.turned_at is None
+            else moment(row.turned_at + int(wait.timeout_s * 1e6))
+        )
+        return Reason(
+            f"it waits for the event `{wait.type}`{wanted}",
+            since,
+            until,
+            (_rhythm("publish", wait.type, "JSON"),),
+        )
 
     def approval(self, id: str, since: datetime | None) -> Reason:
         found = self.store.people.approval(id)
@@ -250,13 +336,23 @@ class _Asked:
             return Reason("it waits for an approval", since)
         decided = _rhythm("approve", id), _rhythm("reject", id)
         asked = f": {found.reason}" if found.reason else ""
-        return Reason(f"it waits for somebody with the role `{found.role}` to decide{asked}", since, moment_of(found.deadline_at), decided)
+        return Reason(
+            f"it waits for somebody with the role `{found.role}` to decide{asked}",
+            since,
+            moment_of(found.deadline_at),
+            decided,
+        )
 
 
 def _held(row: Execution) -> Reason:
     who = f" by {row.paused_by}" if row.paused_by else ""
     why = f": {row.paused_reason}" if row.paused_reason else ""
-    return Reason(f"it was paused{who}{why}", moment_of(row.paused_at), moment_of(row.paused_until), (_rhythm("resume", row.id),))
+    return Reason(
+        f"it was paused{who}{why}",
+        moment_of(row.paused_at),
+        moment_of(row.paused_until),
+        (_rhythm("resume", row.id),),
+    )
 
 
 def _workers(count: int) -> str:
@@ -272,7 +368,12 @@ def _place(store: Store, row: Execution, program: Program | None) -> str:
     from rhythm.lang.source import Diagnostic, Source, render
 
     definition = store.definitions.get(row.name, row.version) if program is not None else None
-    if program is None or definition is None or row.started_at is None or not 0 <= row.statement < len(program.code):
+    if (
+        program is None
+        or definition is None
+        or row.started_at is None
+        or not 0 <= row.statement < len(program.code)
+    ):
         return ""
     at = getattr(program.code[row.statement], "at", 0)
     source = Source(definition.file or definition.name, definition.source)

@@ -1,7 +1,9 @@
-"""Lines of an exported audit: each is one row, or is refused with its number and what is wrong with it.
+"""Lines of an exported audit: each is one row, or is refused with its number and what is wrong with
+it.
 
-Whoever verifies a file need not trust it: a line is read as strictly as a request (no key twice, nothing nested, no number beyond 64
-bits), so that what we hash is what every other reader of the line sees.
+Whoever verifies a file need not trust it: a line is read as strictly as a request (no key twice,
+nothing nested, no number beyond 64 bits), so that what we hash is what every other reader of the
+line sees.
 """
 
 from __future__ import annotations
@@ -35,14 +37,18 @@ def check_exported(lines: IO[bytes], head: str | None = None) -> AuditCheck:
 
 
 def exported_rows(lines: IO[bytes]) -> Iterator[AuditRow]:
-    """The rows of what `rhythm audit export` has printed; `ValueError` for the first line that is none."""
+    """The rows of what `rhythm audit export` has printed; `ValueError` for the first line that is
+    none."""
     number = 0
     while line := lines.readline(LONGEST_LINE + 1):
         number += 1
         try:
             yield _row(line)
         except (InvalidPayload, ValueError) as problem:
-            raise ValueError(f"line {number} is no row of an audit: {problem}; give what `rhythm audit export` has printed") from None
+            raise ValueError(
+                f"line {number} is no row of an audit: {problem}; give what `rhythm audit "
+                f"export` has printed"
+            ) from None
 
 
 def _row(line: bytes) -> AuditRow:

@@ -18,7 +18,8 @@ from rhythm.store.interfaces.definitions import Definition
 
 
 def read_flows(places: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
-    """The texts of these files, and of every `*.flow` and `*.steps.json` below these folders, by file.
+    """The texts of these files, and of every `*.flow` and `*.steps.json` below these folders, by
+    file.
 
     What holds a line break or a brace is a text itself.
     """
@@ -26,7 +27,9 @@ def read_flows(places: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
     for place in places:
         name = os.fspath(place)
         if isinstance(place, str) and ("\n" in name or "{" in name):
-            found[f"text {len(found) + 1}{'.json' if name.lstrip().startswith('{') else '.flow'}"] = name
+            found[
+                f"text {len(found) + 1}{'.json' if name.lstrip().startswith('{') else '.flow'}"
+            ] = name
         else:
             found.update((file, _text(file)) for file in _files(name))
     return found
@@ -34,7 +37,12 @@ def read_flows(places: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
 
 def _files(name: str) -> list[str]:
     if os.path.isdir(name):
-        return sorted(os.path.join(path, file) for path, _, files in os.walk(name) for file in files if file.endswith(FOUND_IN_FOLDERS))
+        return sorted(
+            os.path.join(path, file)
+            for path, _, files in os.walk(name)
+            for file in files
+            if file.endswith(FOUND_IN_FOLDERS)
+        )
     if not os.path.exists(name):
         raise FlowError([], f"there is no file or folder {name} to read workflows from")
     return [name]
@@ -49,7 +57,8 @@ def _text(file: str) -> str:
 
 
 def compile_flows(texts: dict[str, str], elsewhere: Iterable[str] = ()) -> list[Definition]:
-    """The definitions of all workflows in these texts. `FlowError` with all that is wrong in any of them.
+    """The definitions of all workflows in these texts. `FlowError` with all that is wrong in any of
+    them.
 
     `elsewhere`: the names of workflows that exist besides these.
     """
@@ -58,7 +67,9 @@ def compile_flows(texts: dict[str, str], elsewhere: Iterable[str] = ()) -> list[
     wrong = [one for one in compiled if one.errors]
     problems = [render_all(one.source, one.diagnostics) for one in wrong] + _twice(compiled)
     if problems:
-        raise FlowError([diagnostic for one in wrong for diagnostic in one.diagnostics], "\n\n".join(problems))
+        raise FlowError(
+            [diagnostic for one in wrong for diagnostic in one.diagnostics], "\n\n".join(problems)
+        )
     return [definition for one in compiled for definition in _definitions(one)]
 
 
@@ -67,8 +78,14 @@ def _twice(compiled: Sequence[Compilation]) -> list[str]:
     places: dict[str, list[str]] = {}
     for one in compiled:
         for workflow, _ in one.workflows:
-            places.setdefault(workflow.name, []).append(f"{one.source.name}:{one.source.position(workflow.start)[0]}")
-    return [f"error: two workflows are called `{name}`: {' and '.join(found)}" for name, found in places.items() if len(found) > 1]
+            places.setdefault(workflow.name, []).append(
+                f"{one.source.name}:{one.source.position(workflow.start)[0]}"
+            )
+    return [
+        f"error: two workflows are called `{name}`: {' and '.join(found)}"
+        for name, found in places.items()
+        if len(found) > 1
+    ]
 
 
 def _definitions(one: Compilation) -> Iterator[Definition]:
@@ -84,12 +101,21 @@ def _definitions(one: Compilation) -> Iterator[Definition]:
 
 
 def source_within(definition: Definition, scope: Scope) -> str:
-    """The text of a workflow's file; only its own part if other workflows in it are out of scope."""
-    return part_of(definition.source, definition.file, definition.name, lambda name: within(scope, name))
+    """The text of a workflow's file; only its own part if other workflows in it are out of
+    scope."""
+    return part_of(
+        definition.source, definition.file, definition.name, lambda name: within(scope, name)
+    )
 
 
 def no_workflow(name: Any, names: Sequence[str]) -> str:
     """That there is no workflow of this name, and what may have been meant."""
     near = nearest(name, names) if isinstance(name, str) else None
-    help = f"did you mean `{near}`?" if near else f"registered are {some_of(names)}" if names else "none is registered yet"
+    help = (
+        f"did you mean `{near}`?"
+        if near
+        else f"registered are {some_of(names)}"
+        if names
+        else "none is registered yet"
+    )
     return f"there is no workflow `{name!s:.200}`; {help}"

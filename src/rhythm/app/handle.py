@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 class Handle:
-    """An execution. `str(handle)` is its id; `created` is false if it was there before the call that returned this."""
+    """An execution. `str(handle)` is its id; `created` is false if it was there before the call
+    that returned this."""
 
     def __init__(self, app: Rhythm | Executions, id: str, created: bool = True) -> None:
         self._executions, self.id, self.created = app, id, created
@@ -32,7 +33,8 @@ class Handle:
         return hash(self.id)
 
     def result(self, timeout: float | str | None = None) -> Any:
-        """Waits for the end: the result. `ExecutionFailed` if there is none, `ResultTimeout` if it does not come in time."""
+        """Waits for the end: the result. `ExecutionFailed` if there is none, `ResultTimeout` if it
+        does not come in time."""
         return self._executions.result(self.id, timeout)
 
     def get(self) -> ExecutionView:
@@ -62,5 +64,7 @@ def id_of(given: Id) -> str:
     if isinstance(handle, Handle):
         return handle.id
     if not isinstance(given, str):
-        raise TypeError(f"an execution is named by its id, a text, or by its handle, not by {given!r:.80}")
+        raise TypeError(
+            f"an execution is named by its id, a text, or by its handle, not by {given!r:.80}"
+        )
     return given

@@ -8,7 +8,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from rhythm.app.actors import By, acting
-from rhythm.app.checks import LARGEST_PAGE, at_least, number_of, page_of, unknown_execution, valid_text
+from rhythm.app.checks import (
+    LARGEST_PAGE,
+    at_least,
+    number_of,
+    page_of,
+    unknown_execution,
+    valid_text,
+)
 from rhythm.app.views import as_json, moment, moment_of, paused_at, paused_reason
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
@@ -48,7 +55,8 @@ class StatusView(Record):
 
 
 class ResumeRequestView(Record):
-    """What let a paused execution go on: an approval, an event, somebody (`manual`), or the end of its pause (`timeout`)."""
+    """What let a paused execution go on: an approval, an event, somebody (`manual`), or the end of
+    its pause (`timeout`)."""
 
     id: int
     execution_id: str
@@ -65,7 +73,8 @@ class ResumeRequestView(Record):
 
 
 class ResumePage(Record):
-    """Some of what let an execution go on, oldest first; `cursor` asks for those after them, None: there are no more."""
+    """Some of what let an execution go on, oldest first; `cursor` asks for those after them, None:
+    there are no more."""
 
     items: tuple[ResumeRequestView, ...]
     cursor: str | None = None
@@ -81,39 +90,68 @@ class Pauses:
         self._context, self._store, self._workflows = context, context.store, workflows
 
     def pause(
-        self, id: Id, reason: str = "", by: By = None, *, timeout: float | str | None = None, then: Then = "resume"
-    ) -> bool:  # fmt: skip
-        """Holds a workflow where it is: tasks that are running end, signals and results are kept, timers go on, and no turn is taken.
+        self,
+        id: Id,
+        reason: str = "",
+        by: By = None,
+        *,
+        timeout: float | str | None = None,
+        then: Then = "resume",
+    ) -> bool:
+        """Holds a workflow where it is: tasks that are running end, signals and results are kept,
+        timers go on, and no turn is taken.
 
-        With a `timeout` it goes on by itself after that time, or (`then="cancel"`) is cancelled. False: it has ended already.
+        With a `timeout` it goes on by itself after that time, or (`then="cancel"`) is cancelled.
+        False: it has ended already.
         """
         if then not in (RESUME, CANCEL):
             raise ValueError(f"then is resume or cancel, not {then!r:.80}")
         row = self._workflow(id, "paused")
         timeout_s = None if timeout is None else duration_s(timeout)
-        done = self._store.people.pause([row.id], reason=valid_text(reason, "reason"), actor=acting(by), timeout_s=timeout_s, then=then)
+        done = self._store.people.pause(
+            [row.id],
+            reason=valid_text(reason, "reason"),
+            actor=acting(by),
+            timeout_s=timeout_s,
+            then=then,
+        )
         return self._done(id, done)
 
     def resume(self, id: Id, reason: str = "", by: By = None, *, data: Any = None) -> bool:
-        """Lets a workflow go on that somebody paused. It sees `data`, an object, as `ctx.resume_data`; JSON steps merge it into their
-        context. False: it is not paused, or waits for a decision or an event (see `resume_options`).
+        """Lets a workflow go on that somebody paused. It sees `data`, an object, as
+        `ctx.resume_data`; JSON steps merge it into their context. False: it is not paused, or waits
+        for a decision or an event (see `resume_options`).
 
-        `Undecidable` if there is data while somebody is asked to decide: they would decide about something else than they were shown.
+        `Undecidable` if there is data while somebody is asked to decide: they would decide about
+        something else than they were shown.
         """
         if data is not None and not isinstance(data, dict):
             raise ValueError(f"the data of a resume is an object, not {data!r:.80}")
         row = self._workflow(id, "resumed")
         self._leave_results_alone(row, data or {})
         return self._done(
-            id, self._store.people.resume([row.id], reason=valid_text(reason, "reason"), data=dump(data, "data"), actor=acting(by))
+            id,
+            self._store.people.resume(
+                [row.id],
+                reason=valid_text(reason, "reason"),
+                data=dump(data, "data"),
+                actor=acting(by),
+            ),
         )
 
     def _leave_results_alone(self, row: Execution, data: dict[str, Any]) -> None:
-        """`ValueError` for data that would stand in the place of what a step of a workflow in JSON has given, a decision above all."""
+        """`ValueError` for data that would stand in the place of what a step of a workflow in JSON
+        has given, a decision above all."""
         program = self._workflows.program(row.name, row.version)
-        results = {"approval", *(step for _, step, _ in program.steps)} if program is not None and program.steps else set()
+        results = (
+            {"approval", *(step for _, step, _ in program.steps)}
+            if program is not None and program.steps
+            else set()
+        )
         if taken := sorted(results & data.keys()):
-            raise ValueError(f"the data of a resume cannot replace `{taken[0]}`, which is the result of a step")
+            raise ValueError(
+                f"the data of a resume cannot replace `{taken[0]}`, which is the result of a step"
+            )
 
     def _done(self, id: Id, done: Mapping[str, bool]) -> bool:
         if str(id) not in done:
@@ -131,42 +169,81 @@ class Pauses:
         """Where an execution is, and of a paused one why, where, and what comes next."""
         row, requests = self._context.execution(id), self._store.people.last_resumes(str(id))
         program = self._workflows.program(row.name, row.version) if row.type == WORKFLOW else None
-        step, after = position_of(program, row.statement) if program is not None and row.finished_at is None else (None, None)
-        data = [request.trigger_data for request in requests if request.triggered_by != "event" and request.trigger_data != "null"]
+        step, after = (
+            position_of(program, row.statement)
+            if program is not None and row.finished_at is None
+            else (None, None)
+        )
+        data = [
+            request.trigger_data
+            for request in requests
+            if request.triggered_by != "event" and request.trigger_data != "null"
+        ]
         return StatusView(
-            row.id, row.name, row.status, paused_at(row), paused_reason(row), (row.paused_at and row.paused_by) or "",
-            moment_of(row.paused_until), step, after, load(data[-1]) if data else None,
-            moment(requests[-1].requested_at) if requests else None, requests[-1].error_message if requests else None,
-        )  # fmt: skip
+            row.id,
+            row.name,
+            row.status,
+            paused_at(row),
+            paused_reason(row),
+            (row.paused_at and row.paused_by) or "",
+            moment_of(row.paused_until),
+            step,
+            after,
+            load(data[-1]) if data else None,
+            moment(requests[-1].requested_at) if requests else None,
+            requests[-1].error_message if requests else None,
+        )
 
     def options(self, id: Id) -> tuple[str, ...]:
-        """What would let an execution go on: `approve`, `reject`, `escalate`, `publish`, `resume`; nothing if it needs nobody."""
+        """What would let an execution go on: `approve`, `reject`, `escalate`, `publish`, `resume`;
+        nothing if it needs nobody."""
         row = self._context.execution(id)
         if row.finished_at is not None or row.status != "paused":
             return ()
         if row.paused_at is not None:
             return ("resume",)
         waits = operations(load(row.awaiting))
-        open_ = self._store.people.approvals(None, "open", row.id, None, LARGEST_PAGE) if "approval" in waits else []
+        open_ = (
+            self._store.people.approvals(None, "open", row.id, None, LARGEST_PAGE)
+            if "approval" in waits
+            else []
+        )
         escalates = any(json.loads(each.stages) for each in open_)
         return (
-            *(("approve", "reject") if open_ else ()), *(("escalate",) if escalates else ()), *(("publish",) if "event" in waits else ()),
-        )  # fmt: skip
+            *(("approve", "reject") if open_ else ()),
+            *(("escalate",) if escalates else ()),
+            *(("publish",) if "event" in waits else ()),
+        )
 
     def requests(self, id: Id) -> list[ResumeRequestView]:
         """Whatever let an execution go on, oldest first."""
         self._context.execution(id)
         return [_request(row) for row in self._store.people.resumes(str(id))]
 
-    def requests_page(self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None) -> ResumePage:
-        """Some of what let an execution go on, oldest first. Give the `cursor` of a page to get the next one."""
+    def requests_page(
+        self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None
+    ) -> ResumePage:
+        """Some of what let an execution go on, oldest first. Give the `cursor` of a page to get the
+        next one."""
         limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), number_of(cursor)
-        rows, more = page_of(self._store.people.resumes(self._context.execution(id).id, after, limit + 1, most_bytes), limit)
+        rows, more = page_of(
+            self._store.people.resumes(
+                self._context.execution(id).id, after, limit + 1, most_bytes
+            ),
+            limit,
+        )
         return ResumePage(tuple(_request(row) for row in rows), str(rows[-1].id) if more else None)
 
 
 def _request(row: ResumeRequest) -> ResumeRequestView:
     return ResumeRequestView(
-        row.id, row.execution_id, row.triggered_by, row.triggered_by_id, load(row.trigger_data), row.reason, moment(row.requested_at),
-        moment_of(row.executed_at), row.error_message,
-    )  # fmt: skip
+        row.id,
+        row.execution_id,
+        row.triggered_by,
+        row.triggered_by_id,
+        load(row.trigger_data),
+        row.reason,
+        moment(row.requested_at),
+        moment_of(row.executed_at),
+        row.error_message,
+    )

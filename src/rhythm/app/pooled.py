@@ -1,8 +1,8 @@
 """`PooledWorker`: one of any number of workers on a database, in threads of this process.
 
-One thread decides (`worker.Worker`), one beats the heart on a connection of its own, so that nothing which runs here can stop it,
-one watches that the beats get through, and one listens for work. Handlers run in others. A worker may be killed at any moment: the
-rest take over what it held.
+One thread decides (`worker.Worker`), one beats the heart on a connection of its own, so that
+nothing which runs here can stop it, one watches that the beats get through, and one listens for
+work. Handlers run in others. A worker may be killed at any moment: the rest take over what it held.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Pooled(TypedDict, total=False):
 
 
 class WorkerHealth(Record):
-    """Whether a worker does its work: it has lately asked for some, and was answered. `problems` says what is wrong."""
+    """Whether a worker does its work: it has lately asked for some, and was answered. `problems`
+    says what is wrong."""
 
     worker: str
     healthy: bool
@@ -78,23 +79,36 @@ class WorkerHealth(Record):
 
 
 class PooledWorker:
-    """Claims what is ready and runs it, until it is stopped; `with app.worker():` starts and stops one.
+    """Claims what is ready and runs it, until it is stopped; `with app.worker():` starts and stops
+    one.
 
-    What is not given is as the application's settings say. `worker_id` is for people: each worker has a name of its own that
-    begins with it.
+    What is not given is as the application's settings say. `worker_id` is for people: each worker
+    has a name of its own that begins with it.
     """
 
-    def __init__(self, worker_id: str | None = None, app: Rhythm | None = None, **settings: Unpack[Pooled]) -> None:
+    def __init__(
+        self, worker_id: str | None = None, app: Rhythm | None = None, **settings: Unpack[Pooled]
+    ) -> None:
         if app is None:
-            raise TypeError("a worker needs its application: PooledWorker(worker_id, app), or app.worker(…)")
-        given = {"worker_poll_interval" if name == "poll_interval" else name: value for name, value in settings.items()}
+            raise TypeError(
+                "a worker needs its application: PooledWorker(worker_id, app), or app.worker(…)"
+            )
+        given = {
+            "worker_poll_interval" if name == "poll_interval" else name: value
+            for name, value in settings.items()
+        }
         self.settings = app.settings.having(given)
         own = HOST if worker_id is None else valid_name(worker_id, "a worker_id")
         self.name = f"{own}-{secrets.token_hex(3)}"
         self.error: BaseException | None = None  # what ended it, if that was not `stop`
         self._app, self._poll_s = app, self.settings.worker_poll_interval_s
-        self._own = app.opened and ":memory:" not in self.settings.database_url  # connections of its own, where that is possible
-        self._store: Store = open_store(self.settings.database_url, listen_url=self.settings.listen_url) if self._own else app.store
+        # connections of its own, where that is possible
+        self._own = app.opened and ":memory:" not in self.settings.database_url
+        self._store: Store = (
+            open_store(self.settings.database_url, listen_url=self.settings.listen_url)
+            if self._own
+            else app.store
+        )
         self._handlers = Handlers()
         self._metrics = Metrics(self._gauges())
         self._tell = Teller(self.name, self._metrics.told)
@@ -118,9 +132,15 @@ class PooledWorker:
             version=__version__,
         )
         self._services = Services(
-            self._store, _service_settings(self.settings), seconds, lambda: time.time_ns() // 1000, app.program, self._tell,
-            heart=self._worker.heart, late=self._metrics.timer,
-        )  # fmt: skip
+            self._store,
+            _service_settings(self.settings),
+            seconds,
+            lambda: time.time_ns() // 1000,
+            app.program,
+            self._tell,
+            heart=self._worker.heart,
+            late=self._metrics.timer,
+        )
         self._beat_now = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rhythm worker", daemon=True)
         self._listening: Listening | None = None
@@ -130,7 +150,9 @@ class PooledWorker:
 
     def start(self) -> Self:
         if self not in self._app.unstarted:
-            raise RuntimeError(f"worker {self.name} was started before: make another one with app.worker(…)")
+            raise RuntimeError(
+                f"worker {self.name} was started before: make another one with app.worker(…)"
+            )
         self._thread.start()
         self._app.unstarted.remove(self)
         self._app.running.append(self)
@@ -141,21 +163,34 @@ class PooledWorker:
         self._worker.attempts.wake()
 
     def stop(self, grace: float | str | None = None, last_s: float = LAST_S) -> None:
-        """Claims nothing more, lets what runs end within the grace, and gives back the rest. Raises what went wrong meanwhile.
+        """Claims nothing more, lets what runs end within the grace, and gives back the rest. Raises
+        what went wrong meanwhile.
 
-        After `last_s` more it does not wait for a database that does not answer: then the claims pass to others by themselves.
+        After `last_s` more it does not wait for a database that does not answer: then the claims
+        pass to others by themselves.
         """
         grace_s = self.settings.shutdown_grace_s if grace is None else duration_s(grace)
         if self in self._app.unstarted:
             return self._close_unstarted()
         if self.alive and not self._worker.draining:
             running = len(self._worker.attempts.running)
-            self._tell("worker_draining", "", f"{running:,} running, for at most {show_duration(grace_s)}" if running else "nothing runs")
+            self._tell(
+                "worker_draining",
+                "",
+                f"{running:,} running, for at most {show_duration(grace_s)}"
+                if running
+                else "nothing runs",
+            )
         self._worker.drain()
         self._beat_now.set()  # so that people see it
         self.wake()
         deadline = time.monotonic() + grace_s
-        while self.alive and not self._worker.idle and time.monotonic() < deadline and not self._hurry.is_set():
+        while (
+            self.alive
+            and not self._worker.idle
+            and time.monotonic() < deadline
+            and not self._hurry.is_set()
+        ):
             self._thread.join(0.01)
         self._stop.set()
         self._beat_now.set()
@@ -186,14 +221,25 @@ class PooledWorker:
         polled_at, now = self._worker.claimer.asked_at, seconds()
         polled_s = None if polled_at is None else now - polled_at
         silent = polled_s is None or polled_s > max(SILENT_S, 5 * self._poll_s)
-        problems = [f"it has not asked for work for {show_duration(round(polled_s))}" if polled_s else "it has not asked for work yet"]
+        problems = [
+            f"it has not asked for work for {show_duration(round(polled_s))}"
+            if polled_s
+            else "it has not asked for work yet"
+        ]
         problems = problems if silent and not self._worker.draining else []
-        problems += [f"{name}: {health.problem}" for name, health in self._services.health.items() if health.failures > 1]
+        problems += [
+            f"{name}: {health.problem}"
+            for name, health in self._services.health.items()
+            if health.failures > 1
+        ]
         draining, running = self._worker.draining, len(self._worker.attempts.running)
-        return WorkerHealth(self.name, self.alive and not problems, draining, running, polled_s, tuple(problems))
+        return WorkerHealth(
+            self.name, self.alive and not problems, draining, running, polled_s, tuple(problems)
+        )
 
     def metrics(self) -> str:
-        """What it has counted, in the text format of Prometheus. Asks the database what is in the queues, and does not wait for long."""
+        """What it has counted, in the text format of Prometheus. Asks the database what is in the
+        queues, and does not wait for long."""
         return self._metrics.text()
 
     def _gauges(self) -> dict[str, Callable[[], Values]]:
@@ -201,7 +247,9 @@ class PooledWorker:
         return {
             "rhythm_worker_slots": self._slots,
             "rhythm_service_last_success_age_seconds": self._since_success,
-            "rhythm_loop_lag_seconds": lambda: {(): lag_s} if (lag_s := self._handlers.lag_s()) is not None else {},
+            "rhythm_loop_lag_seconds": lambda: (
+                {(): lag_s} if (lag_s := self._handlers.lag_s()) is not None else {}
+            ),
             "rhythm_queue_depth": lambda: depth(asked.read()),
             "rhythm_queue_oldest_age_seconds": lambda: oldest_s(asked.read()),
         }
@@ -221,12 +269,21 @@ class PooledWorker:
 
     def _since_success(self) -> Values:
         now, health = seconds(), self._services.health.items()
-        return {(name,): now - last.succeeded_at for name, last in health if last.succeeded_at is not None}
+        return {
+            (name,): now - last.succeeded_at
+            for name, last in health
+            if last.succeeded_at is not None
+        }
 
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             self.stop()
         except BaseException:
@@ -236,13 +293,21 @@ class PooledWorker:
     async def __aenter__(self) -> Self:
         return self.start()
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         import asyncio
 
         await asyncio.to_thread(self.__exit__, kind, error, trace)
 
     def __repr__(self) -> str:
-        return f"<PooledWorker {self.name}: {'draining' if self._worker.draining else 'live' if self.alive else 'not running'}>"
+        return (
+            f"<PooledWorker {self.name}: "
+            f"{'draining' if self._worker.draining else 'live' if self.alive else 'not running'}>"
+        )
 
     # its own threads
 
@@ -252,18 +317,30 @@ class PooledWorker:
             heart.start()
             threading.Thread(target=self._watch, name="rhythm watch", daemon=True).start()
             self._introduce()
-            self._tell("worker_started", "", "it takes work", queues=",".join(self.settings.queues), concurrency=self.settings.concurrency)
+            self._tell(
+                "worker_started",
+                "",
+                "it takes work",
+                queues=",".join(self.settings.queues),
+                concurrency=self.settings.concurrency,
+            )
             self._listening = self._store.listen(self._heard)
             self._rounds()
             self._worker.give_back()
-            heart.join(HEART_S)  # a beat that is under way would bring back the row of one who has left
+            # a beat that is under way would bring back the row of one who has left
+            heart.join(HEART_S)
             self._store.workers.leave(self.name)
             self._services.close()
             self._tell("worker_stopped", "", "nothing is held any more")
         except StoreError as problem:
             self._tell("claims_left", "", f"they expire by themselves: {problem}")
         except BaseException as problem:
-            self._tell("worker_failed", "", f"the worker has stopped: {problem!r}", traceback="".join(traceback.format_exception(problem)))
+            self._tell(
+                "worker_failed",
+                "",
+                f"the worker has stopped: {problem!r}",
+                traceback="".join(traceback.format_exception(problem)),
+            )
             self.error = problem
         finally:
             self._stop.set()
@@ -274,7 +351,8 @@ class PooledWorker:
                 self._store.close()
 
     def _introduce(self) -> None:
-        """The others must know its tasks before it works: a turn they take may ask for one. What those held who died here is free."""
+        """The others must know its tasks before it works: a turn they take may ask for one. What
+        those held who died here is free."""
         while not self._stop.is_set():
             try:
                 self._declared.publish()
@@ -289,7 +367,9 @@ class PooledWorker:
         did = True
         while not self._stop.is_set():
             served, wait_s = self._services.run(did)
-            did = self._worker.run_round(0.0 if did or served else min(wait_s, self._worker.rest_s(), self._poll_s))
+            did = self._worker.run_round(
+                0.0 if did or served else min(wait_s, self._worker.rest_s(), self._poll_s)
+            )
             if self._worker.unsure:  # the database did not answer
                 self._stop.wait(self._poll_s)
             elif did:
@@ -301,15 +381,19 @@ class PooledWorker:
             self.wake()
 
     def _watch(self) -> None:
-        """Whether the beats get through, also when who sends them waits for the database, and who decides, too. Asks nobody."""
+        """Whether the beats get through, also when who sends them waits for the database, and who
+        decides, too. Asks nobody."""
         heart = self._worker.heart
-        while not self._stop.wait(min(max(heart.until - seconds(), WATCH_S), heart.settings.between_s)):
+        while not self._stop.wait(
+            min(max(heart.until - seconds(), WATCH_S), heart.settings.between_s)
+        ):
             if heart.lapse():
                 self._worker.attempts.give_up()
                 self.wake()
 
     def _beats(self) -> None:
-        """Whatever the other threads do, also if they wait for the database: it has its own connection to it."""
+        """Whatever the other threads do, also if they wait for the database: it has its own
+        connection to it."""
         heart = self._worker.heart
         while not self._stop.is_set():
             try:
@@ -332,15 +416,25 @@ class PooledWorker:
 def worker_settings(s: Settings) -> WorkerSettings:
     margin_s = min(WorkerSettings.margin_s, s.claim_ttl_s / 5)
     return WorkerSettings(
-        queues=s.queues, concurrency=s.concurrency, batch=s.batch_size, claim_ttl_s=s.claim_ttl_s, beat_s=s.heartbeat_interval_s,
-        dead_after_s=s.dead_after_s, margin_s=margin_s, owner_run=s.owner_run, crash_limit=s.crash_limit,
-        missing_task_grace_s=s.missing_task_grace_s, asking=Asking(s.resume_timeout_s, s.resume_auto_escalate, s.approval_notify),
-    )  # fmt: skip
+        queues=s.queues,
+        concurrency=s.concurrency,
+        batch=s.batch_size,
+        claim_ttl_s=s.claim_ttl_s,
+        beat_s=s.heartbeat_interval_s,
+        dead_after_s=s.dead_after_s,
+        margin_s=margin_s,
+        owner_run=s.owner_run,
+        crash_limit=s.crash_limit,
+        missing_task_grace_s=s.missing_task_grace_s,
+        asking=Asking(s.resume_timeout_s, s.resume_auto_escalate, s.approval_notify),
+    )
 
 
 def _service_settings(s: Settings) -> ServiceSettings:
     return ServiceSettings(
-        crash_limit=s.crash_limit, rescue_every_s=min(ServiceSettings.rescue_every_s, s.dead_after_s / 5),
-        sweep_every_s=s.resume_worker_interval_s, retention_s=s.retention_s,
+        crash_limit=s.crash_limit,
+        rescue_every_s=min(ServiceSettings.rescue_every_s, s.dead_after_s / 5),
+        sweep_every_s=s.resume_worker_interval_s,
+        retention_s=s.retention_s,
         event_retention_s=s.event_retention_s,
-    )  # fmt: skip
+    )

@@ -32,8 +32,11 @@ class Queues:
         return [worker_view(seen) for seen in self._store.workers.seen()]
 
     def pause(self, name: str, reason: str = "", by: By = None) -> bool:
-        """Nothing more of this queue begins: no task, and no workflow. What has begun goes on. False: it was paused already."""
-        return self._store.workers.pause_queue(valid_name(name, "a queue"), True, acting(by), valid_text(reason, "reason"))
+        """Nothing more of this queue begins: no task, and no workflow. What has begun goes on.
+        False: it was paused already."""
+        return self._store.workers.pause_queue(
+            valid_name(name, "a queue"), True, acting(by), valid_text(reason, "reason")
+        )
 
     def resume(self, name: str, by: By = None) -> bool:
         """Lets workers take from a paused queue again. False: it was not paused."""

@@ -7,12 +7,26 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from rhythm.app.actors import By, acting
-from rhythm.app.checks import LARGEST_PAGE, at_least, can_be, name_of, start_key, valid_name, valid_text
+from rhythm.app.checks import (
+    LARGEST_PAGE,
+    at_least,
+    can_be,
+    name_of,
+    start_key,
+    valid_name,
+    valid_text,
+)
 from rhythm.app.handle import Handle
 from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
-from rhythm.errors import InvalidSchedule, ScheduleChanged, ScheduleOfWorkflow, ScheduleTaken, UnknownSchedule
+from rhythm.errors import (
+    InvalidSchedule,
+    ScheduleChanged,
+    ScheduleOfWorkflow,
+    ScheduleTaken,
+    UnknownSchedule,
+)
 from rhythm.limits import TEXTS
 from rhythm.record import Record
 from rhythm.rights import Scope, allows, limited, within
@@ -36,7 +50,8 @@ MOST_TIMES = 1000
 
 
 class FireView(Record):
-    """What became of a slot: started, skipped (an execution still ran), missed (so were all until `until`) or failed."""
+    """What became of a slot: started, skipped (an execution still ran), missed (so were all until
+    `until`) or failed."""
 
     slot: datetime
     outcome: str
@@ -86,12 +101,17 @@ class Schedules:
         self._context, self._store = context, context.store
         self._workflows, self._executions = workflows, executions
 
-    def __call__(self, limit: int | None = None, after: str = "", *, brief: bool = False) -> list[ScheduleView]:
-        """All schedules by name, or so many of those that come after this name. With `brief`, inputs are not read, and None."""
+    def __call__(
+        self, limit: int | None = None, after: str = "", *, brief: bool = False
+    ) -> list[ScheduleView]:
+        """All schedules by name, or so many of those that come after this name. With `brief`,
+        inputs are not read, and None."""
         if limit is None:
             return [_view(schedule) for schedule in self._all(name_of(after), brief)]
         most = min(at_least(limit, 1, "limit"), LARGEST_PAGE + 1)
-        return [_view(schedule) for schedule in self._store.schedules.after(name_of(after), most, brief)]
+        return [
+            _view(schedule) for schedule in self._store.schedules.after(name_of(after), most, brief)
+        ]
 
     def put(
         self,
@@ -108,12 +128,15 @@ class Schedules:
         by: By = None,
         unless_changed: ScheduleView | None = None,
     ) -> ScheduleView:
-        """Starts a workflow by the clock from now on: one of `cron` (five fields, in the time zone `tz`), `every` so long, or once `at`.
+        """Starts a workflow by the clock from now on: one of `cron` (five fields, in the time zone
+        `tz`), `every` so long, or once `at`.
 
-        A schedule of this name is changed; while its times stay the same, so does its next slot. `InvalidSchedule` says what is wrong.
-        `overlap`: what a slot does while an execution of the schedule still runs. `catch_up`: how many slots that passed while no worker
-        ran are made up for: "skip", "one" (the latest) or a number. `unless_changed`: the schedule as it was seen; if it is gone by now or
-        starts something else, `UnknownSchedule` and `ScheduleChanged` say so, and nothing is done.
+        A schedule of this name is changed; while its times stay the same, so does its next slot.
+        `InvalidSchedule` says what is wrong. `overlap`: what a slot does while an execution of the
+        schedule still runs. `catch_up`: how many slots that passed while no worker ran are made up
+        for: "skip", "one" (the latest) or a number. `unless_changed`: the schedule as it was seen;
+        if it is gone by now or starts something else, `UnknownSchedule` and `ScheduleChanged` say
+        so, and nothing is done.
         """
         from rhythm.engine.schedules import put
 
@@ -123,11 +146,17 @@ class Schedules:
 
         def change(before: Schedule | None, now: int) -> Schedule:
             if before is not None and not _may(actor, before):
-                raise ScheduleTaken(f"there is a schedule {name!r:.80} already, of something else: choose another name")
+                raise ScheduleTaken(
+                    f"there is a schedule {name!r:.80} already, of something else: choose "
+                    f"another name"
+                )
             if unless_changed is not None:
                 _same_as(unless_changed, before)
             after = put(before, name, wanted, now, actor)
-            if after.next_at is None and (before is None or before.timing.replace(anchor_at=0) != after.timing.replace(anchor_at=0)):
+            if after.next_at is None and (
+                before is None
+                or before.timing.replace(anchor_at=0) != after.timing.replace(anchor_at=0)
+            ):
                 raise InvalidSchedule(f"the schedule would never start anything: {_never(after)}")
             _check_shown(after)
             return after
@@ -140,10 +169,11 @@ class Schedules:
             after = page[-1].name
 
     def get(self, name: str, *, scope: Scope = None) -> ScheduleView:
-        """A schedule, with what became of its last slots; `UnknownSchedule` if there is none of this name.
+        """A schedule, with what became of its last slots; `UnknownSchedule` if there is none of
+        this name.
 
-        With a `scope`, that of a workflow whose name fits none of its patterns is unknown, and so are executions of others, which it
-        started when it was one of theirs.
+        With a `scope`, that of a workflow whose name fits none of its patterns is unknown, and so
+        are executions of others, which it started when it was one of theirs.
         """
         schedule = self._found(name)[0]
         if not within(scope, schedule.workflow):
@@ -152,20 +182,30 @@ class Schedules:
         return _view(schedule, fires if scope is None else self._fires_within(fires, scope))
 
     def _fires_within(self, fires: Sequence[Fire], scope: Scope) -> list[Fire]:
-        """Without executions of other names. What is said of a slot that started none may name one."""
-        names = self._store.reading.root_names([fire.execution_id for fire in fires if fire.execution_id])
+        """Without executions of other names. What is said of a slot that started none may name
+        one."""
+        names = self._store.reading.root_names(
+            [fire.execution_id for fire in fires if fire.execution_id]
+        )
         seen = [fire if fire.execution_id else fire.replace(detail="") for fire in fires]
-        return [fire for fire in seen if fire.execution_id is None or within(scope, names.get(fire.execution_id))]
+        return [
+            fire
+            for fire in seen
+            if fire.execution_id is None or within(scope, names.get(fire.execution_id))
+        ]
 
     def next_times(self, name: str, count: int = 5) -> list[datetime]:
-        """When it will start its workflow next, within a hundred years; of a paused one, when it would."""
+        """When it will start its workflow next, within a hundred years; of a paused one, when it
+        would."""
         at_least(count, 1, "count")
         schedule, now = self._found(name)
         after = now if schedule.paused_at is not None else (schedule.next_at or now) - 1
         if schedule.next_at is None:
             return []
         try:
-            return [moment(slot) for slot in first_slots(schedule.timing, after, min(count, MOST_TIMES))]
+            return [
+                moment(slot) for slot in first_slots(schedule.timing, after, min(count, MOST_TIMES))
+            ]
         except ValueError as problem:
             raise InvalidSchedule(str(problem)) from problem
 
@@ -174,18 +214,23 @@ class Schedules:
         from rhythm.engine.schedules import paused
 
         actor, why = acting(by), valid_text(reason, "reason")
-        return self._changed(name, lambda before, now: paused(before, now, actor.name, why), actor, "schedule.pause")
+        return self._changed(
+            name, lambda before, now: paused(before, now, actor.name, why), actor, "schedule.pause"
+        )
 
     def resume(self, name: str, by: By = None) -> bool:
-        """Lets it start its workflow again, from the next slot on: those of the pause are not made up for. False: it was not paused."""
+        """Lets it start its workflow again, from the next slot on: those of the pause are not made
+        up for. False: it was not paused."""
         from rhythm.engine.schedules import resumed
 
         return self._changed(name, resumed, acting(by), "schedule.resume")
 
     def run(self, name: str, by: By = None, *, key: str | None = None) -> Handle:
-        """Starts its workflow now, with its inputs, whatever else runs, and also while it is paused; its slots stay as they are.
+        """Starts its workflow now, with its inputs, whatever else runs, and also while it is
+        paused; its slots stay as they are.
 
-        A `key` that was used before for this workflow starts nothing: the execution that has it is returned.
+        A `key` that was used before for this workflow starts nothing: the execution that has it is
+        returned.
         """
         from rhythm.engine.schedules import run_now
 
@@ -193,8 +238,14 @@ class Schedules:
         _is_theirs(actor, schedule)
         key = None if key is None else start_key(key, "a key")
         program, id = self._workflows.current(schedule.workflow), self._context.new_id()
-        due = [each for each in self._store.schedules.look_at([schedule.name]) if _is_theirs(actor, each.schedule)]
-        fires, _ = self._store.schedules.fire([run_now(each, program, lambda: id, key, actor) for each in due], actor)
+        due = [
+            each
+            for each in self._store.schedules.look_at([schedule.name])
+            if _is_theirs(actor, each.schedule)
+        ]
+        fires, _ = self._store.schedules.fire(
+            [run_now(each, program, lambda: id, key, actor) for each in due], actor
+        )
         if not fires:
             _unknown(name)
         self._context.wake()
@@ -207,7 +258,8 @@ class Schedules:
         def gone(before: Schedule, now: int) -> Schedule | None:
             if before.origin:
                 raise ScheduleOfWorkflow(
-                    f"{before.name} comes with the workflow `{before.origin}`: take its @schedule out of the file and register it again, "
+                    f"{before.name} comes with the workflow `{before.origin}`: take its "
+                    f"@schedule out of the file and register it again, "
                     f"or pause the schedule"
                 )
             return None
@@ -262,14 +314,17 @@ def wanted_schedule(
     overlap: str,
     catch_up: str | int,
 ) -> Wanted:
-    """What a caller or an annotation says, as the engine takes it; `InvalidSchedule` if it cannot be."""
+    """What a caller or an annotation says, as the engine takes it; `InvalidSchedule` if it cannot
+    be."""
     from rhythm.engine.schedules import Wanted, check_wanted
 
     try:
         every_us = None if every is None else int(duration_s(every) * US)
         at_us = None if at is None else _instant(at, tz)
         number = catch_up_number(catch_up)
-        wanted = Wanted(workflow, cron, tz, every_us, at_us, dump(inputs, "inputs"), overlap, number)
+        wanted = Wanted(
+            workflow, cron, tz, every_us, at_us, dump(inputs, "inputs"), overlap, number
+        )
         check_wanted(wanted)
     except ValueError as problem:
         raise InvalidSchedule(str(problem)) from problem
@@ -278,25 +333,53 @@ def wanted_schedule(
 
 def _view(schedule: Schedule, fires: Sequence[Fire] = ()) -> ScheduleView:
     return ScheduleView(
-        schedule.name, schedule.workflow, schedule.cron, None if schedule.every_us is None else schedule.every_us / US,
-        moment_of(schedule.at), schedule.tz, load(schedule.inputs), schedule.overlap,
-        {0: "skip", 1: "one"}.get(schedule.catch_up, schedule.catch_up), bool(schedule.origin),
-        "paused" if schedule.paused_at is not None else "ended" if schedule.next_at is None and schedule.queued_at is None else "active",
-        moment_of(schedule.next_at), moment_of(schedule.queued_at), moment_of(schedule.paused_at), schedule.paused_by,
-        schedule.paused_reason, moment(schedule.created_at), schedule.created_by, moment(schedule.updated_at),
+        schedule.name,
+        schedule.workflow,
+        schedule.cron,
+        None if schedule.every_us is None else schedule.every_us / US,
+        moment_of(schedule.at),
+        schedule.tz,
+        load(schedule.inputs),
+        schedule.overlap,
+        {0: "skip", 1: "one"}.get(schedule.catch_up, schedule.catch_up),
+        bool(schedule.origin),
+        "paused"
+        if schedule.paused_at is not None
+        else "ended"
+        if schedule.next_at is None and schedule.queued_at is None
+        else "active",
+        moment_of(schedule.next_at),
+        moment_of(schedule.queued_at),
+        moment_of(schedule.paused_at),
+        schedule.paused_by,
+        schedule.paused_reason,
+        moment(schedule.created_at),
+        schedule.created_by,
+        moment(schedule.updated_at),
         tuple(_fire_view(fire) for fire in fires),
-    )  # fmt: skip
+    )
 
 
 def _fire_view(fire: Fire) -> FireView:
     until = moment_of(fire.until_at)
-    return FireView(moment(fire.slot_at), fire.outcome, fire.execution_id, until, fire.manual, fire.detail, moment(fire.at))
+    return FireView(
+        moment(fire.slot_at),
+        fire.outcome,
+        fire.execution_id,
+        until,
+        fire.manual,
+        fire.detail,
+        moment(fire.at),
+    )
 
 
 def _own(given: str) -> str:
     """The name of a schedule that somebody makes by hand."""
     if valid_name(given, "a schedule's name").startswith("@"):
-        raise InvalidSchedule(f"{given!r:.80} cannot be the name of a schedule: those that begin with @ come with their workflows")
+        raise InvalidSchedule(
+            f"{given!r:.80} cannot be the name of a schedule: those that begin with @ "
+            f"come with their workflows"
+        )
     return given
 
 
@@ -306,13 +389,18 @@ def _same_as(seen: ScheduleView, schedule: Schedule | None) -> None:
         _unknown(seen.name)
     now = _view(schedule)
     if any(
-        getattr(now, name) != getattr(seen, name) for name in ("workflow", "cron", "every_s", "at", "tz", "inputs", "overlap", "catch_up")
+        getattr(now, name) != getattr(seen, name)
+        for name in ("workflow", "cron", "every_s", "at", "tz", "inputs", "overlap", "catch_up")
     ):
-        raise ScheduleChanged(f"the schedule {seen.name!r:.80} has been changed meanwhile, and nothing was done: ask again")
+        raise ScheduleChanged(
+            f"the schedule {seen.name!r:.80} has been changed meanwhile, and nothing was "
+            f"done: ask again"
+        )
 
 
 def _may(actor: Actor, schedule: Schedule) -> bool:
-    """Whether a role for some names allows it: asked in the transaction that changes it, which may start another workflow by then."""
+    """Whether a role for some names allows it: asked in the transaction that changes it, which may
+    start another workflow by then."""
     roles = actor.token_roles or ()
     return not limited(roles) or allows(roles, "schedule:write", schedule.workflow)
 
@@ -343,17 +431,24 @@ def _instant(at: datetime | str, tz: str) -> int:
         try:
             at = datetime.fromisoformat(at if len(at) <= TEXTS.time else "")
         except ValueError:
-            raise ValueError(f"at is a time such as 2026-12-31T18:00 or 2026-12-31T17:00:00Z, not {at!r:.80}") from None
+            raise ValueError(
+                f"at is a time such as 2026-12-31T18:00 or 2026-12-31T17:00:00Z, not {at!r:.80}"
+            ) from None
     if not isinstance(at, datetime):
         raise ValueError(f"at is a datetime or a text such as 2026-12-31T18:00, not {at!r:.80}")
     return us_of(at if at.tzinfo else at.replace(tzinfo=zone(tz)))
 
 
 def _check_shown(schedule: Schedule) -> None:
-    """`InvalidSchedule` for one that could be stored and never be shown: what it says, and its first times in UTC and in its zone."""
+    """`InvalidSchedule` for one that could be stored and never be shown: what it says, and its
+    first times in UTC and in its zone."""
     try:
         where = zone(schedule.tz)
-        for slot in first_slots(schedule.timing, schedule.next_at - 1, SHOWN) if schedule.next_at is not None else ():
+        for slot in (
+            first_slots(schedule.timing, schedule.next_at - 1, SHOWN)
+            if schedule.next_at is not None
+            else ()
+        ):
             moment(slot).astimezone(where).isoformat()
         _view(schedule)
     except (ValueError, ArithmeticError) as problem:
@@ -361,4 +456,8 @@ def _check_shown(schedule: Schedule) -> None:
 
 
 def _never(schedule: Schedule) -> str:
-    return "at lies in the past" if schedule.at is not None else f"there is no such date as {schedule.cron!r:.80}"
+    return (
+        "at lies in the past"
+        if schedule.at is not None
+        else f"there is no such date as {schedule.cron!r:.80}"
+    )

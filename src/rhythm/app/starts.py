@@ -51,24 +51,36 @@ class Starts:
     ) -> Handle:
         """Starts a workflow in its current version.
 
-        An `id` or `idempotency_key` that was used before for this workflow starts nothing: the execution that has it is returned,
-        whatever its inputs were (`on_conflict="fail"`: `Conflict`; `"replace"`: whoever has the key is cancelled and a new one
-        starts). `by` says who starts it, and by default may not decide its approvals. With `connection`, your own psycopg or sqlite3
-        connection to the same database, it is started by your commit.
+        An `id` or `idempotency_key` that was used before for this workflow starts nothing: the
+        execution that has it is returned, whatever its inputs were (`on_conflict="fail"`:
+        `Conflict`; `"replace"`: whoever has the key is cancelled and a new one starts). `by` says
+        who starts it, and by default may not decide its approvals. With `connection`, your own
+        psycopg or sqlite3 connection to the same database, it is started by your commit.
         """
         request = Start(inputs, id, idempotency_key, queue, priority, delay, attributes)
-        return self.workflows(name, [request], on_conflict=on_conflict, by=by, connection=connection)[0]
+        return self.workflows(
+            name, [request], on_conflict=on_conflict, by=by, connection=connection
+        )[0]
 
     def workflows(
-        self, name: str, requests: Iterable[Any], *, on_conflict: OnConflict = "return", by: By = None, connection: Any = None
+        self,
+        name: str,
+        requests: Iterable[Any],
+        *,
+        on_conflict: OnConflict = "return",
+        by: By = None,
+        connection: Any = None,
     ) -> list[Handle]:
-        """Starts a workflow many times in one transaction, once for each of these inputs or `rhythm.Start` requests."""
+        """Starts a workflow many times in one transaction, once for each of these inputs or
+        `rhythm.Start` requests."""
         store = self._store_of(connection)
         program = self._workflows.current(name, store)
         asked = [request if isinstance(request, Start) else Start(request) for request in requests]
         rows = [self._workflow_row(program, request) for request in asked]
         actor = acting(by) if by else None
-        return self._start([_started_by(row, actor) for row in rows] if actor else rows, on_conflict, store, actor)
+        return self._start(
+            [_started_by(row, actor) for row in rows] if actor else rows, on_conflict, store, actor
+        )
 
     def _workflow_row(self, program: Program, request: Start) -> NewExecution:
         queue = request.queue or program.options.get("queue") or "default"
@@ -91,9 +103,17 @@ class Starts:
         timeout: float | str | None = None,
         connection: Any = None,
     ) -> Handle:
-        """Queues a task on its own, without a workflow; the handle's result is the task's. Any worker of its queue runs it."""
+        """Queues a task on its own, without a workflow; the handle's result is the task's. Any
+        worker of its queue runs it."""
         request = Start(inputs, id, idempotency_key, queue, priority, delay, attributes)
-        return self.tasks(name, [request], on_conflict=on_conflict, retries=retries, timeout=timeout, connection=connection)[0]
+        return self.tasks(
+            name,
+            [request],
+            on_conflict=on_conflict,
+            retries=retries,
+            timeout=timeout,
+            connection=connection,
+        )[0]
 
     def tasks(
         self,
@@ -105,12 +125,18 @@ class Starts:
         timeout: float | str | None = None,
         connection: Any = None,
     ) -> list[Handle]:
-        """Queues a task many times in one transaction, once for each of these inputs or `rhythm.Start` requests."""
+        """Queues a task many times in one transaction, once for each of these inputs or
+        `rhythm.Start` requests."""
         task = self._context.tasks.get(name)
-        options: dict[str, Any] = {} if retries is None else {"retries": at_least(retries, 0, "retries")}
+        options: dict[str, Any] = (
+            {} if retries is None else {"retries": at_least(retries, 0, "retries")}
+        )
         if timeout is not None:
             options["timeout_s"] = duration_s(timeout)
-        attempts, given = 1 + (retries if retries is not None else task.retries if task else 0), dump(options, "options")
+        attempts, given = (
+            1 + (retries if retries is not None else task.retries if task else 0),
+            dump(options, "options"),
+        )
         name, queue = valid_name(name, "a task's name"), (task and task.queue) or "default"
         asked = [request if isinstance(request, Start) else Start(request) for request in requests]
         rows = [self._row(TASK, name, request, request.queue or queue) for request in asked]
@@ -131,13 +157,23 @@ class Starts:
             attributes=valid_attributes({} if attributes is None else attributes),
         )
 
-    def _start(self, rows: Sequence[NewExecution], on_conflict: str, store: Store, actor: Actor | None = None) -> list[Handle]:
+    def _start(
+        self,
+        rows: Sequence[NewExecution],
+        on_conflict: str,
+        store: Store,
+        actor: Actor | None = None,
+    ) -> list[Handle]:
         if on_conflict not in ON_CONFLICT:
-            raise ValueError(f"on_conflict is one of {', '.join(ON_CONFLICT)}, not {on_conflict!r:.80}")
+            raise ValueError(
+                f"on_conflict is one of {', '.join(ON_CONFLICT)}, not {on_conflict!r:.80}"
+            )
         if on_conflict == "replace":
             keys = [row.key for row in rows]
             if None in keys or len(set(keys)) < len(keys):
-                raise ValueError('on_conflict="replace" needs an idempotency_key, another one for each start')
+                raise ValueError(
+                    'on_conflict="replace" needs an idempotency_key, another one for each start'
+                )
         for row in rows:
             self._sizes.payload("inputs", row.name, row.id, row.inputs)
         started = store.executions.start(rows, on_conflict, actor)
@@ -152,4 +188,6 @@ class Starts:
 def _started_by(row: NewExecution, actor: Actor) -> NewExecution:
     provenance = provenance_of(actor)
     authority = dump_authority(provenance.authority)
-    return row.replace(started_by=actor.name, contributors=provenance.contributors, authority=authority)
+    return row.replace(
+        started_by=actor.name, contributors=provenance.contributors, authority=authority
+    )

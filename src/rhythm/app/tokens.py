@@ -1,7 +1,7 @@
 """Tokens of an application: who may act over HTTP.
 
-The secret of a token is seen once, by whoever makes it. It is drawn here and goes nowhere else: the database has its hash, and no
-view, message or log line has more of it than the token's id.
+The secret of a token is seen once, by whoever makes it. It is drawn here and goes nowhere else: the
+database has its hash, and no view, message or log line has more of it than the token's id.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from rhythm.app.context import AppContext
 
 DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: they can be read out
-SECRET = re.compile(r"rhy_([0-9a-hjkmnp-tv-z]{12})_[0-9a-hjkmnp-tv-z]{52}")  # an id, and 260 random bits
+# an id, and 260 random bits
+SECRET = re.compile(r"rhy_([0-9a-hjkmnp-tv-z]{12})_[0-9a-hjkmnp-tv-z]{52}")
 NOBODY = "0" * 64  # the hash of no secret: an id that does not exist takes as long as one that does
 USED_S = 60  # when a token was last used is noted at most so often
 
@@ -54,11 +55,13 @@ class TokenView(Record):
         return permissions(self.roles)
 
     def allows(self, permission: str, name: str | None = None) -> bool:
-        """Whether it allows this for the workflow or queue of this name; without a name, for everything."""
+        """Whether it allows this for the workflow or queue of this name; without a name, for
+        everything."""
         return allows(self.roles, permission, name)
 
     def actor(self, source: str = "") -> Actor:
-        """Whoever acts with this token; which business roles it has is looked up when it decides."""
+        """Whoever acts with this token; which business roles it has is looked up when it
+        decides."""
         return Actor(self.name, token=self.id, source=source, token_roles=self.roles)
 
     def as_json(self) -> dict[str, Any]:
@@ -97,29 +100,39 @@ class Tokens:
     ) -> NewToken:
         """Makes a token for whoever has this name; its secret is seen only in what this returns.
 
-        `roles` are those of Rhythm: viewer, operator, approver, author, auditor, admin; without any it is approver if it has business
-        roles, else viewer. `viewer:order*` is a viewer only of workflows and queues of such names. `business_roles` are your own: whose
-        approvals it may decide. It is valid for as long as `expires` says, else until it is revoked. Everyone needs a token of their
-        own: two people with one name are one to the rule of four eyes.
+        `roles` are those of Rhythm: viewer, operator, approver, author, auditor, admin; without any
+        it is approver if it has business roles, else viewer. `viewer:order*` is a viewer only of
+        workflows and queues of such names. `business_roles` are your own: whose approvals it may
+        decide. It is valid for as long as `expires` says, else until it is revoked. Everyone needs
+        a token of their own: two people with one name are one to the rule of four eyes.
         """
         name, own = valid_name(name, "the name of a token"), _business_roles(business_roles)
         known = _roles(roles if roles is not None else ("approver",) if own else ("viewer",))
         expires_s = None if expires is None else _lasting(expires)
         while True:
             id, secret = _drawn()
-            made = self._store.access.create_token(Grant(id, name, _hash(secret), known, own, expires_s), acting(by))
+            made = self._store.access.create_token(
+                Grant(id, name, _hash(secret), known, own, expires_s), acting(by)
+            )
             if made is not None:
                 return NewToken(secret, token_view(made))
 
     def revoke(self, id: str, by: By = None) -> bool:
-        """The token is valid no more, from now on. False: it was revoked before. `UnknownToken` if there is none of this id."""
+        """The token is valid no more, from now on. False: it was revoked before. `UnknownToken` if
+        there is none of this id."""
         revoked = self._store.access.revoke_token(_id(id), acting(by))
         return _unknown(id) if revoked is None else revoked
 
     def change(
-        self, id: str, *, roles: Iterable[str] | None = None, business_roles: Iterable[str] | None = None, by: By = None
+        self,
+        id: str,
+        *,
+        roles: Iterable[str] | None = None,
+        business_roles: Iterable[str] | None = None,
+        by: By = None,
     ) -> TokenView:
-        """Gives a token these roles in place of those it has; what is not given stays. It counts from the next act on.
+        """Gives a token these roles in place of those it has; what is not given stays. It counts
+        from the next act on.
 
         `UnknownToken` if there is none of this id, `TokenRevoked` if it is revoked.
         """
@@ -129,11 +142,14 @@ class Tokens:
         if changed is None:
             _unknown(id)
         if changed.revoked_at is not None:
-            raise TokenRevoked(f"the token {id} is revoked: make a new one with `rhythm token create`")
+            raise TokenRevoked(
+                f"the token {id} is revoked: make a new one with `rhythm token create`"
+            )
         return token_view(changed)
 
     def authenticate(self, secret: str) -> TokenView | None:
-        """The token with this secret; None if there is none, or it is expired or revoked. How long that takes tells nothing."""
+        """The token with this secret; None if there is none, or it is expired or revoked. How long
+        that takes tells nothing."""
         form = SECRET.fullmatch(secret) if isinstance(secret, str) else None
         if form is None:
             return None
@@ -149,9 +165,18 @@ class Tokens:
 
 def token_view(token: StoredToken) -> TokenView:
     return TokenView(
-        token.id, token.name, token.roles, token.business_roles, token.status, moment(token.created_at), token.created_by,
-        moment_of(token.expires_at), moment_of(token.last_used_at), moment_of(token.revoked_at), token.revoked_by or "",
-    )  # fmt: skip
+        token.id,
+        token.name,
+        token.roles,
+        token.business_roles,
+        token.status,
+        moment(token.created_at),
+        token.created_by,
+        moment_of(token.expires_at),
+        moment_of(token.last_used_at),
+        moment_of(token.revoked_at),
+        token.revoked_by or "",
+    )
 
 
 def _drawn() -> tuple[str, str]:
@@ -179,16 +204,26 @@ def _business_roles(values: Any) -> tuple[str, ...]:
 def _lasting(expires: float | str) -> float:
     seconds = duration_s(expires)
     if seconds <= 0:
-        raise ValueError("a token that expires at once is of no use: say how long it is valid, such as 90d")
+        raise ValueError(
+            "a token that expires at once is of no use: say how long it is valid, such as 90d"
+        )
     return seconds
 
 
 def _id(id: Any) -> str:
-    """The id of a token that there may be: what no database could hold is asked of none. A secret is not repeated."""
-    return id if isinstance(id, str) and id.isprintable() and len(id) <= LONGEST_KEY else _unknown(id)
+    """The id of a token that there may be: what no database could hold is asked of none. A secret
+    is not repeated."""
+    return (
+        id if isinstance(id, str) and id.isprintable() and len(id) <= LONGEST_KEY else _unknown(id)
+    )
 
 
 def _unknown(id: Any) -> NoReturn:
     if isinstance(id, str) and id.startswith("rhy_"):
-        raise UnknownToken("a token is named by its id, the 12 characters between rhy_ and _, and never by its secret")
-    raise UnknownToken(f"there is no token {id!r:.80}: `rhythm token list` shows those that there are")
+        raise UnknownToken(
+            "a token is named by its id, the 12 characters between rhy_ and _, and never "
+            "by its secret"
+        )
+    raise UnknownToken(
+        f"there is no token {id!r:.80}: `rhythm token list` shows those that there are"
+    )

@@ -1,4 +1,5 @@
-"""What callers see and say: executions, pages of them, the steps of a trace, and requests to start something."""
+"""What callers see and say: executions, pages of them, the steps of a trace, and requests to start
+something."""
 
 from __future__ import annotations
 
@@ -26,8 +27,13 @@ TYPES = ("workflow", "task")
 LARGE_FIELDS = tuple(LARGE)  # of an execution, which a list leaves out
 LONGEST_ESCAPE = 6  # of a character in JSON
 SHOWN_MESSAGE = 1000  # characters of an error's message, where a list cuts it
-BEGINNING = re.compile(r'\{"code": ?"((?:[^"\\]|\\.)*)", ?"message": ?"((?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*)')
-EARLIEST_US, LATEST_US = us_of(datetime.min.replace(tzinfo=UTC)), us_of(datetime.max.replace(tzinfo=UTC))
+BEGINNING = re.compile(
+    r'\{"code": ?"((?:[^"\\]|\\.)*)", ?"message": ?"((?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*)'
+)
+EARLIEST_US, LATEST_US = (
+    us_of(datetime.min.replace(tzinfo=UTC)),
+    us_of(datetime.max.replace(tzinfo=UTC)),
+)
 
 
 class Start(Record):
@@ -88,7 +94,8 @@ class ExecutionView(Record):
 
 
 class Page(Record):
-    """Some executions, newest first; `cursor` asks for those after them, None: there are no more."""
+    """Some executions, newest first; `cursor` asks for those after them, None: there are no
+    more."""
 
     items: tuple[ExecutionView, ...]
     cursor: str | None = None
@@ -111,7 +118,8 @@ class WorkflowView(Record):
 
 
 class SourceView(Record):
-    """The text of a version of a workflow; `file`: from which it was registered, empty if it was a text."""
+    """The text of a version of a workflow; `file`: from which it was registered, empty if it was a
+    text."""
 
     name: str
     file: str
@@ -123,7 +131,9 @@ class TraceStep(Record):
 
     at: datetime
     execution_id: str
-    what: str  # started, attempt failed, resumed, completed, failed, cancelled, blocked, or why a turn was taken
+    # started, attempt failed, resumed, completed, failed, cancelled, blocked, or why a turn was
+    # taken
+    what: str
     name: str  # of the workflow or task
     line: int | None = None  # of the workflow's source, for its turns
     detail: Any = None  # inputs, result or error; of a resume what let it go on
@@ -131,9 +141,11 @@ class TraceStep(Record):
 
 
 class TracePage(Record):
-    """Some of what has happened, in the order of time; `cursor` asks for what comes after it, None: there is no more.
+    """Some of what has happened, in the order of time; `cursor` asks for what comes after it, None:
+    there is no more.
 
-    `cursors`: what asks for that which comes after each step."""
+    `cursors`: what asks for that which comes after each step.
+    """
 
     items: tuple[TraceStep, ...]
     cursor: str | None = None
@@ -156,7 +168,9 @@ class WorkerView(Record):
     concurrency: int  # tasks at once
     running: int  # of these, at its last beat
     claims: int  # executions that are its own now
-    state: str  # live, draining (it is being stopped) or dead (not heard of for too long: others take over what it had)
+    # live, draining (it is being stopped) or dead (not heard of for too long: others take over what
+    # it had)
+    state: str
     started_at: datetime
     beat_at: datetime
     silent_s: float  # since its last beat, on the database's clock
@@ -194,22 +208,40 @@ class QueueView(Record):
 def worker_view(seen: SeenWorker) -> WorkerView:
     silent_s = max(0.0, (seen.now - seen.beat_at) / 1e6)
     return WorkerView(
-        seen.worker, seen.host, seen.pid, seen.queues, seen.concurrency, seen.running, seen.claims,
+        seen.worker,
+        seen.host,
+        seen.pid,
+        seen.queues,
+        seen.concurrency,
+        seen.running,
+        seen.claims,
         "dead" if silent_s >= seen.dead_after_s else "draining" if seen.draining else "live",
-        moment(seen.started_at), moment(seen.beat_at), silent_s, seen.version,
-    )  # fmt: skip
+        moment(seen.started_at),
+        moment(seen.beat_at),
+        silent_s,
+        seen.version,
+    )
 
 
 def queue_view(queue: Queue) -> QueueView:
     oldest_s = None if queue.oldest_at is None else max(0.0, (queue.now - queue.oldest_at) / 1e6)
     return QueueView(
-        queue.name, queue.ready, oldest_s, queue.delayed, queue.claimed - queue.expired, queue.expired, queue.workers,
-        moment_of(queue.paused_at), queue.paused_by, queue.paused_reason,
-    )  # fmt: skip
+        queue.name,
+        queue.ready,
+        oldest_s,
+        queue.delayed,
+        queue.claimed - queue.expired,
+        queue.expired,
+        queue.workers,
+        moment_of(queue.paused_at),
+        queue.paused_by,
+        queue.paused_reason,
+    )
 
 
 def brief_view(row: Execution) -> ExecutionView:
-    """An execution as a list shows it: of what is large only the beginning was read, and it says that it was cut."""
+    """An execution as a list shows it: of what is large only the beginning was read, and it says
+    that it was cut."""
     error, attributes, reason = row.error, row.attributes, row.paused_reason
     if error is not None and len(error) > CUT["error"]:
         error = json.dumps(cut_error(error))
@@ -217,15 +249,27 @@ def brief_view(row: Execution) -> ExecutionView:
         attributes = json.dumps({"…": "there are more than a list shows: get the execution"})
     if reason is not None and len(reason) > CUT["paused_reason"]:
         reason = f"{reason[:-1]}…"
-    return view(row.replace(error=error, attributes=attributes, paused_reason=reason)).replace(awaiting=None)
+    return view(row.replace(error=error, attributes=attributes, paused_reason=reason)).replace(
+        awaiting=None
+    )
 
 
 def cut_error(text: str) -> dict[str, Any]:
-    """An error from the beginning of its JSON text, with what can be read of its code and message."""
+    """An error from the beginning of its JSON text, with what can be read of its code and
+    message."""
     found = BEGINNING.match(text)
     code, message = (_unescaped(part) for part in found.groups()) if found else ("", "")
-    whole = found is not None and found.end() < len(text) - LONGEST_ESCAPE and len(message) <= SHOWN_MESSAGE
-    return {"code": code, "message": message if whole else f"{message[:SHOWN_MESSAGE]}…", "data": None, "cut": True}
+    whole = (
+        found is not None
+        and found.end() < len(text) - LONGEST_ESCAPE
+        and len(message) <= SHOWN_MESSAGE
+    )
+    return {
+        "code": code,
+        "message": message if whole else f"{message[:SHOWN_MESSAGE]}…",
+        "data": None,
+        "cut": True,
+    }
 
 
 def _unescaped(part: str) -> str:
@@ -237,19 +281,38 @@ def _unescaped(part: str) -> str:
 
 def view(row: Execution) -> ExecutionView:
     return ExecutionView(
-        id=row.id, type=TYPES[row.type], name=row.name, status=row.status, inputs=load(row.inputs),
-        result=load(row.result) if row.result else None, error=load(row.error) if row.error else None, version=row.version,
-        queue=row.queue, parent_id=row.parent_id, root_id=row.root_id, retry_of=row.retry_of, attempt=row.attempt,
-        max_attempts=row.max_attempts, created_at=moment(row.created_at), started_at=moment_of(row.started_at),
-        finished_at=moment_of(row.finished_at), cancel_requested_at=moment_of(row.cancel_requested_at), paused_at=paused_at(row),
-        awaiting=load(row.awaiting), attributes=load(row.attributes), paused_reason=paused_reason(row),
-        paused_by=(row.paused_at and row.paused_by) or "", paused_until=moment_of(row.paused_until),
-        paused_manually=row.paused_at is not None, started_by=row.started_by,
-    )  # fmt: skip
+        id=row.id,
+        type=TYPES[row.type],
+        name=row.name,
+        status=row.status,
+        inputs=load(row.inputs),
+        result=load(row.result) if row.result else None,
+        error=load(row.error) if row.error else None,
+        version=row.version,
+        queue=row.queue,
+        parent_id=row.parent_id,
+        root_id=row.root_id,
+        retry_of=row.retry_of,
+        attempt=row.attempt,
+        max_attempts=row.max_attempts,
+        created_at=moment(row.created_at),
+        started_at=moment_of(row.started_at),
+        finished_at=moment_of(row.finished_at),
+        cancel_requested_at=moment_of(row.cancel_requested_at),
+        paused_at=paused_at(row),
+        awaiting=load(row.awaiting),
+        attributes=load(row.attributes),
+        paused_reason=paused_reason(row),
+        paused_by=(row.paused_at and row.paused_by) or "",
+        paused_until=moment_of(row.paused_until),
+        paused_manually=row.paused_at is not None,
+        started_by=row.started_by,
+    )
 
 
 def paused_at(row: Execution) -> datetime | None:
-    """Since when it is paused: by somebody, or by its last turn, which asked for a decision or an event."""
+    """Since when it is paused: by somebody, or by its last turn, which asked for a decision or an
+    event."""
     if row.status != "paused":
         return None
     return moment_of(row.paused_at if row.paused_at is not None else row.turned_at)
@@ -264,12 +327,18 @@ def paused_reason(row: Execution) -> str:
 
 
 def workflow_view(listed: Listed) -> WorkflowView:
-    return WorkflowView(listed.name, listed.version, listed.language, listed.file, moment(listed.registered_at))
+    return WorkflowView(
+        listed.name, listed.version, listed.language, listed.file, moment(listed.registered_at)
+    )
 
 
 def step(moment_: Moment, program: Program | None) -> TraceStep:
     """Something that happened, as callers see it. `program`: of the workflow whose turn it was."""
-    at, id, detail = moment(moment_.place.at), moment_.place.id, load(moment_.detail) if moment_.detail else None
+    at, id, detail = (
+        moment(moment_.place.at),
+        moment_.place.id,
+        load(moment_.detail) if moment_.detail else None,
+    )
     match moment_.place.kind:
         case reading.STARTED:
             return TraceStep(at, id, "started", moment_.name, detail=detail)
@@ -278,18 +347,28 @@ def step(moment_: Moment, program: Program | None) -> TraceStep:
         case reading.TURN:
             line = None if moment_.type == TASK else line_of(program, moment_.statement)
             return TraceStep(at, id, moment_.what, moment_.name, line, detail, moment_.worker)
-    how = {"triggered_by": moment_.what, "triggered_by_id": moment_.by_id, "data": detail, "reason": moment_.reason}
+    how = {
+        "triggered_by": moment_.what,
+        "triggered_by_id": moment_.by_id,
+        "data": detail,
+        "reason": moment_.reason,
+    }
     return TraceStep(at, id, "resumed", moment_.name, detail=how)
 
 
 def line_of(program: Program | None, statement: int) -> int | None:
     """The line of a workflow's source in which a statement stands."""
     known = program is not None and 0 <= statement < len(program.code)
-    return program.position(getattr(program.code[statement], "at", 0))[0] if program and known else None
+    return (
+        program.position(getattr(program.code[statement], "at", 0))[0]
+        if program and known
+        else None
+    )
 
 
 def moment(us: int) -> datetime:
-    """A time of a row. What no calendar shows is shown as the end of it: one such row is not to hide all others."""
+    """A time of a row. What no calendar shows is shown as the end of it: one such row is not to
+    hide all others."""
     return EPOCH + timedelta(microseconds=min(max(us, EARLIEST_US), LATEST_US))
 
 

@@ -1,4 +1,5 @@
-"""Waiting for an execution to end: woken by the workers of this process, and looking by itself for those of others."""
+"""Waiting for an execution to end: woken by the workers of this process, and looking by itself for
+those of others."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ class Changes:
 
 
 class Patience:
-    """How long to wait until the next look, and when it has been long enough. `now`: seconds of a clock that only goes forward."""
+    """How long to wait until the next look, and when it has been long enough. `now`: seconds of a
+    clock that only goes forward."""
 
     def __init__(self, timeout: float | str | None, now: Callable[[], float]) -> None:
         self.limit_s = None if timeout is None else duration_s(timeout)
@@ -66,7 +68,8 @@ class Patience:
         self._silent: float | None = None  # since when the database has not answered
 
     def rest_s(self, found: ExecutionView | StoreError) -> float:
-        """How long to wait now. `ResultTimeout` if the time is over; what the database said, if it is over without an answer."""
+        """How long to wait now. `ResultTimeout` if the time is over; what the database said, if it
+        is over without an answer."""
         rest, self._next_s = self._next_s, min(self._next_s * GROWTH, LONGEST_S)
         left = self._left_s(found)
         if left > 0:
@@ -97,6 +100,11 @@ def look(get: Callable[[Id], ExecutionView], id: Id) -> ExecutionView | StoreErr
 def _over(execution: ExecutionView, limit_s: float) -> str:
     hint = {
         "pending": f"; does a worker serve the queue {execution.queue!r}?",
-        "paused": "; `resume` lets it go on" if execution.paused_manually else f" ({execution.paused_reason}); `why` says what would help",
+        "paused": "; `resume` lets it go on"
+        if execution.paused_manually
+        else f" ({execution.paused_reason}); `why` says what would help",
     }.get(execution.status, "")
-    return f"{execution.id} (`{execution.name}`) had not ended after {show_duration(limit_s)}: it is {execution.status}{hint}"
+    return (
+        f"{execution.id} (`{execution.name}`) had not ended after {show_duration(limit_s)}: "
+        f"it is {execution.status}{hint}"
+    )

@@ -26,8 +26,8 @@ class Why:
     def __call__(self, id: Id, *, scope: Scope = None) -> WhyView:
         """Why an execution does not go on: what it waits for, since when, and what would help.
 
-        With a `scope`, who serves its queue, who has paused that, why, and how much is in it is told only of a queue that has a name as
-        one of its patterns says.
+        With a `scope`, who serves its queue, who has paused that, why, and how much is in it is
+        told only of a queue that has a name as one of its patterns says.
         """
         from rhythm.app.explain import explain
 

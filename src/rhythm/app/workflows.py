@@ -26,10 +26,13 @@ class Workflows:
         self._context, self._store = context, context.store
 
     def __call__(self, limit: int | None = None, after: str = "") -> list[WorkflowView]:
-        """The current versions of all workflows by name, or of so many of those that come after this name."""
+        """The current versions of all workflows by name, or of so many of those that come after
+        this name."""
         if limit is None:
             return [workflow_view(listed) for listed in self._listed(name_of(after))]
-        found = self._store.definitions.after(name_of(after), min(at_least(limit, 1, "limit"), LARGEST_PAGE + 1))
+        found = self._store.definitions.after(
+            name_of(after), min(at_least(limit, 1, "limit"), LARGEST_PAGE + 1)
+        )
         return [workflow_view(listed) for listed in found]
 
     def get(self, name: str) -> WorkflowView:
@@ -39,7 +42,10 @@ class Workflows:
 
     def get_many(self, names: Sequence[str]) -> dict[str, WorkflowView]:
         """The current versions of these workflows; those that do not exist are left out."""
-        return {name: workflow_view(listed) for name, listed in self._store.definitions.current(names).items()}
+        return {
+            name: workflow_view(listed)
+            for name, listed in self._store.definitions.current(names).items()
+        }
 
     def source(self, name: str, version: str, *, scope: Scope = None) -> SourceView | None:
         """The text of a version of a workflow, as it was registered; None if there is none.
@@ -49,22 +55,34 @@ class Workflows:
         found = self._store.definitions.get(name, version)
         return None if found is None else SourceView(found.name, found.file, _text(found, scope))
 
-    def register(self, *sources: str | os.PathLike[str], by: By = None, scope: Scope = None, known: Scope = None) -> tuple[str, ...]:
-        """Registers the workflows of files, folders or texts: all, or none if one does not compile. Their names.
+    def register(
+        self,
+        *sources: str | os.PathLike[str],
+        by: By = None,
+        scope: Scope = None,
+        known: Scope = None,
+    ) -> tuple[str, ...]:
+        """Registers the workflows of files, folders or texts: all, or none if one does not compile.
+        Their names.
 
-        `FlowError` shows every problem of every file. New executions start on the version that was registered last.
-        Only with `by` it is recorded in the audit. `Denied` if the name of one fits no pattern of the `scope`. Of other workflows, that
-        these call, there are those that are `known`.
+        `FlowError` shows every problem of every file. New executions start on the version that was
+        registered last. Only with `by` it is recorded in the audit. `Denied` if the name of one
+        fits no pattern of the `scope`. Of other workflows, that these call, there are those that
+        are `known`.
         """
         from rhythm.app.flows import compile_flows, read_flows
         from rhythm.app.schedules import annotated_schedules
 
         actor, texts = acting(by) if by else None, read_flows(sources)
-        others = (name for name in (listed.name for listed in self._listed()) if within(known, name))
+        others = (
+            name for name in (listed.name for listed in self._listed()) if within(known, name)
+        )
         definitions = compile_flows(texts, others) if texts else []
         _refuse_others([definition.name for definition in definitions], scope)
         if definitions:
-            self._store.definitions.register(definitions, annotated_schedules(definitions, actor), actor)
+            self._store.definitions.register(
+                definitions, annotated_schedules(definitions, actor), actor
+            )
         return tuple(definition.name for definition in definitions)
 
     def program(self, name: str, version: str | None = None) -> Program | None:
@@ -79,7 +97,9 @@ class Workflows:
         `store`: to ask in the transaction of the caller.
         """
         store = self._store if store is None else store
-        return (self._context.programs.get(store, name) if can_be(name) else None) or _unknown(name, store)
+        return (self._context.programs.get(store, name) if can_be(name) else None) or _unknown(
+            name, store
+        )
 
     def _listed(self, after: str = "") -> Iterator[Listed]:
         while page := self._store.definitions.after(after, LARGEST_PAGE):
@@ -98,10 +118,15 @@ def _text(definition: Definition, scope: Scope) -> str:
 def _unknown(name: str, store: Store) -> NoReturn:
     from rhythm.app.flows import no_workflow
 
-    raise UnknownWorkflow(no_workflow(name, [known.name for known in store.definitions.after("", LARGEST_PAGE)]), name)
+    raise UnknownWorkflow(
+        no_workflow(name, [known.name for known in store.definitions.after("", LARGEST_PAGE)]), name
+    )
 
 
 def _refuse_others(names: Sequence[str], scope: Scope) -> None:
     if others := sorted(name for name in names if not within(scope, name)):
         allowed = ", ".join(scope or ())
-        raise Denied(f"whoever registers this may not register `{others[0]}`, only what is called {allowed}", "permission_missing")
+        raise Denied(
+            f"whoever registers this may not register `{others[0]}`, only what is called {allowed}",
+            "permission_missing",
+        )

@@ -55,7 +55,11 @@ def _look_first_in(folder: str) -> None:
 
 def _refuse(name: str, problem: Exception) -> NoReturn:
     """The user's own traceback, without our frames."""
-    frames = [f for f in traceback.extract_tb(problem.__traceback__) if "importlib" not in f.filename and f.filename != __file__]
+    frames = [
+        f
+        for f in traceback.extract_tb(problem.__traceback__)
+        if "importlib" not in f.filename and f.filename != __file__
+    ]
     shown = "".join(traceback.format_list(frames))
     what = "".join(traceback.format_exception_only(problem)).rstrip()
     raise UsageError(f"{name} cannot be loaded\n{shown}{what}") from problem

@@ -1,4 +1,5 @@
-"""Lists what people are asked to decide, newest first, or shows one approval with everything there is to know about it.
+"""Lists what people are asked to decide, newest first, or shows one approval with everything there
+is to know about it.
 
 `rhythm approve`, `rhythm reject` and `rhythm escalate` decide.
 
@@ -44,7 +45,13 @@ def run(args: Arguments) -> int:
         return _show(args)
     status = None if args.status == "all" else args.status
     with application(args) as app:
-        page = app.approvals(role=args.role, status=status, execution=args.execution, limit=int(args.limit), cursor=args.cursor)
+        page = app.approvals(
+            role=args.role,
+            status=status,
+            execution=args.execution,
+            limit=int(args.limit),
+            cursor=args.cursor,
+        )
     if args.output == "table":
         _print(args, page.items)
     else:
@@ -66,7 +73,10 @@ def _print(args: Arguments, items: tuple[ApprovalView, ...]) -> None:
         print("nothing is to be decided" if args.status == "open" else "no approvals like that")
         return
     now = datetime.now(UTC)
-    rows = [(e.id, e.workflow, e.role, e.status, age(e.created_at, now), _time_left(e, now), e.reason) for e in items]
+    rows = [
+        (e.id, e.workflow, e.role, e.status, age(e.created_at, now), _time_left(e, now), e.reason)
+        for e in items
+    ]
     print_table(("ID", "WORKFLOW", "ROLE", "STATUS", "AGE", "TIME LEFT", "REASON"), rows, status=3)
 
 
@@ -109,7 +119,12 @@ def print_approval(approval: ApprovalView) -> None:
         ("takes", printable(f"{needs} by {approval.role}{rule}")),
         ("started by", printable(approval.requested_by or "")),
         ("asked", moment(approval.created_at, now)),
-        ("deadline", "" if approval.deadline_at is None else f"{moment(approval.deadline_at, now)}{_follows(approval)}"),
+        (
+            "deadline",
+            ""
+            if approval.deadline_at is None
+            else f"{moment(approval.deadline_at, now)}{_follows(approval)}",
+        ),
         ("escalates to", printable(", ".join(approval.escalations))),
         ("decisions", "\n".join(printable(_decision(each, now)) for each in approval.decisions)),
         ("ended", "" if approval.ended_at is None else moment(approval.ended_at, now)),

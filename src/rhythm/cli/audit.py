@@ -1,9 +1,10 @@
 """Shows what was done by whom, proves that nothing in it was changed, and writes it out.
 
-Every act of an operator or decider is a row of the audit, written in the transaction that does it; each row has the hash of the one
-before. `verify` reads the whole chain and prints its head. Keep that elsewhere, and give it the next time: --head 42:5f3a… proves that
-all up to row 42 is what it was. `export` prints every row, oldest first, a line of JSON each; `verify --file` checks such lines.
-Exit code of verify: 0 the audit is what it was; 1 it is not.
+Every act of an operator or decider is a row of the audit, written in the transaction that does it;
+each row has the hash of the one before. `verify` reads the whole chain and prints its head. Keep
+that elsewhere, and give it the next time: --head 42:5f3a… proves that all up to row 42 is what it
+was. `export` prints every row, oldest first, a line of JSON each; `verify --file` checks such
+lines. Exit code of verify: 0 the audit is what it was; 1 it is not.
 
   rhythm audit list --actor ann
   rhythm audit verify --head 42:5f3a…
@@ -28,16 +29,35 @@ OPTIONS = (
     Option("COMMAND", "what to do: list, verify or export", choices=("list", "verify", "export")),
     Option("--actor", "list: only what this one did", value="NAME"),
     Option("--action", "list: only acts of this kind, such as token.create", value="ACTION"),
-    Option("--object", "list: only what was done to this execution, approval, token, queue …", value="ID"),
+    Option(
+        "--object",
+        "list: only what was done to this execution, approval, token, queue …",
+        value="ID",
+    ),
     Option("--limit", "list: how many at most, up to 1000", value="N"),
-    Option("--cursor", "list: go on where the page before has ended, which says how", value="CURSOR"),
-    Option("--head", "verify: a head that was printed before, and is still to be there", value="N:HASH"),
-    Option("--file", "verify: lines that were exported, from the first row on, instead of a database; - is standard input", value="FILE"),
+    Option(
+        "--cursor", "list: go on where the page before has ended, which says how", value="CURSOR"
+    ),
+    Option(
+        "--head", "verify: a head that was printed before, and is still to be there", value="N:HASH"
+    ),
+    Option(
+        "--file",
+        (
+            "verify: lines that were exported, from the first row on, instead of a database; "
+            "- is standard input"
+        ),
+        value="FILE",
+    ),
     Option("--after", "export: only what follows row N", value="N"),
     OUTPUT,
     DATABASE,
 )
-TAKES = {"list": ("actor", "action", "object", "limit", "cursor"), "verify": ("head", "file"), "export": ("after",)}
+TAKES = {
+    "list": ("actor", "action", "object", "limit", "cursor"),
+    "verify": ("head", "file"),
+    "export": ("after",),
+}
 SHOWN = 20  # problems that are listed
 
 
@@ -52,7 +72,13 @@ def run(args: Arguments) -> int:
 def _list(args: Arguments) -> int:
     limit = _number(args.limit or "20", "--limit")
     with application(args) as app:
-        page = app.audit(actor=args.actor, action=args.action, object=args.object, limit=limit, cursor=args.cursor)
+        page = app.audit(
+            actor=args.actor,
+            action=args.action,
+            object=args.object,
+            limit=limit,
+            cursor=args.cursor,
+        )
     if args.output == "table":
         _print(page)
     else:
@@ -72,7 +98,15 @@ def _print(page: AuditPage) -> None:
         print("nothing like that in the audit")
         return
     rows = [
-        (str(row.n), f"{row.at:%Y-%m-%d %H:%M:%S}", row.actor, row.source, row.action, row.object, brief(row.detail) if row.detail else "")
+        (
+            str(row.n),
+            f"{row.at:%Y-%m-%d %H:%M:%S}",
+            row.actor,
+            row.source,
+            row.action,
+            row.object,
+            brief(row.detail) if row.detail else "",
+        )
         for row in page
     ]
     print_table(("N", "TIME (UTC)", "ACTOR", "FROM", "ACTION", "OBJECT", "DETAIL"), rows)
@@ -99,7 +133,11 @@ def _print_check(check: AuditCheck) -> None:
     if check.broken > SHOWN:
         print(f"… and {check.broken - SHOWN:,} more")
     rows = f"{check.rows:,} {'row' if check.rows == 1 else 'rows'}"
-    print(f"the audit is not what it was: {rows}" if check.problems else f"the audit is intact: {rows}; keep its head elsewhere")
+    print(
+        f"the audit is not what it was: {rows}"
+        if check.problems
+        else f"the audit is intact: {rows}; keep its head elsewhere"
+    )
     print(f"head {check.head}")
 
 
@@ -119,7 +157,9 @@ def _export(args: Arguments) -> int:
     after = _number(args.after or "0", "--after")
     with application(args) as app:
         for row in app.audit.export(after):
-            print_json(json.dumps(dict(zip(row._fields, row.astuple(), strict=True)), ensure_ascii=False))
+            print_json(
+                json.dumps(dict(zip(row._fields, row.astuple(), strict=True)), ensure_ascii=False)
+            )
     return 0
 
 

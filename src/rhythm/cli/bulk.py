@@ -22,12 +22,31 @@ FILTERS = (
     Option("--status", "with --all: of this status", value="STATUS"),
     Option("--queue", "with --all: of this queue", value="NAME"),
     Option("--created-before", "with --all: started before this time", value="TIME"),
-    Option("--created-after", "with --all: started at this time or later, such as 2026-03-01T12:00:00Z", value="TIME"),
-    Option("--attribute", "with --all: with this attribute; KEY:=JSON for what is no text", value="KEY=TEXT", many=True),
+    Option(
+        "--created-after",
+        "with --all: started at this time or later, such as 2026-03-01T12:00:00Z",
+        value="TIME",
+    ),
+    Option(
+        "--attribute",
+        "with --all: with this attribute; KEY:=JSON for what is no text",
+        value="KEY=TEXT",
+        many=True,
+    ),
     Option("--limit", "with --all: so many at most, the oldest first", value="N"),
 )
-ALL = (Option("--all", "all executions that fit, in place of an id"), *FILTERS, Option("--dry-run", "with --all: only count them"))
-DONE = {"pause": "paused", "resume": "resumed", "cancel": "asked to end", "terminate": "terminated", "retry": "retried"}
+ALL = (
+    Option("--all", "all executions that fit, in place of an id"),
+    *FILTERS,
+    Option("--dry-run", "with --all: only count them"),
+)
+DONE = {
+    "pause": "paused",
+    "resume": "resumed",
+    "cancel": "asked to end",
+    "terminate": "terminated",
+    "retry": "retried",
+}
 
 
 def wants_all(args: Arguments, ids: Any) -> bool:
@@ -46,10 +65,19 @@ def act_on_all(args: Arguments, action: Action, reason: str = "") -> int:
     """Does it to all that fit; the exit code."""
     with application(args) as app:
         done = app.bulk(
-            action, workflow=args.workflow, status=args.status, queue=args.queue, created_before=args.created_before,
-            created_after=args.created_after, attributes=read_pairs(args.attribute, "--attribute"), limit=_limit(args.limit),
-            all=True, reason=reason, dry_run=args.dry_run, by=actor(args),
-        )  # fmt: skip
+            action,
+            workflow=args.workflow,
+            status=args.status,
+            queue=args.queue,
+            created_before=args.created_before,
+            created_after=args.created_after,
+            attributes=read_pairs(args.attribute, "--attribute"),
+            limit=_limit(args.limit),
+            all=True,
+            reason=reason,
+            dry_run=args.dry_run,
+            by=actor(args),
+        )
     print(_told(done, action, args.dry_run))
     for id, why in done.reasons.items():
         print_problem(f"{id}: {why}")
@@ -68,7 +96,9 @@ def _told(done: BulkView, action: str, dry_run: bool) -> str:
     if dry_run:
         return f"{_executions(done.matched)} would be {DONE[action]}"
     if not done.refused:
-        return f"{_executions(done.changed)} {'was' if done.changed == 1 else 'were'} {DONE[action]}"
+        return (
+            f"{_executions(done.changed)} {'was' if done.changed == 1 else 'were'} {DONE[action]}"
+        )
     if not done.changed:
         return f"{_executions(done.matched)} could not be {DONE[action]}"
     return f"{done.changed:,} of {_executions(done.matched)} were {DONE[action]}"

@@ -1,8 +1,9 @@
-"""Asks executions to end: what they have started is cancelled, their `finally` blocks run, and then they are cancelled.
+"""Asks executions to end: what they have started is cancelled, their `finally` blocks run, and then
+they are cancelled.
 
-Whoever asks a second time ends them at once, as `rhythm terminate` does. With --all it is for all that fit and were not asked before;
---dry-run only counts them.
-Exit code 0: all were asked; 1: one had ended already, or does not exist.
+Whoever asks a second time ends them at once, as `rhythm terminate` does. With --all it is for all
+that fit and were not asked before; --dry-run only counts them. Exit code 0: all were asked; 1: one
+had ended already, or does not exist.
 
   rhythm cancel 06fe1sz2n5qg7v0k4m8c3x9yte
   rhythm cancel --all --workflow order --status suspended --dry-run
@@ -50,12 +51,20 @@ def _cancel(app: Rhythm, id: str, args: Arguments) -> int:
     elif execution.ended:
         print(f"cancelled {id}")
     else:
-        print(f"asked {id} to end: it is cancelled as soon as a worker has run its `finally` blocks")
+        print(
+            f"asked {id} to end: it is cancelled as soon as a worker has run its `finally` blocks"
+        )
     return 0
 
 
 def has_ended(execution: ExecutionView) -> int:
     """Says so on standard error; the exit code."""
     status = execution.status
-    print(f"rhythm: {execution.id} has ended already: it {'was ' if status == 'cancelled' else ''}{status}", file=sys.stderr)
+    print(
+        (
+            f"rhythm: {execution.id} has ended already: it "
+            f"{'was ' if status == 'cancelled' else ''}{status}"
+        ),
+        file=sys.stderr,
+    )
     return 1

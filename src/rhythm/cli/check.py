@@ -14,18 +14,31 @@ SEVERITIES = ("error", "warning", "note")
 
 
 OPTIONS = (
-    Option("FILES", "a .flow or JSON steps file, a folder of them, or - for standard input", many=True),
-    Option("--format", "text for people, json for editors", choices=("text", "json"), default="text"),
-    Option("--app", "a Python file or module: calls are also checked against its tasks", value="FILE"),
+    Option(
+        "FILES", "a .flow or JSON steps file, a folder of them, or - for standard input", many=True
+    ),
+    Option(
+        "--format", "text for people, json for editors", choices=("text", "json"), default="text"
+    ),
+    Option(
+        "--app", "a Python file or module: calls are also checked against its tasks", value="FILE"
+    ),
 )
 
 
 def run(args: Arguments) -> int:
     sources = {name: read_source(name) for name in find_files(args.files)}
-    names = frozenset().union(*(names_in(text, name) for name, text in sources.items())) if len(sources) > 1 else None
+    names = (
+        frozenset().union(*(names_in(text, name) for name, text in sources.items()))
+        if len(sources) > 1
+        else None
+    )
     known = Known(_tasks(args.app), names)
     checked = [check_text(text, name, known) for name, text in sources.items()]
-    counts = {severity: sum(d.severity == severity for c in checked for d in c.diagnostics) for severity in SEVERITIES}
+    counts = {
+        severity: sum(d.severity == severity for c in checked for d in c.diagnostics)
+        for severity in SEVERITIES
+    }
     _print_json(checked, counts) if args.format == "json" else _print_text(checked, counts)
     return 1 if counts["error"] else 0
 
@@ -46,7 +59,9 @@ def _print_json(checked: list[Checked], counts: dict[str, int]) -> None:
     from rhythm.cli.documents import print_json
 
     found = [as_json(c.source, diagnostic) for c in checked for diagnostic in c.diagnostics]
-    document = {f"{severity}s": count for severity, count in counts.items()} | {"diagnostics": found}
+    document = {f"{severity}s": count for severity, count in counts.items()} | {
+        "diagnostics": found
+    }
     print_json(json.dumps(document, ensure_ascii=False, indent=2))
 
 
@@ -57,7 +72,11 @@ def _print_text(checked: list[Checked], counts: dict[str, int]) -> None:
     workflows = sum(len(c.workflows) for c in checked)
     found = [_plural(count, severity) for severity, count in counts.items() if count]
     files = _plural(len(checked), "file")
-    print(f"{files}: {', '.join(found)}" if found else f"{files}, {_plural(workflows, 'workflow')}: no problems")
+    print(
+        f"{files}: {', '.join(found)}"
+        if found
+        else f"{files}, {_plural(workflows, 'workflow')}: no problems"
+    )
 
 
 def _plural(count: int, word: str) -> str:

@@ -1,6 +1,8 @@
-"""The application that a command works with, on the database it was told; every way in which that can go wrong is one line.
+"""The application that a command works with, on the database it was told; every way in which that
+can go wrong is one line.
 
-A command that asks or changes something finds its database: it makes no file, no table, and registers nothing.
+A command that asks or changes something finds its database: it makes no file, no table, and
+registers nothing.
 """
 
 from __future__ import annotations
@@ -57,8 +59,17 @@ def _must_exist(url: str) -> None:
 
     path = url.removeprefix("sqlite:///")
     folder = os.path.dirname(path) or "."
-    if path != url and path and "?" not in path and os.path.isdir(folder) and not os.path.exists(path):
-        raise StoreError(f"there is no database {path} here; `rhythm start` or `rhythm worker` makes one, or give --database")
+    if (
+        path != url
+        and path
+        and "?" not in path
+        and os.path.isdir(folder)
+        and not os.path.exists(path)
+    ):
+        raise StoreError(
+            f"there is no database {path} here; `rhythm start` or `rhythm worker` makes "
+            f"one, or give --database"
+        )
 
 
 def _must_be_current(pending: list[Any], version: int) -> None:
@@ -66,7 +77,9 @@ def _must_be_current(pending: list[Any], version: int) -> None:
 
     if pending:
         what = "is not up to date" if version else "has no tables of Rhythm yet"
-        raise StoreError(f"the database {what}; `rhythm migrate` brings them, or give another --database")
+        raise StoreError(
+            f"the database {what}; `rhythm migrate` brings them, or give another --database"
+        )
 
 
 @contextmanager
@@ -92,11 +105,17 @@ def _of_a_driver(problem: Exception) -> bool:
 
 
 def _must_be_text(args: Arguments) -> None:
-    """Bytes that are no UTF-8 arrive as halves of characters, which no database takes; NUL neither."""
+    """Bytes that are no UTF-8 arrive as halves of characters, which no database takes; NUL
+    neither."""
     for name, value in vars(args).items():
         for text in value if isinstance(value, list) else [value]:
-            if isinstance(text, str) and ("\0" in text or (not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text))):
-                raise UsageError(f"{name.replace('_', '-')}: {text!r:.80} is not a text that can be stored")
+            if isinstance(text, str) and (
+                "\0" in text
+                or (not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text))
+            ):
+                raise UsageError(
+                    f"{name.replace('_', '-')}: {text!r:.80} is not a text that can be stored"
+                )
 
 
 def find_workflow(app: Rhythm, id: str) -> ExecutionView:

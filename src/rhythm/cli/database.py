@@ -1,4 +1,5 @@
-"""Which database a command works on: the flag, else the variable, else the settings of the folder, else a file in it."""
+"""Which database a command works on: the flag, else the variable, else the settings of the folder,
+else a file in it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,11 @@ if TYPE_CHECKING:
     from rhythm.settings import Settings
 
 VARIABLE = "RHYTHM_DATABASE_URL"
-DATABASE = Option("--database", f"where executions live; else {VARIABLE} or rhythm.toml says it, else sqlite:///rhythm.db", value="URL")
+DATABASE = Option(
+    "--database",
+    f"where executions live; else {VARIABLE} or rhythm.toml says it, else sqlite:///rhythm.db",
+    value="URL",
+)
 
 
 def read_settings(given: str | None) -> Settings:

@@ -1,4 +1,5 @@
-"""What the commands that decide have in common: which approval is meant, who decides, and what came of it."""
+"""What the commands that decide have in common: which approval is meant, who decides, and what came
+of it."""
 
 from __future__ import annotations
 
@@ -33,7 +34,11 @@ def decide(args: Arguments, what: str) -> int:
             after = getattr(app, what)(id, **given)
             print(_said(app, what, after))
         except Denied as problem:
-            hint = "; if you decide for somebody else, say who with --by NAME" if problem.code == "self_approval" and not args.by else ""
+            hint = (
+                "; if you decide for somebody else, say who with --by NAME"
+                if problem.code == "self_approval" and not args.by
+                else ""
+            )
             print_problem(problem, hint)
             return 1
     return 0
@@ -48,12 +53,17 @@ def _meant(app: Rhythm, id: str) -> str:
     except UnknownApproval:
         open_ = app.approvals(execution=id).items
         if len(open_) > 1:
-            raise UsageError(f"{id} waits for {len(open_)} approvals: name one of {', '.join(each.id for each in open_)}") from None
+            raise UsageError(
+                f"{id} waits for {len(open_)} approvals: name one of "
+                f"{', '.join(each.id for each in open_)}"
+            ) from None
         ended = app.approvals(execution=id, status=None).items if not open_ else ()
         if len(ended) == 1:  # a decision that is sent again, or comes too late
             return ended[0].id
         if not open_:
-            raise UnknownApproval(f"there is no approval {id!r:.200}; `rhythm approvals` lists what is to be decided") from None
+            raise UnknownApproval(
+                f"there is no approval {id!r:.200}; `rhythm approvals` lists what is to be decided"
+            ) from None
         return open_[0].id
 
 
@@ -63,7 +73,9 @@ def _said(app: Rhythm, what: str, after: ApprovalView) -> str:
     if what == "escalate":
         return printable(f"escalated {after.id}: now it is for {after.role} to decide")
     if after.status == "open":
-        given = sum(each.decision == "approve" and each.role == after.role for each in after.decisions)
+        given = sum(
+            each.decision == "approve" and each.role == after.role for each in after.decisions
+        )
         return f"approved {after.id}: {given} of {after.quorum} approvals"
     return printable(f"{after.status} {after.id}: {_then(app, after.execution_id)}")
 
@@ -73,4 +85,8 @@ def _then(app: Rhythm, id: str) -> str:
     if app.get(id).paused_manually:
         return f"{id} is held; `rhythm resume {id}` lets it go on with that"
     others = app.approvals(execution=id).items
-    return f"{id} also asks for {', '.join(each.id for each in others)}" if others else f"{id} goes on with that decision"
+    return (
+        f"{id} also asks for {', '.join(each.id for each in others)}"
+        if others
+        else f"{id} goes on with that decision"
+    )

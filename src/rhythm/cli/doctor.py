@@ -1,7 +1,8 @@
 """Checks that a database keeps all of Rhythm's rules, and says what to do where it does not.
 
-It only reads, in one snapshot, and may run beside workers at any time. Then it advises on the health of the database: queues
-that nobody serves, expired claims, old transactions. Exit code 0: no rule is broken; 1: one is; 2: the database cannot be read.
+It only reads, in one snapshot, and may run beside workers at any time. Then it advises on the
+health of the database: queues that nobody serves, expired claims, old transactions. Exit code 0: no
+rule is broken; 1: one is; 2: the database cannot be read.
 
   rhythm doctor --database postgresql://localhost/shop
 """
@@ -24,8 +25,18 @@ from rhythm.visible import one_line
 
 OPTIONS = (
     DATABASE,
-    Option("--output", "table for people, json for programs", choices=("table", "json"), default="table"),
-    Option("--grace", "how late timers, rescues and the like may be: longer than a claim lasts", value="DURATION", default="15m"),
+    Option(
+        "--output",
+        "table for people, json for programs",
+        choices=("table", "json"),
+        default="table",
+    ),
+    Option(
+        "--grace",
+        "how late timers, rescues and the like may be: longer than a claim lasts",
+        value="DURATION",
+        default="15m",
+    ),
 )
 
 
@@ -39,7 +50,9 @@ def run(args: Arguments) -> int:
         print_problem(problem, hint)
         return 2
     advised = advice(health, time.time_ns() // 1000)
-    _print_json(found, health, advised) if args.output == "json" else _print_table(found, health, advised)
+    _print_json(found, health, advised) if args.output == "json" else _print_table(
+        found, health, advised
+    )
     return 1 if found else 0
 
 
@@ -52,10 +65,22 @@ def _grace_s(text: str) -> float:
 
 def _print_json(found: list[Finding], health: Health, advised: list[str]) -> None:
     findings = [
-        {"rule": f.rule, "subject": f.subject, "message": f.message, "of": f.of, "law": RULES[f.rule].law, "remedy": RULES[f.rule].remedy}
+        {
+            "rule": f.rule,
+            "subject": f.subject,
+            "message": f.message,
+            "of": f.of,
+            "law": RULES[f.rule].law,
+            "remedy": RULES[f.rule].remedy,
+        }
         for f in found
     ]
-    document = {"rules": len(RULES), "executions": health.executions, "findings": findings, "advice": advised}
+    document = {
+        "rules": len(RULES),
+        "executions": health.executions,
+        "findings": findings,
+        "advice": advised,
+    }
     print_json(json.dumps(document, ensure_ascii=False, indent=2))
 
 
@@ -67,8 +92,17 @@ def _print_table(found: list[Finding], health: Health, advised: list[str]) -> No
     if advised:
         print()
     broken = sum({finding.rule: finding.of for finding in found}.values())
-    verdict = f"{broken:,} {'finding' if broken == 1 else 'findings'}" if found else "no rule is broken" if advised else "all is well"
-    print(f"{len(RULES)} rules, {health.executions:,} {'execution' if health.executions == 1 else 'executions'}: {verdict}")
+    verdict = (
+        f"{broken:,} {'finding' if broken == 1 else 'findings'}"
+        if found
+        else "no rule is broken"
+        if advised
+        else "all is well"
+    )
+    print(
+        f"{len(RULES)} rules, {health.executions:,} "
+        f"{'execution' if health.executions == 1 else 'executions'}: {verdict}"
+    )
 
 
 def _print_rule(name: str, found: list[Finding]) -> None:

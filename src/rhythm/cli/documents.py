@@ -13,7 +13,8 @@ from rhythm.visible import escaped_json
 
 
 def print_json(text: str) -> None:
-    """Prints JSON text, with JSON's own escapes for what a terminal would obey, or its encoding may not have."""
+    """Prints JSON text, with JSON's own escapes for what a terminal would obey, or its encoding may
+    not have."""
     text = escaped_json(text)
     if sys.stdout.encoding.lower() not in ("utf-8", "utf8"):
         text = re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], text)

@@ -1,7 +1,9 @@
-"""`rhythm worker --metrics-port`: what a worker counts and how it is, over HTTP, for Prometheus and for whoever starts and stops it.
+"""`rhythm worker --metrics-port`: what a worker counts and how it is, over HTTP, for Prometheus and
+for whoever starts and stops it.
 
-`/metrics` in the text format of Prometheus; `/healthz`: the process lives; `/readyz`: it does its work, or why not. Plain HTTP,
-nothing can be changed here, and nothing is told but numbers and names.
+`/metrics` in the text format of Prometheus; `/healthz`: the process lives; `/readyz`: it does its
+work, or why not. Plain HTTP, nothing can be changed here, and nothing is told but numbers and
+names.
 """
 
 from __future__ import annotations
@@ -36,8 +38,13 @@ class Exporter:
         try:
             self.server = (_Server6 if ":" in host else _Server)((host, port), Handler)
         except (OSError, OverflowError) as problem:
-            raise UsageError(f"metrics cannot be served on {host} port {port}: {problem}; choose another --metrics-port") from problem
-        threading.Thread(target=self.server.serve_forever, name="rhythm metrics server", daemon=True).start()
+            raise UsageError(
+                f"metrics cannot be served on {host} port {port}: {problem}; choose "
+                f"another --metrics-port"
+            ) from problem
+        threading.Thread(
+            target=self.server.serve_forever, name="rhythm metrics server", daemon=True
+        ).start()
 
     @property
     def url(self) -> str:
@@ -61,8 +68,17 @@ def _ready(worker: PooledWorker | None) -> tuple[int, str, str]:
     if worker is None:
         return _document(False, {"problems": ["it waits for the database"]})
     health = worker.health()
-    problems = [*health.problems, *(["it is being stopped"] if health.draining else []), *([] if worker.alive else ["it has ended"])]
-    known = {"worker": health.worker, "running": health.running, "draining": health.draining, "polled_s": health.polled_s}
+    problems = [
+        *health.problems,
+        *(["it is being stopped"] if health.draining else []),
+        *([] if worker.alive else ["it has ended"]),
+    ]
+    known = {
+        "worker": health.worker,
+        "running": health.running,
+        "draining": health.draining,
+        "polled_s": health.polled_s,
+    }
     return _document(not problems, {**known, "problems": problems})
 
 

@@ -1,4 +1,5 @@
-"""Why an execution failed: the error under the line of the source where it arose, down to the child that began it."""
+"""Why an execution failed: the error under the line of the source where it arose, down to the child
+that began it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ DEEPEST = 20  # children of children that are shown
 
 
 def show_failure(app: Rhythm, execution: ExecutionView) -> str:
-    """The failure with its line and caret; then, if that line waited for a child, where the child failed."""
+    """The failure with its line and caret; then, if that line waited for a child, where the child
+    failed."""
     shown, failed = list[str](), [execution]
     for one in failed:
         if one.error is not None:
@@ -26,16 +28,24 @@ def show_failure(app: Rhythm, execution: ExecutionView) -> str:
 
 
 def _frames(app: Rhythm, execution: ExecutionView) -> list[str]:
-    """The lines of Python that led to the error: of a task itself, or of the task whose failure a workflow passed on."""
+    """The lines of Python that led to the error: of a task itself, or of the task whose failure a
+    workflow passed on."""
     error = execution.error or {}
     if execution.type == "task":
         return list(error.get("frames", ()))
     failed = (task.error or {} for task in app.details.failed_tasks(execution.id))
-    return next((list(found.get("frames", ())) for found in failed if found["message"] == error["message"]), [])
+    return next(
+        (list(found.get("frames", ())) for found in failed if found["message"] == error["message"]),
+        [],
+    )
 
 
 def _one(app: Rhythm, execution: ExecutionView, error: dict[str, Any]) -> str:
-    found = app.workflows.source(execution.name, execution.version) if execution.type == "workflow" else None
+    found = (
+        app.workflows.source(execution.name, execution.version)
+        if execution.type == "workflow"
+        else None
+    )
     code, message, at = printable(error["code"]), error["message"], error.get("at")
     if found is None or not at:
         return f"{execution.status}[{code}]: {indented(message)}"

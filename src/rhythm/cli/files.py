@@ -1,4 +1,5 @@
-"""Finding, reading and writing workflow files, without `pathlib`: `rhythm check` would spend a tenth of its time importing it."""
+"""Finding, reading and writing workflow files, without `pathlib`: `rhythm check` would spend a
+tenth of its time importing it."""
 
 from __future__ import annotations
 
@@ -24,20 +25,30 @@ def find_files(names: Iterable[str], kinds: tuple[str, ...] = FOUND_IN_FOLDERS) 
 
 
 def _below(folder: str, kinds: tuple[str, ...]) -> list[str]:
-    return [os.path.join(path, file) for path, _, files in os.walk(folder) for file in files if file.endswith(kinds)]
+    return [
+        os.path.join(path, file)
+        for path, _, files in os.walk(folder)
+        for file in files
+        if file.endswith(kinds)
+    ]
 
 
 def read_source(name: str) -> str:
     """The text of a file."""
     if name.endswith(".py"):
-        raise UsageError(f"{name} is Python; workflows are .flow files, and their tasks are given with --app {name}")
+        raise UsageError(
+            f"{name} is Python; workflows are .flow files, and their tasks are given with "
+            f"--app {name}"
+        )
     try:
         if name == "-":
             return sys.stdin.buffer.read().decode("utf-8")
         with open(name, "rb") as file:
             return file.read().decode("utf-8")
     except UnicodeDecodeError as problem:
-        raise UsageError(f"{name} is not UTF-8 text (byte {problem.start}); save it as UTF-8") from None
+        raise UsageError(
+            f"{name} is not UTF-8 text (byte {problem.start}); save it as UTF-8"
+        ) from None
     except OSError as problem:
         raise UsageError(f"cannot read {name}: {problem.strerror or problem}") from None
 

@@ -1,4 +1,5 @@
-"""Puts workflow files into the one layout: spacing, indentation, blank lines. Comments and line breaks stay yours."""
+"""Puts workflow files into the one layout: spacing, indentation, blank lines. Comments and line
+breaks stay yours."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from rhythm.errors import FlowError
 from rhythm.lang.flow.format import format_source
 
 OPTIONS = (
-    Option("FILES", "a .flow file, a folder of them, or - to read standard input and print", many=True),
+    Option(
+        "FILES", "a .flow file, a folder of them, or - to read standard input and print", many=True
+    ),
     Option("--check", "change nothing; exit 1 if a file would change"),
     Option("--diff", "change nothing; show what would change, and exit 1 if anything would"),
 )
@@ -25,7 +28,9 @@ def run(args: Arguments) -> int:
 
 def _format(name: str, args: Arguments) -> int:
     if name.endswith(".json"):
-        raise UsageError(f"{name} is JSON: any formatter of JSON will do; this one is for .flow files")
+        raise UsageError(
+            f"{name} is JSON: any formatter of JSON will do; this one is for .flow files"
+        )
     text = read_source(name)
     try:
         new = format_source(text, name)
@@ -33,7 +38,13 @@ def _format(name: str, args: Arguments) -> int:
         print(problem, file=sys.stderr)
         return 2
     if args.diff:
-        print_source("".join(difflib.unified_diff(text.splitlines(True), new.splitlines(True), name, f"{name} (formatted)")))
+        print_source(
+            "".join(
+                difflib.unified_diff(
+                    text.splitlines(True), new.splitlines(True), name, f"{name} (formatted)"
+                )
+            )
+        )
     elif args.check and new != text:
         print(f"would change {name}")
     elif name == "-":

@@ -8,7 +8,16 @@ from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.ir.drawing import as_mermaid, as_text
 from rhythm.ir.graph import graph
 
-OPTIONS = (FILE, WORKFLOW, Option("--format", "an outline, or a flow chart for Markdown", choices=("text", "mermaid"), default="text"))
+OPTIONS = (
+    FILE,
+    WORKFLOW,
+    Option(
+        "--format",
+        "an outline, or a flow chart for Markdown",
+        choices=("text", "mermaid"),
+        default="text",
+    ),
+)
 
 
 def run(args: Arguments) -> int:

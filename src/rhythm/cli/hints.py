@@ -16,13 +16,16 @@ def nobody_serves(app: Rhythm, execution: ExecutionView) -> str:
     queue = _waiting_queue(app, execution)
     if execution.status == "paused":
         if not execution.paused_manually:
-            return f"it waits for others; `rhythm why {execution.id}` says for whom, and what would help"
+            return (
+                f"it waits for others; `rhythm why {execution.id}` says for whom, and what "
+                f"would help"
+            )
         return f"it is paused; `rhythm resume {execution.id}` lets it go on"
     if queue is None:
         return ""
     return printable(
-        f"nobody seems to serve the queue `{queue}`: run a worker for it (`rhythm worker --app FILE`), "
-        "or give `rhythm start` --wait and --app, then it works on it itself"
+        f"nobody seems to serve the queue `{queue}`: run a worker for it (`rhythm worker --app "
+        "FILE`), or give `rhythm start` --wait and --app, then it works on it itself"
     )
 
 
@@ -33,7 +36,9 @@ def _waiting_queue(app: Rhythm, execution: ExecutionView) -> str | None:
         return None if 0 in due else execution.queue
     children = app.details.children(execution.id) if execution.type == "workflow" else []
     pending = (child for child in children if child.status == "pending")
-    return next((child.queue for child in pending if int(child.id.rpartition(".")[2]) not in due), None)
+    return next(
+        (child.queue for child in pending if int(child.id.rpartition(".")[2]) not in due), None
+    )
 
 
 def missing_tasks(app: Rhythm, execution: ExecutionView) -> str:
@@ -42,5 +47,9 @@ def missing_tasks(app: Rhythm, execution: ExecutionView) -> str:
     if not missing:
         return ""
     near = nearest(missing[0], app.tasks)
-    what = f"did you mean `{near}`?" if near else f"those registered are {some_of(app.tasks) or 'none'}"
+    what = (
+        f"did you mean `{near}`?"
+        if near
+        else f"those registered are {some_of(app.tasks) or 'none'}"
+    )
     return printable(f"--app registers no task `{missing[0]}`; {what}")

@@ -1,7 +1,8 @@
-"""Shows what has happened in an execution and everything below it, in the order of time, as `rhythm run` does while it runs.
+"""Shows what has happened in an execution and everything below it, in the order of time, as `rhythm
+run` does while it runs.
 
-… marks a line at which the workflow had to wait, → a task that starts, ✓ one that is done, ↻ one that is tried again.
-In a retry, what it kept of the execution before comes first.
+… marks a line at which the workflow had to wait, → a task that starts, ✓ one that is done, ↻ one
+that is tried again. In a retry, what it kept of the execution before comes first.
 
   rhythm trace 06fe1sz2n5qg7v0k4m8c3x9yte
 """
@@ -34,7 +35,9 @@ def run(args: Arguments) -> int:
         else:
             from rhythm.cli.documents import print_items
 
-            print_items(args.output, (_json(step) for page in _pages(app, execution.id) for step in page))
+            print_items(
+                args.output, (_json(step) for page in _pages(app, execution.id) for step in page)
+            )
     return 0
 
 
@@ -48,7 +51,9 @@ def _pages(app: Rhythm, id: str) -> Iterator[TracePage]:
 
 
 def _json(step: TraceStep) -> dict[str, Any]:
-    return {name: getattr(step, name) for name in step._fields} | {"at": step.at.isoformat().replace("+00:00", "Z")}
+    return {name: getattr(step, name) for name in step._fields} | {
+        "at": step.at.isoformat().replace("+00:00", "Z")
+    }
 
 
 def _print(app: Rhythm, execution: ExecutionView) -> None:
@@ -62,11 +67,19 @@ def _print(app: Rhythm, execution: ExecutionView) -> None:
         views = app.executions.get_many(sorted({step.execution_id for step in page}))
         for step in page:
             kept = step.at < execution.created_at  # by a retry: how it ended is enough
-            if (told := _told(app, step, views.get(step.execution_id))) and not (kept and step.what == "started"):
-                seconds, depth = (step.at - execution.created_at).total_seconds(), step.execution_id.count(".") - execution.id.count(".")
+            if (told := _told(app, step, views.get(step.execution_id))) and not (
+                kept and step.what == "started"
+            ):
+                seconds, depth = (
+                    (step.at - execution.created_at).total_seconds(),
+                    step.execution_id.count(".") - execution.id.count("."),
+                )
                 print(show_line(seconds, told[0], depth, told[1], colour, room))
     if not execution.ended:
-        print(f"{'':>9}  it is {execution.status}; `rhythm show {execution.id}` tells what it waits for")
+        print(
+            f"{'':>9}  it is {execution.status}; `rhythm show {execution.id}` tells what "
+            f"it waits for"
+        )
 
 
 def _told(app: Rhythm, step: TraceStep, view: ExecutionView | None) -> tuple[str, str] | None:
@@ -80,14 +93,25 @@ def _told(app: Rhythm, step: TraceStep, view: ExecutionView | None) -> tuple[str
     name = printable(step.name)
     match step.what:
         case "started":
-            return ("task" if task else "start"), f"{'' if task or not view.parent_id else 'workflow '}{call(step.name, step.detail)}"
+            return (
+                "task" if task else "start"
+            ), f"{'' if task or not view.parent_id else 'workflow '}{call(step.name, step.detail)}"
         case "completed":
-            return ("done", f"{name} = {brief(step.detail)} in {took}") if task else ("completed", f"completed {name} in {took}")
+            return (
+                ("done", f"{name} = {brief(step.detail)} in {took}")
+                if task
+                else ("completed", f"completed {name} in {took}")
+            )
         case "failed" | "cancelled" | "blocked":
             why = f": {printable(step.detail['code'])}: {printable(step.detail['message'])}"
-            return ("failure" if task and step.what == "failed" else step.what), f"{step.what} {name} after {took}{why}"
+            return (
+                "failure" if task and step.what == "failed" else step.what
+            ), f"{step.what} {name} after {took}{why}"
         case "attempt failed":
-            return "retry", f"{name} failed, and is tried again: {printable(step.detail['message'])}"
+            return (
+                "retry",
+                f"{name} failed, and is tried again: {printable(step.detail['message'])}",
+            )
         case "retry":
             return "start", f"goes on where {view.retry_of or 'it'} ended"
         case "resumed":
@@ -107,7 +131,10 @@ def _resumed(how: dict[str, Any]) -> str:
     match how["triggered_by"]:
         case "approval":
             by, said = " and ".join(data["by"]), data["comment"]
-            return f"{data['decision']}{f' by {by}' if by else ''}{f': {said}' if said else ''} ({how['triggered_by_id']})"
+            return (
+                f"{data['decision']}{f' by {by}' if by else ''}{f': {said}' if said else ''} "
+                f"({how['triggered_by_id']})"
+            )
         case "event":
             return f"event {data['type']} ({how['triggered_by_id']})"
         case "manual":

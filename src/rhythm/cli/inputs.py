@@ -9,8 +9,18 @@ from typing import Any
 from rhythm.cli.files import read_source
 from rhythm.cli.options import Arguments, Option, UsageError
 
-INPUT = Option("--input", "an input as text; KEY:=JSON gives any JSON value", value="KEY=TEXT", short="-i", many=True)
-INPUTS = Option("--inputs", "all inputs as one JSON value, from a file, or with - from standard input", value="JSON|@FILE|-")
+INPUT = Option(
+    "--input",
+    "an input as text; KEY:=JSON gives any JSON value",
+    value="KEY=TEXT",
+    short="-i",
+    many=True,
+)
+INPUTS = Option(
+    "--inputs",
+    "all inputs as one JSON value, from a file, or with - from standard input",
+    value="JSON|@FILE|-",
+)
 
 
 def read_inputs(args: Arguments) -> Any:
@@ -37,7 +47,9 @@ def read_pairs(given: Sequence[str], option: str) -> dict[str, Any]:
             raise UsageError(f"{option} {text}: write KEY=TEXT, or KEY:=JSON")
         name = key.rstrip(":")
         instead = f"for the text write {option} {name}={value}"
-        pairs[name] = read_json(value, f"{option} {text}", name, instead) if key.endswith(":") else value
+        pairs[name] = (
+            read_json(value, f"{option} {text}", name, instead) if key.endswith(":") else value
+        )
     return _storable(pairs, option)
 
 
@@ -45,13 +57,18 @@ def hint_for_texts(given: Sequence[str]) -> str:
     """A hint for whoever wrote `-i n=3` and meant the number."""
     for text in given:
         key, _, value = text.partition("=")
-        if not key.endswith(":") and (value in ("true", "false", "null") or value[:1] in "[{" or value.lstrip("-")[:1].isdigit()):
+        if not key.endswith(":") and (
+            value in ("true", "false", "null")
+            or value[:1] in "[{"
+            or value.lstrip("-")[:1].isdigit()
+        ):
             return f"note: -i {text} gives a text; -i {key}:={value} gives the JSON value"
     return ""
 
 
 def read_json(text: str, option: str, what: str, instead: str = "") -> Any:
-    """The JSON value; `option` names where it stands, `instead` says what to write if it was meant as text."""
+    """The JSON value; `option` names where it stands, `instead` says what to write if it was meant
+    as text."""
     from rhythm.engine.payload import parse
     from rhythm.errors import InvalidPayload
 
@@ -64,7 +81,9 @@ def read_json(text: str, option: str, what: str, instead: str = "") -> Any:
             instead = "JSON has double quotes"
         elif not instead and "\0" not in text and os.path.exists(text):
             instead = f"to read that file write --inputs @{text}"
-        raise UsageError(f"{option[:80]}: {problem}" + (f"; {instead}" if instead else "")) from None
+        raise UsageError(
+            f"{option[:80]}: {problem}" + (f"; {instead}" if instead else "")
+        ) from None
 
 
 def read_duration(text: str | None, option: str) -> float | None:

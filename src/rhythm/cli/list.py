@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     Option("--workflow", "only those of this workflow", value="NAME"),
-    Option("--status", "only those that are pending, running, suspended, paused, completed, failed, cancelled or blocked", value="STATUS"),
+    Option(
+        "--status",
+        (
+            "only those that are pending, running, suspended, paused, completed, failed, "
+            "cancelled or blocked"
+        ),
+        value="STATUS",
+    ),
     Option("--limit", "how many at most, up to 1000", value="N", default="20"),
     Option("--cursor", "go on where the page before has ended, which says how", value="CURSOR"),
     OUTPUT,
@@ -53,7 +60,14 @@ def _print(args: Arguments, page: Page) -> None:
     from rhythm.cli.words import age
 
     if not page.items:
-        print("no executions" + (" like that" if args.workflow or args.status or args.cursor else " yet: `rhythm start` starts one"))
+        print(
+            "no executions"
+            + (
+                " like that"
+                if args.workflow or args.status or args.cursor
+                else " yet: `rhythm start` starts one"
+            )
+        )
         return
     now = datetime.now(UTC)
     rows = [(e.id, e.name, e.status, age(e.created_at, now), _detail(e)) for e in page]
@@ -68,18 +82,30 @@ def _detail(execution: ExecutionView) -> str:
         return cut(f"{execution.error['code']}: {execution.error['message']}", LONGEST)
     if execution.ended:
         return ""
-    return "; ".join(filter(None, ("asked to end" if execution.cancel_requested_at else "", waits_for(execution.awaiting))))
+    return "; ".join(
+        filter(
+            None,
+            (
+                "asked to end" if execution.cancel_requested_at else "",
+                waits_for(execution.awaiting),
+            ),
+        )
+    )
 
 
 def _next(args: Arguments, cursor: str) -> str:
     """The command that shows the next page; a password is not repeated."""
     from rhythm.settings import show_url
 
-    given = {name: getattr(args, name) for name in ("workflow", "status", "database")} | {"cursor": cursor}
+    given = {name: getattr(args, name) for name in ("workflow", "status", "database")} | {
+        "cursor": cursor
+    }
     if args.limit != "20":
         given["limit"] = args.limit
     if args.output != "table":
         given["output"] = args.output
     if args.database is not None and show_url(args.database) != args.database:
         given["database"] = "URL"
-    return "rhythm list " + " ".join(f"--{name} {shlex.quote(value)}" for name, value in given.items() if value is not None)
+    return "rhythm list " + " ".join(
+        f"--{name} {shlex.quote(value)}" for name, value in given.items() if value is not None
+    )

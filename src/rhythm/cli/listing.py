@@ -1,4 +1,5 @@
-"""Shows the program a workflow compiles to: one instruction a line, with the line of the source it comes from."""
+"""Shows the program a workflow compiles to: one instruction a line, with the line of the source it
+comes from."""
 
 from __future__ import annotations
 
@@ -9,7 +10,16 @@ from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.ir.codec import dump_program
 from rhythm.ir.listing import listing
 
-OPTIONS = (FILE, WORKFLOW, Option("--format", "text for people; json is what is stored", choices=("text", "json"), default="text"))
+OPTIONS = (
+    FILE,
+    WORKFLOW,
+    Option(
+        "--format",
+        "text for people; json is what is stored",
+        choices=("text", "json"),
+        default="text",
+    ),
+)
 
 
 def run(args: Arguments) -> int:

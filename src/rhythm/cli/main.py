@@ -1,7 +1,8 @@
-"""`rhythm COMMAND`: finds the command, imports it and nothing else, and turns mistakes into one line and an exit code.
+"""`rhythm COMMAND`: finds the command, imports it and nothing else, and turns mistakes into one
+line and an exit code.
 
-Exit codes: 0 it worked, 1 it ran and found or met a failure, 2 it could not run (wrong usage, a file that is refused), 3 an execution
-has not ended in the time one was ready to wait.
+Exit codes: 0 it worked, 1 it ran and found or met a failure, 2 it could not run (wrong usage, a
+file that is refused), 3 an execution has not ended in the time one was ready to wait.
 """
 
 from __future__ import annotations
@@ -61,17 +62,23 @@ usage: rhythm COMMAND [options]
 {commands}
 
 rhythm COMMAND --help says more about one of them; rhythm --version says which Rhythm this is.
-Exit codes: 0 it worked; 1 it ran and met a failure; 2 it could not run as it was asked to; 3 not ended in time (--timeout)."""
+Exit codes: 0 it worked; 1 it ran and met a failure; 2 it could not run as it was asked to;
+3 not ended in time (--timeout)."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # what its encoding does not have is shown as an escape
+        # what its encoding does not have is shown as an escape
+        if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     args = list(sys.argv[1:] if argv is None else argv)
     if not args or args[0] in ("-h", "--help", "help"):
-        print(HELP.format(commands="\n".join(f"  {name:<10} {what}" for name, what in COMMANDS.items())))
+        print(
+            HELP.format(
+                commands="\n".join(f"  {name:<10} {what}" for name, what in COMMANDS.items())
+            )
+        )
         return 0 if args else 2
     if args[0] in ("-V", "--version"):
         from rhythm import __version__
@@ -85,12 +92,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def told(problem: BaseException) -> int:
-    """Says on one line what a command met; its exit code. What is no mistake of the user's, and none we know, goes on."""
+    """Says on one line what a command met; its exit code. What is no mistake of the user's, and
+    none we know, goes on."""
     if isinstance(problem, UsageError):
         print_problem(problem, f"\n{problem.more}" if problem.more else "")
         return 2
     if isinstance(problem, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; so may we, without a word
+        # the reader has gone; so may we, without a word
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     if isinstance(problem, KeyboardInterrupt):
         print("rhythm: stopped", file=sys.stderr)
@@ -100,7 +109,10 @@ def told(problem: BaseException) -> int:
     if not isinstance(problem, RhythmError):
         raise problem
     if isinstance(problem, FlowError) and problem.diagnostics:
-        print(f"{problem}\n\nrhythm: the workflow does not compile; nothing was registered", file=sys.stderr)
+        print(
+            f"{problem}\n\nrhythm: the workflow does not compile; nothing was registered",
+            file=sys.stderr,
+        )
     else:
         print(f"rhythm: {' '.join(str(problem).split())}", file=sys.stderr)
     return 2 if isinstance(problem, FlowError | InvalidSetting) else 1
@@ -109,7 +121,10 @@ def told(problem: BaseException) -> int:
 def _run(name: str, args: list[str]) -> int:
     if name not in COMMANDS:
         near = nearest(name, COMMANDS)
-        raise UsageError(f"there is no command `{name}`" + (f"; did you mean `{near}`?" if near else "; see rhythm --help"))
+        raise UsageError(
+            f"there is no command `{name}`"
+            + (f"; did you mean `{near}`?" if near else "; see rhythm --help")
+        )
     command = importlib.import_module(f"rhythm.cli.{MODULES.get(name, name)}")
     try:
         arguments = parse(command.OPTIONS, args)

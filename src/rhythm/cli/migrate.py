@@ -1,4 +1,5 @@
-"""Brings a database to the schema that this version of Rhythm needs. Safe to run at any time, and by many at once."""
+"""Brings a database to the schema that this version of Rhythm needs. Safe to run at any time, and
+by many at once."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ from rhythm.errors import StoreError
 OPTIONS = (
     DATABASE,
     Option("--dry-run", "only say what would run"),
-    Option("--dump-sql", "print the SQL of every migration, for this kind of database, and connect to none"),
+    Option(
+        "--dump-sql",
+        "print the SQL of every migration, for this kind of database, and connect to none",
+    ),
 )
 
 
@@ -62,5 +66,6 @@ def _is_new_file(url: str) -> bool:
 
 
 def _nowhere(url: str) -> str:
-    """A database of the same kind that opening does not touch; PostgreSQL is not asked before the first statement."""
+    """A database of the same kind that opening does not touch; PostgreSQL is not asked before the
+    first statement."""
     return "sqlite://:memory:" if url.startswith("sqlite:") else url

@@ -1,6 +1,7 @@
 """The arguments of a command: a table of what it takes, reading them, and the help page.
 
-`argparse` would do, but importing and filling it costs as much as everything else that `rhythm check` does together.
+`argparse` would do, but importing and filling it costs as much as everything else that `rhythm
+check` does together.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ Arguments = SimpleNamespace
 
 
 class UsageError(Exception):
-    """What the user asked for cannot be done; the message says what to do instead. `more`: a line that follows it."""
+    """What the user asked for cannot be done; the message says what to do instead. `more`: a line
+    that follows it."""
 
     def __init__(self, message: str, more: str = "") -> None:
         super().__init__(message)
@@ -27,7 +29,8 @@ class HelpWanted(Exception):
 
 
 class Option(Record):
-    """`--name VALUE`, or a switch if it has no `value`; `many`: it may be given again. Without dashes it is a plain argument.
+    """`--name VALUE`, or a switch if it has no `value`; `many`: it may be given again. Without
+    dashes it is a plain argument.
 
     A plain argument must be given unless it is `optional`.
     """
@@ -51,7 +54,15 @@ class Option(Record):
         value = "|".join(self.choices) or self.value
         if self.choices and not self.name.startswith("-"):
             return value
-        return f"{names} {value}" if value else f"{names} …" if self.many else f"[{names}]" if self.optional else names
+        return (
+            f"{names} {value}"
+            if value
+            else f"{names} …"
+            if self.many
+            else f"[{names}]"
+            if self.optional
+            else names
+        )
 
     def refuse(self, value: str) -> str:
         """The value, if it is one of the choices."""
@@ -87,10 +98,13 @@ def parse(options: Sequence[Option], args: Sequence[str]) -> Arguments:
 
 
 def _read(options: Sequence[Option], word: str, words: Iterator[str]) -> tuple[Option, str]:
-    """The option that a word names, and its value: behind `=`, behind the letter, or in the next word."""
+    """The option that a word names, and its value: behind `=`, behind the letter, or in the next
+    word."""
     if word in ("-h", "--help"):
         raise HelpWanted
-    name, equals, value = word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
+    name, equals, value = (
+        word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
+    )
     option = next((option for option in options if name in (option.name, option.short)), None)
     if option is None:
         near = nearest(name, [option.name for option in options if option.name.startswith("-")])
@@ -121,7 +135,16 @@ def help_page(usage: str, about: str, options: Sequence[Option]) -> str:
     width = max(len(option.shown) for option in options) + 2
     lines = [f"usage: {usage} {plain} [options]".replace("  ", " "), "", about.strip(), ""]
     for option in options:
-        more = f" (default: {option.default})" if option.default else " (may be repeated)" if option.many and option.value else ""
+        more = (
+            f" (default: {option.default})"
+            if option.default
+            else " (may be repeated)"
+            if option.many and option.value
+            else ""
+        )
         text = textwrap.wrap(option.help + more, 100 - width)
-        lines += [f"  {option.shown:<{width}}{text[0]}", *(" " * (width + 2) + line for line in text[1:])]
+        lines += [
+            f"  {option.shown:<{width}}{text[0]}",
+            *(" " * (width + 2) + line for line in text[1:]),
+        ]
     return "\n".join(lines)

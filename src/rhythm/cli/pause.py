@@ -1,8 +1,8 @@
 """Holds an execution where it is: tasks that are running end, nothing new begins.
 
-Results, signals and events are kept for it, and its timers and deadlines go on: what is over by then, it finds when it goes on.
-`rhythm resume` lets it go on; with --timeout it does so by itself, or is cancelled. With --all it is for all workflows that fit;
---dry-run only counts them.
+Results, signals and events are kept for it, and its timers and deadlines go on: what is over by
+then, it finds when it goes on. `rhythm resume` lets it go on; with --timeout it does so by itself,
+or is cancelled. With --all it is for all workflows that fit; --dry-run only counts them.
 
   rhythm pause 06fe1sz2n5qg7v0k4m8c3x9yte --reason 'the bank is down'
   rhythm pause 06fe1sz2n5qg7v0k4m8c3x9yte --timeout 2h --then cancel
@@ -40,12 +40,26 @@ def run(args: Arguments) -> int:
         return act_on_all(args, "pause", args.reason or "")
     with application(args) as app:
         before = find_workflow(app, args.id)
-        if before.paused_manually and not (args.reason or args.by or args.timeout):  # what was said the first time stays
+        # what was said the first time stays
+        if before.paused_manually and not (args.reason or args.by or args.timeout):
             print(f"{args.id} is paused already; `rhythm resume {args.id}` lets it go on")
             return 0
-        if not app.pause(args.id, args.reason or "", actor(args), timeout=read_duration(args.timeout, "--timeout"), then=args.then):
+        if not app.pause(
+            args.id,
+            args.reason or "",
+            actor(args),
+            timeout=read_duration(args.timeout, "--timeout"),
+            then=args.then,
+        ):
             return already_ended(args.id)
-    after = f"; after {args.timeout} it {'goes on by itself' if args.then == 'resume' else 'is cancelled'}" if args.timeout else ""
+    after = (
+        (
+            f"; after {args.timeout} it "
+            f"{'goes on by itself' if args.then == 'resume' else 'is cancelled'}"
+        )
+        if args.timeout
+        else ""
+    )
     print(f"paused {args.id}; `rhythm resume {args.id}` lets it go on{after}")
     return 0
 

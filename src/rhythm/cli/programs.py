@@ -15,13 +15,22 @@ from rhythm.lang.languages import compile_text
 from rhythm.lang.source import nearest, render_all
 
 FILE = Option("FILE", "a .flow or JSON steps file, or - for standard input")
-WORKFLOW = Option("--workflow", "which workflow of the file: else the one named like the file, else the first", value="NAME")
+WORKFLOW = Option(
+    "--workflow",
+    "which workflow of the file: else the one named like the file, else the first",
+    value="NAME",
+)
 
 
 def compile_file(name: str, known: Known | None = None, quiet: bool = False) -> tuple[Program, ...]:
-    """The programs of a file. Its problems are printed to standard error; errors end the command."""
+    """The programs of a file. Its problems are printed to standard error; errors end the
+    command."""
     compilation = compile_text(read_source(name), name, known)
-    shown = [d for d in compilation.diagnostics if d.severity == "error" or (d.severity == "warning" and not quiet)]
+    shown = [
+        d
+        for d in compilation.diagnostics
+        if d.severity == "error" or (d.severity == "warning" and not quiet)
+    ]
     if shown:
         print(render_all(compilation.source, shown), file=sys.stderr, end="\n\n")
     try:
@@ -38,4 +47,7 @@ def choose(programs: tuple[Program, ...], file: str, wanted: str | None) -> Prog
     if wanted in by_name:
         return by_name[wanted]
     near = nearest(wanted, by_name)
-    raise UsageError(f"{file} has no workflow `{wanted}`; " + (f"did you mean `{near}`?" if near else f"it has {', '.join(by_name)}"))
+    raise UsageError(
+        f"{file} has no workflow `{wanted}`; "
+        + (f"did you mean `{near}`?" if near else f"it has {', '.join(by_name)}")
+    )

@@ -1,6 +1,8 @@
-"""Publishes an event: everyone who waits for it goes on, and workflows that name it with `@on` start.
+"""Publishes an event: everyone who waits for it goes on, and workflows that name it with `@on`
+start.
 
-The data is a JSON value, or an object of -i; without either it is null. An event with an id of yours is published once.
+The data is a JSON value, or an object of -i; without either it is null. An event with an id of
+yours is published once.
 
   rhythm publish order.paid '{"order": 17}'
   rhythm publish order.paid -i order:=17 --event-id payment-4711

@@ -1,7 +1,8 @@
-"""Pauses a queue: workers take nothing more from it, so no task and no workflow of it begins. Or lets them take from it again.
+"""Pauses a queue: workers take nothing more from it, so no task and no workflow of it begins. Or
+lets them take from it again.
 
-What has begun goes on: tasks that run end, and workflows that have started go on, up to the next task of a paused queue.
-To hold one execution, there is `rhythm pause ID`.
+What has begun goes on: tasks that run end, and workflows that have started go on, up to the next
+task of a paused queue. To hold one execution, there is `rhythm pause ID`.
 
   rhythm queue pause mail --reason 'the mail server is down' --by Ada
   rhythm queue resume mail
@@ -47,9 +48,15 @@ def run(args: Arguments) -> int:
 def _pause(app: Rhythm, args: Arguments, before: QueueView | None) -> None:
     if app.pause_queue(args.name, args.reason or "", actor(args)):
         waiting = _waiting(before.ready + before.delayed) if before else ""
-        print(f"paused queue {args.name}{waiting}: nothing of it begins; `rhythm queue resume {args.name}` lets it go on")
+        print(
+            f"paused queue {args.name}{waiting}: nothing of it begins; `rhythm queue "
+            f"resume {args.name}` lets it go on"
+        )
     else:
-        print(f"queue {args.name} is paused already{_as_it_is(before)}; `rhythm queue resume {args.name}` lets it go on")
+        print(
+            f"queue {args.name} is paused already{_as_it_is(before)}; `rhythm queue "
+            f"resume {args.name}` lets it go on"
+        )
 
 
 def _as_it_is(queue: QueueView | None) -> str:
@@ -71,7 +78,9 @@ def _unknown(name: str, known: list[str]) -> str:
     from rhythm.lang.source import nearest
 
     near = nearest(name, known)
-    return f"nothing is in queue {name}, and no worker serves it" + (f"; did you mean {near}?" if near else "")
+    return f"nothing is in queue {name}, and no worker serves it" + (
+        f"; did you mean {near}?" if near else ""
+    )
 
 
 def _waiting(count: int) -> str:

@@ -1,8 +1,9 @@
 """Lists the queues of a database: all that have work, are paused, or are served by a worker.
 
-READY waits for a worker, the oldest of it for so long; DELAYED is for later; RUNNING is with a worker. Tasks that a worker runs for
-a workflow of its own are in no queue. `system` has the workflows that go on: every worker serves it. Where no worker serves a queue
-with work, start one: `rhythm worker --app FILE --queues NAME`.
+READY waits for a worker, the oldest of it for so long; DELAYED is for later; RUNNING is with a
+worker. Tasks that a worker runs for a workflow of its own are in no queue. `system` has the
+workflows that go on: every worker serves it. Where no worker serves a queue with work, start one:
+`rhythm worker --app FILE --queues NAME`.
 
   rhythm queues
 """
@@ -58,7 +59,13 @@ def _row(queue: QueueView, now: datetime) -> tuple[str, ...]:
 
     numbers = (queue.delayed, queue.running, queue.expired, queue.workers)
     oldest = "" if queue.oldest_s is None else length(queue.oldest_s)
-    return queue.name, f"{queue.ready:,}", oldest, *(f"{number:,}" for number in numbers), note(queue, now)
+    return (
+        queue.name,
+        f"{queue.ready:,}",
+        oldest,
+        *(f"{number:,}" for number in numbers),
+        note(queue, now),
+    )
 
 
 def note(queue: QueueView, now: datetime) -> str:
@@ -73,4 +80,6 @@ def since(queue: QueueView, now: datetime) -> str:
 
     ago = age(queue.paused_at or now, now)
     by = f" by {queue.paused_by}" if queue.paused_by else ""
-    return f"{'now' if ago == 'now' else f'{ago} ago'}{by}" + (f": {queue.paused_reason}" if queue.paused_reason else "")
+    return f"{'now' if ago == 'now' else f'{ago} ago'}{by}" + (
+        f": {queue.paused_reason}" if queue.paused_reason else ""
+    )

@@ -1,4 +1,5 @@
-"""Rejects what a workflow asks for: one rejection ends the approval, and its execution goes on with that.
+"""Rejects what a workflow asks for: one rejection ends the approval, and its execution goes on with
+that.
 
 Whoever started the execution may not decide, unless its workflow says `four_eyes: false`.
 

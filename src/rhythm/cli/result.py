@@ -1,6 +1,7 @@
 """Waits until an execution has ended, and prints its result: the JSON value alone.
 
-Exit code 0: it completed; 1: it failed, was cancelled or blocked, standard error says why; 3: it had not ended after --timeout.
+Exit code 0: it completed; 1: it failed, was cancelled or blocked, standard error says why; 3: it
+had not ended after --timeout.
 
   rhythm result 06fe1sz2n5qg7v0k4m8c3x9yte --timeout 30s
 """
@@ -13,7 +14,11 @@ from rhythm.cli.inputs import read_duration
 from rhythm.cli.options import Arguments, Option
 from rhythm.cli.show import ID
 
-TIMEOUT = Option("--timeout", "how long to wait, such as 90s or 1h; 0s only looks; without it there is no limit", value="DURATION")
+TIMEOUT = Option(
+    "--timeout",
+    "how long to wait, such as 90s or 1h; 0s only looks; without it there is no limit",
+    value="DURATION",
+)
 OPTIONS = (ID, TIMEOUT, DATABASE)
 
 

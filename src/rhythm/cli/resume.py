@@ -1,8 +1,9 @@
 """Lets a paused execution go on where it was held.
 
-What has happened meanwhile, such as signals and timers, it finds then. It sees the data that you give as `ctx.resume_data`.
-One that waits for a decision or an event is not held by anybody: decide (`rhythm approvals`), or publish. With --all it is for all
-that are held and fit; --dry-run only counts them.
+What has happened meanwhile, such as signals and timers, it finds then. It sees the data that you
+give as `ctx.resume_data`. One that waits for a decision or an event is not held by anybody: decide
+(`rhythm approvals`), or publish. With --all it is for all that are held and fit; --dry-run only
+counts them.
 
   rhythm resume 06fe1sz2n5qg7v0k4m8c3x9yte --reason 'the bank is back' -i account=7
   rhythm resume --all --workflow order --dry-run
@@ -27,7 +28,14 @@ if TYPE_CHECKING:
     from rhythm.app import ExecutionView
 
 DATA = INPUT.replace(help="a field of the data as text; KEY:=JSON gives any JSON value")
-OPTIONS = (ID.replace(optional=True), Option("--reason", "why, for the record", value="TEXT"), BY, DATA, *ALL, DATABASE)
+OPTIONS = (
+    ID.replace(optional=True),
+    Option("--reason", "why, for the record", value="TEXT"),
+    BY,
+    DATA,
+    *ALL,
+    DATABASE,
+)
 
 
 def run(args: Arguments) -> int:
@@ -51,5 +59,8 @@ def _instead(execution: ExecutionView) -> str:
     if execution.status != "paused":
         return f"it is {execution.status}"
     if execution.paused_reason == "approval_required":
-        return f"it waits for a decision; `rhythm approvals --execution {execution.id}` shows what is to be decided"
+        return (
+            f"it waits for a decision; `rhythm approvals --execution {execution.id}` shows "
+            f"what is to be decided"
+        )
     return "it waits for an event; `rhythm publish` publishes one"

@@ -1,9 +1,11 @@
-"""Starts a new execution that goes on where this one failed or was cancelled, and prints its id, alone, on standard output.
+"""Starts a new execution that goes on where this one failed or was cancelled, and prints its id,
+alone, on standard output.
 
-What had completed is kept, and it goes on in the same version. With --from-start it begins at the beginning, with the same
-inputs, in the current version. The old execution stays as it is. With --all it is for all that fit, have failed or were cancelled,
-and were not retried before; --dry-run only counts them.
-Exit code 0: started (or, with --wait, completed); 1: it cannot be retried, or failed again; 3: not ended after --timeout.
+What had completed is kept, and it goes on in the same version. With --from-start it begins at the
+beginning, with the same inputs, in the current version. The old execution stays as it is. With
+--all it is for all that fit, have failed or were cancelled, and were not retried before; --dry-run
+only counts them. Exit code 0: started (or, with --wait, completed); 1: it cannot be retried, or
+failed again; 3: not ended after --timeout.
 
   rhythm retry 06fe1sz2n5qg7v0k4m8c3x9yte
   rhythm retry 06fe1sz2n5qg7v0k4m8c3x9yte --app tasks.py --wait
@@ -65,6 +67,8 @@ def _told(app: Rhythm, old: ExecutionView, new: Handle, from_start: bool) -> str
     if from_start:
         return f"a new execution of {old.name} begins at the beginning: {new.id}"
     where = f"goes on where it {'was cancelled' if old.status == 'cancelled' else 'failed'}"
-    kept = {int(child.id.rpartition(".")[2]) for child in app.details.children(new.id) if child.ended}
+    kept = {
+        int(child.id.rpartition(".")[2]) for child in app.details.children(new.id) if child.ended
+    }
     waits = waits_for(new.get().awaiting, kept)
     return f"a new execution of {old.name} {where}{f', with {waits}' if waits else ''}: {new.id}"

@@ -1,9 +1,10 @@
 """Runs a workflow here and now, in this process, against the tasks that a Python file registers.
 
-Parallel branches run in parallel, retries and timeouts are honoured, timers really wait unless --fast-forward skips them.
-Nothing is left behind. Exit code 0: it completed; 1: it failed; 2: it could not be run.
+Parallel branches run in parallel, retries and timeouts are honoured, timers really wait unless
+--fast-forward skips them. Nothing is left behind. Exit code 0: it completed; 1: it failed; 2: it
+could not be run.
 
-  rhythm run order.flow --app tasks.py -i orderId=A17 -i total:=99.5 --signal 'shipped={"by": "post"}'
+  rhythm run order.flow --app tasks.py -i id=A17 -i total:=99.5 --signal 'shipped={"by": "post"}'
 """
 
 from __future__ import annotations
@@ -36,12 +37,28 @@ from rhythm.worker.runner import Clock, InProcessRunner, Run
 OPTIONS = (
     FILE,
     WORKFLOW,
-    Option("--app", "the Python file or module that registers the tasks with @rhythm.task", value="FILE"),
+    Option(
+        "--app",
+        "the Python file or module that registers the tasks with @rhythm.task",
+        value="FILE",
+    ),
     INPUT,
     INPUTS,
-    Option("--signal", "a signal that is in the mailbox from the start; NAME alone has no payload", value="NAME=JSON", many=True),
-    Option("--fast-forward", "skip sleeping: jump to the next timer or retry when no task is running"),
-    Option("--output", "json: no trace, and stdout is exactly one JSON document once it has run", choices=("text", "json"), default="text"),
+    Option(
+        "--signal",
+        "a signal that is in the mailbox from the start; NAME alone has no payload",
+        value="NAME=JSON",
+        many=True,
+    ),
+    Option(
+        "--fast-forward", "skip sleeping: jump to the next timer or retry when no task is running"
+    ),
+    Option(
+        "--output",
+        "json: no trace, and stdout is exactly one JSON document once it has run",
+        choices=("text", "json"),
+        default="text",
+    ),
     Option("--quiet", "do not show what happens while it runs", short="-q"),
 )
 
@@ -62,7 +79,8 @@ def run(args: Arguments) -> int:
 
 
 def _run_for_machines(args: Arguments) -> int:
-    """Whatever tasks print, or the programs they start, goes to standard error: standard output is the document alone."""
+    """Whatever tasks print, or the programs they start, goes to standard error: standard output is
+    the document alone."""
     sys.stdout.flush()
     document = os.dup(1)
     os.dup2(2, 1)
@@ -89,11 +107,15 @@ def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
     inputs, signals = read_inputs(args), [_signal(text) for text in args.signal]
     if args.app:
         load_app(args.app)
-    programs = compile_file(args.file, Known(default_tasks.shapes() if args.app else None), quiet=args.output == "json")
+    programs = compile_file(
+        args.file, Known(default_tasks.shapes() if args.app else None), quiet=args.output == "json"
+    )
     program = choose(programs, args.file, args.workflow)
     clock = Clock(args.fast_forward)
     trace = None if args.quiet else Trace(sys.stderr, clock.seconds)
-    runner = InProcessRunner(memory_store, _finder(programs, args.file), default_tasks, _why_missing, clock, trace)
+    runner = InProcessRunner(
+        memory_store, _finder(programs, args.file), default_tasks, _why_missing, clock, trace
+    )
     with closing(runner):
         try:
             ended = runner.run(program.name, inputs, signals)
@@ -103,17 +125,28 @@ def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
 
 
 def _finder(programs: tuple[Program, ...], file: str) -> Callable[[str], Program]:
-    """Child workflows are found in the same file, then as NAME.flow, NAME.steps.json or NAME.json beside it."""
+    """Child workflows are found in the same file, then as NAME.flow, NAME.steps.json or NAME.json
+    beside it."""
     known = {program.name: program for program in programs}
 
     def find(name: str) -> Program:
-        beside = [Path(file).with_name(f"{name}{kind}") for kind in (".flow", ".steps.json", ".json")] if "/" not in name else []
+        beside = (
+            [Path(file).with_name(f"{name}{kind}") for kind in (".flow", ".steps.json", ".json")]
+            if "/" not in name
+            else []
+        )
         for found in map(str, beside if name not in known else ()):
-            for program in compile_text(read_source(found), found).programs if Path(found).is_file() else ():
+            for program in (
+                compile_text(read_source(found), found).programs if Path(found).is_file() else ()
+            ):
                 known.setdefault(program.name, program)
         if name not in known:
             near = nearest(name, known)
-            advice = f"did you mean `{near}`?" if near else f"it is looked for in {file} and {Path(file).with_name(name)}.flow"
+            advice = (
+                f"did you mean `{near}`?"
+                if near
+                else f"it is looked for in {file} and {Path(file).with_name(name)}.flow"
+            )
             raise UnknownWorkflow(f"there is no workflow `{name}`; {advice}")
         return known[name]
 
@@ -123,7 +156,10 @@ def _finder(programs: tuple[Program, ...], file: str) -> Callable[[str], Program
 def _why_missing(name: str) -> str:
     near = nearest(name, default_tasks)
     known = f"did you mean `{near}`?" if near else f"registered are {some_of(default_tasks)}"
-    return f"no task of this name is registered; {known if default_tasks else 'pass the file that defines it with --app'}"
+    return (
+        "no task of this name is registered; "
+        f"{known if default_tasks else 'pass the file that defines it with --app'}"
+    )
 
 
 def _signal(text: str) -> tuple[str, Any]:
@@ -139,13 +175,21 @@ def _error(ended: Run) -> dict[str, Any]:
 
 
 def _show_failure(runner: InProcessRunner, ended: Run) -> str:
-    """The error under the line where it arose; then, if that line waited for a child, where the child failed."""
+    """The error under the line where it arose; then, if that line waited for a child, where the
+    child failed."""
     error, file = ended.value, ended.program.file
     shown = f"{ended.status}[{error['code']}]: {error['message']}"
     if file != "-":
         at = ended.program.offset(ended.line, ended.column)
-        shown = render(Source(file, read_source(file)), Diagnostic(error["code"], ended.status, error["message"], at, at + 1))
+        shown = render(
+            Source(file, read_source(file)),
+            Diagnostic(error["code"], ended.status, error["message"], at, at + 1),
+        )
     data = error["data"]
-    if not isinstance(data, dict) or data.keys() != {"id", "error"} or not str(data["id"]).startswith(f"{ended.id}."):
+    if (
+        not isinstance(data, dict)
+        or data.keys() != {"id", "error"}
+        or not str(data["id"]).startswith(f"{ended.id}.")
+    ):
         return shown
     return f"{shown}\n{_show_failure(runner, runner.ended(data['id']))}"

@@ -1,7 +1,9 @@
-"""Lists the schedules of a database, which start workflows by the clock; or shows, makes, changes, pauses, runs or deletes one.
+"""Lists the schedules of a database, which start workflows by the clock; or shows, makes, changes,
+pauses, runs or deletes one.
 
-`create` makes a schedule, or changes the one of this name: with one of --cron, --every and --at. Schedules that begin with @ come with
-their workflows (`@schedule` in the file): they can be paused and run, not deleted.
+`create` makes a schedule, or changes the one of this name: with one of --cron, --every and --at.
+Schedules that begin with @ come with their workflows (`@schedule` in the file): they can be paused
+and run, not deleted.
 
   rhythm schedules
   rhythm schedules create nightly report --cron '30 2 * * *' --tz Europe/Berlin
@@ -48,7 +50,11 @@ def _fit_together(args: Arguments) -> None:
         raise UsageError("WORKFLOW is missing: which workflow the schedule starts")
     if action != "create" and args.workflow is not None:
         raise UsageError(f"`{args.workflow}` is one argument too many")
-    given = [option for option in ("cron", "every", "at", "tz", "overlap", "catch_up", "inputs") if getattr(args, option)]
+    given = [
+        option
+        for option in ("cron", "every", "at", "tz", "overlap", "catch_up", "inputs")
+        if getattr(args, option)
+    ]
     if action != "create" and (given or args.input):
         raise UsageError(f"--{(*given, 'input')[0].replace('_', '-')} is for create")
     if args.reason and action != "pause":
@@ -62,7 +68,10 @@ def _list(app: Rhythm, args: Arguments) -> None:
 
         print_items(args.output, [schedule.as_json() for schedule in found])
     elif not found:
-        print("no schedules: `rhythm schedules create NAME WORKFLOW --cron …` makes one, and so does @schedule in a workflow")
+        print(
+            "no schedules: `rhythm schedules create NAME WORKFLOW --cron …` makes one, "
+            "and so does @schedule in a workflow"
+        )
     else:
         from datetime import UTC, datetime
 
@@ -72,8 +81,19 @@ def _list(app: Rhythm, args: Arguments) -> None:
 
 
 def _row(schedule: ScheduleView, now: datetime) -> tuple[str, ...]:
-    shown = f"{schedule.next_at:%Y-%m-%d %H:%M:%S} UTC" if schedule.next_at and schedule.status == "active" else ""
-    return schedule.name, schedule.status, schedule.workflow, when(schedule), shown, note(schedule, now)
+    shown = (
+        f"{schedule.next_at:%Y-%m-%d %H:%M:%S} UTC"
+        if schedule.next_at and schedule.status == "active"
+        else ""
+    )
+    return (
+        schedule.name,
+        schedule.status,
+        schedule.workflow,
+        when(schedule),
+        shown,
+        note(schedule, now),
+    )
 
 
 def when(schedule: ScheduleView) -> str:
@@ -82,7 +102,11 @@ def when(schedule: ScheduleView) -> str:
 
     if schedule.cron is not None:
         return schedule.cron if schedule.tz == "UTC" else f"{schedule.cron} {schedule.tz}"
-    return f"every {show_duration(schedule.every_s)}" if schedule.every_s is not None else f"at {schedule.at:%Y-%m-%d %H:%M:%S} UTC"
+    return (
+        f"every {show_duration(schedule.every_s)}"
+        if schedule.every_s is not None
+        else f"at {schedule.at:%Y-%m-%d %H:%M:%S} UTC"
+    )
 
 
 def note(schedule: ScheduleView, now: datetime) -> str:
@@ -92,7 +116,9 @@ def note(schedule: ScheduleView, now: datetime) -> str:
     if schedule.paused_at is not None:
         ago = age(schedule.paused_at, now)
         by = f" by {schedule.paused_by}" if schedule.paused_by else ""
-        return f"paused {'now' if ago == 'now' else f'{ago} ago'}{by}" + (f": {schedule.paused_reason}" if schedule.paused_reason else "")
+        return f"paused {'now' if ago == 'now' else f'{ago} ago'}{by}" + (
+            f": {schedule.paused_reason}" if schedule.paused_reason else ""
+        )
     return f"the slot of {schedule.queued_at:%H:%M:%S} waits" if schedule.queued_at else ""
 
 
@@ -116,19 +142,31 @@ def _fields(schedule: ScheduleView) -> Sequence[tuple[str, str]]:
     from rhythm.cli.words import brief, moment
 
     now = datetime.now(UTC)
-    made = f"{moment(schedule.created_at, now)}{f', by {schedule.created_by}' if schedule.created_by else ''}"
+    by = f", by {schedule.created_by}" if schedule.created_by else ""
+    made = f"{moment(schedule.created_at, now)}{by}"
     return (
-        ("schedule", schedule.name), ("workflow", schedule.workflow), ("status", schedule.status), ("note", note(schedule, now)),
-        ("when", when(schedule)), ("next", moment(schedule.next_at, now) if schedule.next_at else ""),
-        ("inputs", "" if schedule.inputs is None else brief(schedule.inputs, 200)), ("overlap", schedule.overlap),
-        ("catch up", str(schedule.catch_up)), ("made", "with its workflow, by @schedule" if schedule.annotation else made),
-    )  # fmt: skip
+        ("schedule", schedule.name),
+        ("workflow", schedule.workflow),
+        ("status", schedule.status),
+        ("note", note(schedule, now)),
+        ("when", when(schedule)),
+        ("next", moment(schedule.next_at, now) if schedule.next_at else ""),
+        ("inputs", "" if schedule.inputs is None else brief(schedule.inputs, 200)),
+        ("overlap", schedule.overlap),
+        ("catch up", str(schedule.catch_up)),
+        ("made", "with its workflow, by @schedule" if schedule.annotation else made),
+    )
 
 
 def _past(fire: FireView) -> tuple[str, ...]:
     until = f" to {fire.until:%Y-%m-%d %H:%M:%S}" if fire.until and fire.until != fire.slot else ""
     asked = "somebody asked for it" if fire.manual else ""
-    return f"{fire.slot:%Y-%m-%d %H:%M:%S}{until} UTC", fire.outcome, fire.execution_id or "", fire.detail or asked
+    return (
+        f"{fire.slot:%Y-%m-%d %H:%M:%S}{until} UTC",
+        fire.outcome,
+        fire.execution_id or "",
+        fire.detail or asked,
+    )
 
 
 def _create(app: Rhythm, args: Arguments) -> None:
@@ -137,9 +175,15 @@ def _create(app: Rhythm, args: Arguments) -> None:
     given = {"overlap": args.overlap, "catch_up": catch_up, "tz": args.tz}
     inputs = read_inputs(args) if args.input or args.inputs else None
     made = app.schedule(
-        args.name, args.workflow, cron=args.cron, every=every, at=args.at, inputs=inputs, by=actor(args),
+        args.name,
+        args.workflow,
+        cron=args.cron,
+        every=every,
+        at=args.at,
+        inputs=inputs,
+        by=actor(args),
         **{option: value for option, value in given.items() if value is not None},
-    )  # fmt: skip
+    )
     again = "" if made.status == "active" else f" (it is {made.status})"
     print(f"schedule {made.name} starts {made.workflow}: {when(made)}{again}")
     _print_times(app, args, 3)
@@ -174,7 +218,10 @@ def _pause(app: Rhythm, args: Arguments) -> None:
 
 def _resume(app: Rhythm, args: Arguments) -> None:
     if app.resume_schedule(args.name, by=actor(args)):
-        print(f"resumed schedule {args.name}: it goes on with its next slot; what it missed is not made up for")
+        print(
+            f"resumed schedule {args.name}: it goes on with its next slot; what it missed "
+            f"is not made up for"
+        )
     else:
         print(f"schedule {args.name} was not paused")
 
@@ -182,7 +229,9 @@ def _resume(app: Rhythm, args: Arguments) -> None:
 def _run(app: Rhythm, args: Arguments) -> None:
     from rhythm.cli.start import print_id
 
-    print_id(app.run_schedule(args.name, by=actor(args)), "json" if args.output != "table" else "text")
+    print_id(
+        app.run_schedule(args.name, by=actor(args)), "json" if args.output != "table" else "text"
+    )
 
 
 def _delete(app: Rhythm, args: Arguments) -> None:
@@ -191,21 +240,28 @@ def _delete(app: Rhythm, args: Arguments) -> None:
 
 
 ACTIONS: dict[str, Callable[[Rhythm, Arguments], None]] = {
-    "list": _list, "show": _show, "create": _create, "pause": _pause, "resume": _resume, "run": _run, "delete": _delete, "next": _next,
+    "list": _list, "show": _show, "create": _create, "pause": _pause, "resume": _resume,
+    "run": _run, "delete": _delete, "next": _next,
 }  # fmt: skip
 OPTIONS = (
-    Option("ACTION", "what to do; without it they are listed", choices=tuple(ACTIONS), optional=True),
+    Option("ACTION", "what to do; without it they are listed", choices=tuple(ACTIONS),
+        optional=True),
     Option("NAME", "the schedule", optional=True),
     Option("WORKFLOW", "create: the workflow that it starts", optional=True),
-    Option("--cron", "create: minute, hour, day, month and weekday, such as '0 9 * * 1-5'", value="CRON"),
+    Option("--cron", "create: minute, hour, day, month and weekday, such as '0 9 * * 1-5'",
+        value="CRON"),
     Option("--every", "create: so often, such as 15m", value="DURATION"),
     Option("--at", "create: once, such as 2026-12-31T18:00", value="TIME"),
-    Option("--tz", "create: the time zone of --cron and --at, such as Europe/Berlin; else UTC", value="ZONE"),
+    Option("--tz", "create: the time zone of --cron and --at, such as Europe/Berlin; else UTC",
+        value="ZONE"),
     INPUT.replace(help=f"create: {INPUT.help}"),
     INPUTS.replace(help=f"create: {INPUTS.help}"),
-    Option("--overlap", "create: what a slot does while an execution of the schedule still runs; else skip",
+    Option("--overlap",
+        "create: what a slot does while an execution of the schedule still runs; else skip",
            choices=("skip", "queue", "allow", "cancel_other")),
-    Option("--catch-up", "create: how many missed slots are made up for: skip, one or a number; else one", value="skip|one|N"),
+    Option("--catch-up",
+        "create: how many missed slots are made up for: skip, one or a number; else one",
+        value="skip|one|N"),
     Option("--reason", "pause: why, for whoever looks at it", value="TEXT"),
     BY,
     OUTPUT,

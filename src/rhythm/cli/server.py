@@ -1,9 +1,12 @@
-"""Serves the HTTP interface of a database: everything under /api/v1, /healthz, /readyz and /metrics. It runs no tasks: workers do.
+"""Serves the HTTP interface of a database: everything under /api/v1, /healthz, /readyz and
+/metrics. It runs no tasks: workers do.
 
-Who asks needs a token (`rhythm token create`). As long as there is none, the server listens on this machine only (127.0.0.1), and
-whoever is on it may do everything, as the user that the server runs as. It speaks plain HTTP: put a proxy with TLS before it.
+Who asks needs a token (`rhythm token create`). As long as there is none, the server listens on this
+machine only (127.0.0.1), and whoever is on it may do everything, as the user that the server runs
+as. It speaks plain HTTP: put a proxy with TLS before it.
 
-SIGTERM or Ctrl-C: requests that are under way are answered, streams end. Exit code 0: it was stopped; 2: it could not begin.
+SIGTERM or Ctrl-C: requests that are under way are answered, streams end. Exit code 0: it was
+stopped; 2: it could not begin.
 
   rhythm server
   rhythm server --host 0.0.0.0 --port 8000 --database postgresql://user@host/database
@@ -26,16 +29,28 @@ if TYPE_CHECKING:
     from rhythm.http.connections import Connections
 
 OPTIONS = (
-    Option("--host", "the address to listen on; another one than this machine's own takes tokens", value="HOST", default="127.0.0.1"),
+    Option(
+        "--host",
+        "the address to listen on; another one than this machine's own takes tokens",
+        value="HOST",
+        default="127.0.0.1",
+    ),
     Option("--port", "the port to listen on; 0: any that is free", value="PORT", default="8000"),
-    Option("--proxy", "the address of a proxy whose X-Forwarded headers are believed", value="ADDRESS"),
+    Option(
+        "--proxy", "the address of a proxy whose X-Forwarded headers are believed", value="ADDRESS"
+    ),
     DATABASE,
 )
 GRACE_S = 10  # for requests that are under way when it is stopped
-SWITCH_S = 0.001  # that a thread computes before another gets its turn: a request needs several, and others may compute for long
+# that a thread computes before another gets its turn: a request needs several, and others may
+# compute for long
+SWITCH_S = 0.001
 BACKLOG = 2048  # connections that wait in the system until they are taken
-AT_ONCE = 16  # that are taken before anything else is done: each is a file, and they are counted only then
-SEND_BUFFER = 256 * 1024  # bytes that the system keeps for a client that takes its time; as much as it likes would be megabytes
+# that are taken before anything else is done: each is a file, and they are counted only then
+AT_ONCE = 16
+# bytes that the system keeps for a client that takes its time; as much as it likes would be
+# megabytes
+SEND_BUFFER = 256 * 1024
 
 
 def run(args: Arguments) -> int:
@@ -46,12 +61,14 @@ def run(args: Arguments) -> int:
         known = app.tokens()
         if args.proxy and not known:
             raise UsageError(
-                "through a proxy others come in, and there is no token yet: make one first, `rhythm token create NAME --role admin`"
+                "through a proxy others come in, and there is no token yet: make one "
+                "first, `rhythm token create NAME --role admin`"
             )
         if not is_local(args.host) and not any(token.status == "active" for token in known):
             raise UsageError(
-                f"{args.host} can be reached from elsewhere, and there is no valid token: make one first, "
-                "`rhythm token create NAME --role admin`, or listen on this machine only (--host 127.0.0.1)"
+                f"{args.host} can be reached from elsewhere, and there is no valid token: make "
+                "one first, `rhythm token create NAME --role admin`, or listen on this machine "
+                "only (--host 127.0.0.1)"
             )
         return _serve(uvicorn, args, app, bool(known))
 
@@ -61,7 +78,10 @@ def _uvicorn() -> Any:
         import fastapi  # noqa: F401  # only to see that it is there
         import uvicorn
     except ImportError as problem:
-        what = "install Rhythm from its checkout with the extra, pip install -e 'PATH/TO/RHYTHM[server]'"
+        what = (
+            "install Rhythm from its checkout with the extra, pip install -e "
+            "'PATH/TO/RHYTHM[server]'"
+        )
         raise UsageError(f"the server needs FastAPI and uvicorn: {what} ({problem})") from problem
     return uvicorn
 
@@ -76,7 +96,8 @@ def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
     sys.setswitchinterval(SWITCH_S)
     api = Server(app, tokens=tokens or None)
     connections = Connections(app.settings, open_files(), _proxies(args), api.refusals.cut)
-    api.shares.most_streams = min(api.shares.most_streams, connections.most * 3 // 4)  # the rest is for those who ask
+    # the rest is for those who ask
+    api.shares.most_streams = min(api.shares.most_streams, connections.most * 3 // 4)
 
     class Served(uvicorn.Server):  # type: ignore[misc]  # a module that is imported late has no types
         async def startup(self, sockets: Any = None) -> None:
@@ -93,7 +114,8 @@ def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
             api.close()  # a stream has no end of its own, and would be waited for
             await super().shutdown(sockets)
 
-    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn takes them, and raises them again when it has ended
+    # uvicorn takes them, and raises them again when it has ended
+    for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: None)
     with _bound(args.host, int(args.port)) as bound:
         served = Served(_config(uvicorn, args, api, connections))
@@ -102,7 +124,8 @@ def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
 
 
 def _log() -> None:
-    """Events go to standard error, as those of a worker do. What uvicorn says of whatever is no request does not: anybody can send much."""
+    """Events go to standard error, as those of a worker do. What uvicorn says of whatever is no
+    request does not: anybody can send much."""
     import logging
 
     from rhythm.worker.events import TextFormatter
@@ -122,25 +145,44 @@ def _bound(host: str, port: int) -> socket:
     from socket import AF_INET, AF_INET6, SO_SNDBUF, SOL_SOCKET, create_server
 
     try:
-        bound = create_server((host, port), family=AF_INET6 if ":" in host else AF_INET, backlog=BACKLOG)
+        bound = create_server(
+            (host, port), family=AF_INET6 if ":" in host else AF_INET, backlog=BACKLOG
+        )
         bound.setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER)
         return bound
     except OSError as problem:
-        raise UsageError(f"nothing can be served on {host} port {port}: {problem.strerror}; choose another --port or --host") from problem
+        raise UsageError(
+            f"nothing can be served on {host} port {port}: {problem.strerror}; choose "
+            f"another --port or --host"
+        ) from problem
 
 
 def _config(uvicorn: Any, args: Arguments, api: Any, connections: Connections) -> Any:
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-    proxied = {"proxy_headers": True, "forwarded_allow_ips": args.proxy} if args.proxy else {"proxy_headers": False}
-    own = {"http": connections.protocol(AutoHTTPProtocol), "ws": "none", "log_config": None, "access_log": False, "server_header": False}
+    proxied = (
+        {"proxy_headers": True, "forwarded_allow_ips": args.proxy}
+        if args.proxy
+        else {"proxy_headers": False}
+    )
+    own = {
+        "http": connections.protocol(AutoHTTPProtocol),
+        "ws": "none",
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+    }
     return uvicorn.Config(api, timeout_graceful_shutdown=GRACE_S, backlog=AT_ONCE, **own, **proxied)
 
 
 def _introduction(host: str, port: int, app: Rhythm, tokens: bool) -> str:
     from rhythm.settings import show_url
 
-    who = "for those who have a token" if tokens else "for everyone on this machine, as there is no token yet"
+    who = (
+        "for those who have a token"
+        if tokens
+        else "for everyone on this machine, as there is no token yet"
+    )
     place = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     return f"serving {place}/api/v1 {who}, on {show_url(app.settings.database_url)}"
 
@@ -154,7 +196,9 @@ def is_local(host: str) -> bool:
         found = {address[4][0] for address in socket.getaddrinfo(host, None)}
     except (OSError, UnicodeError) as problem:
         raise UsageError(f"--host {host} is no address of this machine: {problem}") from problem
-    return all(ipaddress.ip_address(str(address).partition("%")[0]).is_loopback for address in found)
+    return all(
+        ipaddress.ip_address(str(address).partition("%")[0]).is_loopback for address in found
+    )
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,5 @@
-"""Shows everything about one execution: how it is, what it waits for, and if it failed, the line where it did.
+"""Shows everything about one execution: how it is, what it waits for, and if it failed, the line
+where it did.
 
 `rhythm trace` tells how it came to that.
 
@@ -32,7 +33,9 @@ def run(args: Arguments) -> int:
         else:
             from rhythm.cli.documents import print_item
 
-            print_item(args.output, execution.as_json() | {"retried_as": _retried_as(app, execution)})
+            print_item(
+                args.output, execution.as_json() | {"retried_as": _retried_as(app, execution)}
+            )
     return 0
 
 
@@ -79,14 +82,18 @@ def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str,
     yield "parent", e.parent_id or ""
     yield "retry of", e.retry_of or ""
     yield "retried as", "{id} ({status})".format(**again) if (again := _retried_as(app, e)) else ""
-    yield "children", f"{len(children):,}: {counted(child.status for child in children)}" if children else ""
+    yield (
+        "children",
+        f"{len(children):,}: {counted(child.status for child in children)}" if children else "",
+    )
     yield "attributes", value(e.attributes) if e.attributes else ""
     yield "inputs", value(e.inputs)
     yield "result", value(e.result) if e.status == "completed" else ""
 
 
 def _attempt(e: ExecutionView) -> str:
-    """A worker that dies costs an attempt that the task does not have to pay for: only so there are more than it may have."""
+    """A worker that dies costs an attempt that the task does not have to pay for: only so there are
+    more than it may have."""
     if e.attempt <= e.max_attempts:
         return f"{e.attempt} of {e.max_attempts}"
     return f"{e.attempt}, since a worker died with an earlier one"
@@ -125,7 +132,9 @@ def _waits(app: Rhythm, e: ExecutionView, children: list[ExecutionView], now: da
         return f"its time: {moment(due[0], now)}"
     if e.status == "pending":
         return f"a worker that serves the queue {e.queue}"
-    waits = waits_for(e.awaiting, {int(child.id.rpartition(".")[2]) for child in children if child.ended})
+    waits = waits_for(
+        e.awaiting, {int(child.id.rpartition(".")[2]) for child in children if child.ended}
+    )
     if e.paused_reason == "approval_required" and (asked := app.approvals(execution=e.id).items):
         waits = " and ".join(f"{each.id}, an approval by {printable(each.role)}" for each in asked)
     until = f"\nnext due {moment(min(due.values()), now)}" if due and waits else ""

@@ -39,7 +39,12 @@ def run(args: Arguments) -> int:
     else:
         waits = args.name in _awaited(execution.awaiting)
         print(
-            f"sent {args.name} to {args.id}: " + ("it waits for it" if waits else "it stays in the mailbox until the workflow asks for it")
+            f"sent {args.name} to {args.id}: "
+            + (
+                "it waits for it"
+                if waits
+                else "it stays in the mailbox until the workflow asks for it"
+            )
         )
     return 0
 

@@ -1,9 +1,10 @@
 """Starts a workflow on a database and prints the id of the execution, alone, on standard output.
 
-A FILE.flow is registered first, and the workflow named like the file is started, or else the first in it. Workers do the work;
-with --wait and --app this process does, too, and prints the result in place of the id.
-Exit code 0: started (or, with --wait, completed); 1: failed, cancelled or blocked, the id or key is taken
-(--on-conflict fail), or the database cannot be used; 2: it cannot be started as it was asked to; 3: not ended after --timeout.
+A FILE.flow is registered first, and the workflow named like the file is started, or else the first
+in it. Workers do the work; with --wait and --app this process does, too, and prints the result in
+place of the id. Exit code 0: started (or, with --wait, completed); 1: failed, cancelled or blocked,
+the id or key is taken (--on-conflict fail), or the database cannot be used; 2: it cannot be started
+as it was asked to; 3: not ended after --timeout.
 
   id=$(rhythm start order.flow -i orderId=A17)
   rhythm start order -i total:=99.5 --key A17 --app tasks.py --wait --timeout 1m
@@ -34,21 +35,45 @@ if TYPE_CHECKING:
 FOLLOWING = (
     Option("--wait", "wait for its end, and print the result"),
     TIMEOUT.replace(help="with --wait: how long, such as 90s or 1h; without it there is no limit"),
-    Option("--app", "with --wait: a Python file or module with tasks; this process works on the queue", value="FILE"),
-    Option("--output", "json prints an object with the id and whether it is new", choices=("text", "json"), default="text"),
+    Option(
+        "--app",
+        "with --wait: a Python file or module with tasks; this process works on the queue",
+        value="FILE",
+    ),
+    Option(
+        "--output",
+        "json prints an object with the id and whether it is new",
+        choices=("text", "json"),
+        default="text",
+    ),
 )
 OPTIONS = (
     Option("WORKFLOW", "the name of a workflow that is registered, or a .flow or JSON steps file"),
     INPUT,
     INPUTS,
-    Option("--workflows", "a file or folder of workflows (.flow, .steps.json) to register first", value="PATH", many=True),
+    Option(
+        "--workflows",
+        "a file or folder of workflows (.flow, .steps.json) to register first",
+        value="PATH",
+        many=True,
+    ),
     Option("--id", "an id of your own; one that was used before starts nothing", value="ID"),
     Option("--key", "an idempotency key: one start for each key of a workflow", value="KEY"),
-    Option("--on-conflict", "if the id or key was used before", choices=("return", "fail", "replace"), default="return"),
+    Option(
+        "--on-conflict",
+        "if the id or key was used before",
+        choices=("return", "fail", "replace"),
+        default="return",
+    ),
     Option("--queue", "the queue; else the workflow says it, else it is default", value="QUEUE"),
     Option("--priority", "higher goes first", value="N", default="0"),
     Option("--delay", "start it after that long, such as 5m", value="DURATION"),
-    Option("--attribute", "something to know it by, shown with it; KEY:=JSON gives any JSON value", value="KEY=TEXT", many=True),
+    Option(
+        "--attribute",
+        "something to know it by, shown with it; KEY:=JSON gives any JSON value",
+        value="KEY=TEXT",
+        many=True,
+    ),
     BY,
     *FOLLOWING,
     DATABASE,
@@ -83,9 +108,14 @@ def fit_waiting(args: Arguments) -> None:
 def _fit_together(args: Arguments) -> None:
     fit_waiting(args)
     if args.on_conflict == "replace" and args.key is None:
-        raise UsageError("--on-conflict replace goes with --key: it is the key that the new execution takes over")
+        raise UsageError(
+            "--on-conflict replace goes with --key: it is the key that the new execution takes over"
+        )
     if not args.wait and ":memory:" in read_settings(args.database).database_url:
-        raise UsageError("a database in memory ends with this command: give --wait and --app, or another --database")
+        raise UsageError(
+            "a database in memory ends with this command: give --wait and --app, or "
+            "another --database"
+        )
 
 
 def _request(args: Arguments) -> dict[str, Any]:
@@ -95,14 +125,20 @@ def _request(args: Arguments) -> dict[str, Any]:
     if args.id is not None and (problem := problem_with_id(args.id)):
         raise UsageError(f"{args.id!r} cannot be an id: {problem}")
     return {
-        "inputs": read_inputs(args), "id": args.id, "idempotency_key": args.key, "on_conflict": args.on_conflict, "queue": args.queue,
-        "priority": _whole(args.priority), "delay": read_duration(args.delay, "--delay"),
+        "inputs": read_inputs(args),
+        "id": args.id,
+        "idempotency_key": args.key,
+        "on_conflict": args.on_conflict,
+        "queue": args.queue,
+        "priority": _whole(args.priority),
+        "delay": read_duration(args.delay, "--delay"),
         "attributes": read_pairs(args.attribute, "--attribute"),
-    }  # fmt: skip
+    }
 
 
 def _before_a_database_is_made(args: Arguments) -> None:
-    """A workflow that does not compile, or that nobody can have registered yet, leaves no new file behind."""
+    """A workflow that does not compile, or that nobody can have registered yet, leaves no new file
+    behind."""
     import os
 
     url = read_settings(args.database).database_url
@@ -128,7 +164,8 @@ def _start(app: Rhythm, args: Arguments, request: dict[str, Any]) -> Handle:
 
 
 def _registered(app: Rhythm, args: Arguments) -> str:
-    """The name of the workflow to start, after its file and those of --workflows have been registered."""
+    """The name of the workflow to start, after its file and those of --workflows have been
+    registered."""
     named: str = args.workflow
     if sources := _sources(args, bool(app.workflows.get_many([named]))):
         app.register(*sources)
@@ -136,25 +173,34 @@ def _registered(app: Rhythm, args: Arguments) -> str:
 
 
 def _sources(args: Arguments, known: bool) -> list[Path]:
-    """The files and folders to register: those that are given, else those of the settings if the name is not known yet."""
+    """The files and folders to register: those that are given, else those of the settings if the
+    name is not known yet."""
     from pathlib import Path
 
     named: str = args.workflow
     is_file = named.endswith(TAKEN_BY_NAME)
     if "/" in named and not is_file:
         raise UsageError(f"{named} is neither the name of a workflow nor a .flow or .json file")
-    sources = [*([named] if is_file and not _inside(named, args.workflows) else []), *args.workflows]
+    sources = [
+        *([named] if is_file and not _inside(named, args.workflows) else []),
+        *args.workflows,
+    ]
     if not sources and not known:
         sources = list(read_settings(args.database).workflow_paths)
-    return [Path(source) for source in sources]  # what is a path is never taken for the text of a workflow
+    # what is a path is never taken for the text of a workflow
+    return [Path(source) for source in sources]
 
 
 def _inside(file: str, folders: list[str]) -> bool:
-    """Whether a file is registered with one of the folders anyway: twice it would be two workflows of one name."""
+    """Whether a file is registered with one of the folders anyway: twice it would be two workflows
+    of one name."""
     import os
 
     real = os.path.realpath(file)
-    return any(real == os.path.realpath(folder) or real.startswith(os.path.realpath(folder) + os.sep) for folder in folders)
+    return any(
+        real == os.path.realpath(folder) or real.startswith(os.path.realpath(folder) + os.sep)
+        for folder in folders
+    )
 
 
 def _choose(file: str) -> str:
@@ -189,7 +235,11 @@ def print_id(handle: Handle, output: str) -> int:
 
     from rhythm.cli.documents import print_json
 
-    print_json(json.dumps({"id": handle.id, "created": handle.created}, ensure_ascii=False) if output == "json" else handle.id)
+    print_json(
+        json.dumps({"id": handle.id, "created": handle.created}, ensure_ascii=False)
+        if output == "json"
+        else handle.id
+    )
     return 0
 
 
@@ -214,7 +264,8 @@ def follow(app: Rhythm, handle: Handle, args: Arguments) -> int:
 
 @contextmanager
 def _working(app: Rhythm, handle: Handle, works: bool) -> Iterator[Any]:
-    """A worker of this process, which also serves the queue of this execution; what ends it ends the waiting."""
+    """A worker of this process, which also serves the queue of this execution; what ends it ends
+    the waiting."""
     if not works:
         yield lambda: None
         return
@@ -232,7 +283,8 @@ def _working(app: Rhythm, handle: Handle, works: bool) -> Iterator[Any]:
 
 
 def _end_like_a_person_would() -> None:
-    """SIGTERM is Ctrl-C: the worker gives its work back, and the next one need not wait until the claims expire."""
+    """SIGTERM is Ctrl-C: the worker gives its work back, and the next one need not wait until the
+    claims expire."""
     import signal
 
     def stop(*_: object) -> None:
@@ -243,7 +295,8 @@ def _end_like_a_person_would() -> None:
 
 
 def _log_plainly() -> None:
-    """What the worker logs, a line each, without the stack of an exception: that one ends the command with its message."""
+    """What the worker logs, a line each, without the stack of an exception: that one ends the
+    command with its message."""
     import logging
 
     from rhythm.visible import indented
@@ -262,7 +315,8 @@ def _log_plainly() -> None:
 
 @contextmanager
 def _tasks_print_elsewhere() -> Iterator[None]:
-    """Whatever tasks print, or the programs they start, goes to standard error: standard output is the result alone."""
+    """Whatever tasks print, or the programs they start, goes to standard error: standard output is
+    the result alone."""
     import os
 
     sys.stdout.flush()

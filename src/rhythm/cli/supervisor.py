@@ -10,7 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 LOOK_S = 0.05
-YOUNG_S = 5.0  # a process that died younger is replaced only after a while: ever longer, if it happens again
+# a process that died younger is replaced only after a while: ever longer, if it happens again
+YOUNG_S = 5.0
 LONGEST_S = 10.0
 REFUSED = 2  # the exit code of a process that could not begin: another one could not either
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -21,7 +22,8 @@ Work = Callable[[int, Callable[[], None]], int]
 
 
 class Ready:
-    """Whether a worker process has ever begun to work. It is said by a byte in a pipe, which stays there when the process has died."""
+    """Whether a worker process has ever begun to work. It is said by a byte in a pipe, which stays
+    there when the process has died."""
 
     def __init__(self) -> None:
         self._reads, self._writes = os.pipe()
@@ -51,7 +53,8 @@ class Process:
         self.pid, self.begun, self.failures, self.again_at = 0, 0.0, 0, 0.0
 
     def begin(self, work: Work, ready: Callable[[], None]) -> None:
-        """A signal waits until the new process has put away what the supervisor does with it: there it would be lost."""
+        """A signal waits until the new process has put away what the supervisor does with it: there
+        it would be lost."""
         self.begun = time.monotonic()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
@@ -70,12 +73,19 @@ class Process:
         self.failures = self.failures + 1 if lived_s < YOUNG_S else 0
         rest_s = min(0.1 * 2**self.failures, LONGEST_S) if self.failures else 0.0
         self.again_at = time.monotonic() + rest_s
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        return f"a worker process {how}; another one begins" + (f" in {rest_s:.1f} s" if rest_s >= 1 else "")
+        how = (
+            f"was killed by {signal.Signals(-code).name}"
+            if code < 0
+            else f"ended with exit code {code}"
+        )
+        return f"a worker process {how}; another one begins" + (
+            f" in {rest_s:.1f} s" if rest_s >= 1 else ""
+        )
 
 
 def _be(work: Callable[[], int]) -> None:
-    """The life of the new process. A session of its own: Ctrl-C in the terminal reaches the supervisor, and the others through it."""
+    """The life of the new process. A session of its own: Ctrl-C in the terminal reaches the
+    supervisor, and the others through it."""
     code = 1
     try:
         os.setsid()
@@ -95,7 +105,8 @@ def _be(work: Callable[[], int]) -> None:
 def supervise(count: int, work: Work, say: Callable[[int, str], None]) -> int:
     """Keeps so many processes at work until a signal comes; the exit code of the whole.
 
-    `work` gets the number of its process, and what to call when it works. `say` is told of those that die, by process id.
+    `work` gets the number of its process, and what to call when it works. `say` is told of those
+    that die, by process id.
     """
     processes, ready = [Process(number) for number in range(count)], Ready()
     asked: list[int] = []
@@ -110,7 +121,8 @@ def supervise(count: int, work: Work, say: Callable[[int, str], None]) -> int:
         if sent < min(len(asked), PASSED_ON):  # one at a time: two at once would arrive as one
             sent, passed_at = sent + 1, time.monotonic()
             _pass_on(processes)
-        elif sent == PASSED_ON and time.monotonic() - passed_at >= AGAIN_S:  # and so may two that came to a process with no time for them
+        # and so may two that came to a process with no time for them
+        elif sent == PASSED_ON and time.monotonic() - passed_at >= AGAIN_S:
             passed_at = time.monotonic()
             _pass_on(processes)
         if asked and not any(process.pid for process in processes):
@@ -124,8 +136,11 @@ def supervise(count: int, work: Work, say: Callable[[int, str], None]) -> int:
         time.sleep(LOOK_S)
 
 
-def _reap(processes: list[Process], stopping: bool, ready: Ready, say: Callable[[int, str], None]) -> int:
-    """Takes note of those that have ended; the exit code if one could not begin, else 0. Once one has begun, all can."""
+def _reap(
+    processes: list[Process], stopping: bool, ready: Ready, say: Callable[[int, str], None]
+) -> int:
+    """Takes note of those that have ended; the exit code if one could not begin, else 0. Once one
+    has begun, all can."""
     refused = 0
     for process in processes:
         if process.pid and (ended := os.waitpid(process.pid, os.WNOHANG))[0]:

@@ -1,4 +1,5 @@
-"""Tables and colours for a terminal; where standard output is not one, nothing is cut and nothing coloured."""
+"""Tables and colours for a terminal; where standard output is not one, nothing is cut and nothing
+coloured."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from rhythm.cli.output import print, styled
 from rhythm.cli.words import printable
 
 COLOURS = {
-    "completed": "32", "failed": "31", "cancelled": "33", "blocked": "35", "paused": "33", "running": "36", "suspended": "34",
+    "completed": "32", "failed": "31", "cancelled": "33", "blocked": "35", "paused": "33",
+    "running": "36", "suspended": "34",
     "pending": "2",
     "live": "32", "draining": "33", "dead": "31", "active": "32", "ended": "2",
 }  # fmt: skip
@@ -29,13 +31,18 @@ def width_of(out: TextIO) -> int | None:
         return None
 
 
-def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], status: int | None = None) -> None:
-    """A table whose last column gets the room that is left. `status`: the column with the status, which is coloured."""
+def print_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], status: int | None = None
+) -> None:
+    """A table whose last column gets the room that is left. `status`: the column with the status,
+    which is coloured."""
     lines = [tuple(map(printable, row)) for row in (heads, *rows)]
     widths = [max(map(columns, cells)) for cells in zip(*lines, strict=True)]
     room = width_of(sys.stdout)
     if room is not None:
-        widths[-1] = min(widths[-1], max(room - sum(widths[:-1]) - GAP * (len(widths) - 1), columns(heads[-1])))
+        widths[-1] = min(
+            widths[-1], max(room - sum(widths[:-1]) - GAP * (len(widths) - 1), columns(heads[-1]))
+        )
     for number, cells in enumerate(lines):
         padded = [_padded(cell, width) for cell, width in zip(cells, widths, strict=True)]
         if status is not None and number:
@@ -44,7 +51,8 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], status: int
 
 
 def print_fields(fields: Sequence[tuple[str, str]]) -> None:
-    """Names and values below each other; an empty value is left out, a long one goes on below itself."""
+    """Names and values below each other; an empty value is left out, a long one goes on below
+    itself."""
     margin = max(len(name) for name, _ in fields) + GAP
     for name, value in fields:
         for number, line in enumerate(value.split("\n") if value else ()):
@@ -84,4 +92,7 @@ def columns(text: str) -> int:
     """How many columns of a terminal the text fills."""
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )

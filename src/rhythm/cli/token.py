@@ -1,8 +1,9 @@
 """Makes, lists, changes and revokes the tokens with which people and programs use the HTTP API.
 
-The secret is printed once, alone, on standard output; the database has only its hash. Roles say what a token allows: viewer,
-operator, approver, author, auditor, admin; viewer:order* is one for workflows and queues of such names only. Business roles are your
-own words: whose approvals it may decide.
+The secret is printed once, alone, on standard output; the database has only its hash. Roles say
+what a token allows: viewer, operator, approver, author, auditor, admin; viewer:order* is one for
+workflows and queues of such names only. Business roles are your own words: whose approvals it may
+decide.
 
   rhythm token create ann --role approver --business-role finance --expires 90d
   rhythm token create bob --role 'viewer:order*' --role 'operator:order_eu'
@@ -30,12 +31,30 @@ if TYPE_CHECKING:
     from rhythm.app.tokens import TokenView
 
 OPTIONS = (
-    Option("ACTION", "what to do: create, list, change or revoke", choices=("create", "list", "change", "revoke")),
+    Option(
+        "ACTION",
+        "what to do: create, list, change or revoke",
+        choices=("create", "list", "change", "revoke"),
+    ),
     Option("NAME", "whom a new token is for; else the id of a token", optional=True),
-    Option("--role", "what it allows, as ROLE or ROLE:PATTERN; with change: in place of the roles it has", value="ROLE", many=True),
-    Option("--business-role", "whose approvals it may decide; with change: in place of those it has", value="ROLE", many=True),
+    Option(
+        "--role",
+        "what it allows, as ROLE or ROLE:PATTERN; with change: in place of the roles it has",
+        value="ROLE",
+        many=True,
+    ),
+    Option(
+        "--business-role",
+        "whose approvals it may decide; with change: in place of those it has",
+        value="ROLE",
+        many=True,
+    ),
     Option("--no-business-roles", "change: take away those it has"),
-    Option("--expires", "create: how long it is valid, such as 90d; else until it is revoked", value="DURATION"),
+    Option(
+        "--expires",
+        "create: how long it is valid, such as 90d; else until it is revoked",
+        value="DURATION",
+    ),
     BY,
     OUTPUT,
     DATABASE,
@@ -52,7 +71,9 @@ GIVEN = ("role", "business_role", "no_business_roles", "expires")
 def run(args: Arguments) -> int:
     _fit(args)
     with (new_application if args.action == "create" else application)(args) as app:
-        return {"create": _create, "list": _list, "change": _change, "revoke": _revoke}[args.action](app, args)
+        return {"create": _create, "list": _list, "change": _change, "revoke": _revoke}[
+            args.action
+        ](app, args)
 
 
 def _fit(args: Arguments) -> None:
@@ -72,7 +93,13 @@ def _fit(args: Arguments) -> None:
 
 
 def _create(app: Rhythm, args: Arguments) -> int:
-    made = app.create_token(args.name, roles=args.role or None, business_roles=args.business_role, expires=args.expires, by=actor(args))
+    made = app.create_token(
+        args.name,
+        roles=args.role or None,
+        business_roles=args.business_role,
+        expires=args.expires,
+        by=actor(args),
+    )
     print(f"made token {_told(made.view)}; its secret is shown only now:", file=sys.stderr)
     if args.output == "table":
         print(made.secret)
@@ -96,13 +123,20 @@ def _list(app: Rhythm, args: Arguments) -> int:
 
 def _change(app: Rhythm, args: Arguments) -> int:
     business = () if args.no_business_roles else args.business_role or None
-    print(f"changed token {_told(app.change_token(args.name, roles=args.role or None, business_roles=business, by=actor(args)))}")
+    changed = app.change_token(
+        args.name, roles=args.role or None, business_roles=business, by=actor(args)
+    )
+    print(f"changed token {_told(changed)}")
     return 0
 
 
 def _revoke(app: Rhythm, args: Arguments) -> int:
     revoked = app.revoke_token(args.name, by=actor(args))
-    print(f"revoked token {args.name}: it is valid no more" if revoked else f"token {args.name} was revoked before")
+    print(
+        f"revoked token {args.name}: it is valid no more"
+        if revoked
+        else f"token {args.name} was revoked before"
+    )
     return 0
 
 
@@ -130,4 +164,12 @@ def _row(token: TokenView, now: datetime) -> tuple[str, ...]:
     used = f"{age(token.last_used_at, now)} ago" if token.last_used_at else "never"
     expires = f"{token.expires_at:%Y-%m-%d}" if token.expires_at else "never"
     roles = ",".join(token.roles), ",".join(token.business_roles)
-    return token.id, token.name, token.status, *roles, age(token.created_at, now), used.replace("now ago", "now"), expires
+    return (
+        token.id,
+        token.name,
+        token.status,
+        *roles,
+        age(token.created_at, now),
+        used.replace("now ago", "now"),
+        expires,
+    )

@@ -32,8 +32,10 @@ _LOOKS = {  # what happened: mark, colour, words before the detail
 }
 
 
-TASKS = ("task", "done", "retry", "failure", "stopped")  # what happens to a task is shown with its workflow
-ENDS = ("completed", "failed", "cancelled", "blocked")  # of an execution; its detail is the error's message
+# what happens to a task is shown with its workflow
+TASKS = ("task", "done", "retry", "failure", "stopped")
+# of an execution; its detail is the error's message
+ENDS = ("completed", "failed", "cancelled", "blocked")
 
 
 class Trace:
@@ -42,13 +44,15 @@ class Trace:
     def __init__(self, out: TextIO, seconds: Callable[[], float]) -> None:
         self.out, self.seconds, self.began = out, seconds, seconds()
         self.labels: dict[str, str] = {}  # of executions, by id
-        self.waits: dict[str, str] = {}  # what they were last said to wait for: one that was woken for nothing waits on
+        # what they were last said to wait for: one that was woken for nothing waits on
+        self.waits: dict[str, str] = {}
         self.colour = out.isatty() and "NO_COLOR" not in os.environ
         self.lock = threading.Lock()
 
     def __call__(self, what: str, execution: str, detail: str) -> None:
         seconds = self.seconds() - self.began
-        mark, colour, words = _LOOKS.get(what, ("!", "31", f"{what}: "))  # the rest is trouble, and rare
+        # the rest is trouble, and rare
+        mark, colour, words = _LOOKS.get(what, ("!", "31", f"{what}: "))
         if what == "wait" and self.waits.get(execution) == detail:
             return
         self.waits[execution] = detail if what == "wait" else ""
@@ -60,7 +64,11 @@ class Trace:
         text, *more = detail.split("\n")
         line = f"{_clock(seconds):>9}  {margin[11:]}{self._paint(mark, colour)} {words}{text}"
         with self.lock:
-            print("\n".join((line, *(f"{margin}    {inner}" for inner in more))), file=self.out, flush=True)
+            print(
+                "\n".join((line, *(f"{margin}    {inner}" for inner in more))),
+                file=self.out,
+                flush=True,
+            )
 
     def _paint(self, text: str, colour: str) -> str:
         return styled(text, colour) if self.colour else text
@@ -79,11 +87,15 @@ def _clock(seconds: float) -> str:
 
 
 def show_line(seconds: float, what: str, depth: int, text: str, colour: bool, room: int) -> str:
-    """A line of a trace that is told afterwards, in so many columns: the same clock, marks and indentation, in its own words.
+    """A line of a trace that is told afterwards, in so many columns: the same clock, marks and
+    indentation, in its own words.
 
     What comes before the beginning was kept from an earlier execution.
     """
     mark, paint, _ = _LOOKS[what]
     clock = _clock(seconds) if seconds >= 0 else "kept"
     before = f"{clock:>9}  {'  ' * depth}"
-    return f"{before}{styled(mark, paint) if colour else mark} {cut(one_line(text), room - columns(before) - 2)}"
+    return (
+        f"{before}{styled(mark, paint) if colour else mark} "
+        f"{cut(one_line(text), room - columns(before) - 2)}"
+    )

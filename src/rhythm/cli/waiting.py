@@ -1,4 +1,5 @@
-"""Waiting for the end of an execution, with a line that says how it is: rewritten on a terminal, else one for every change."""
+"""Waiting for the end of an execution, with a line that says how it is: rewritten on a terminal,
+else one for every change."""
 
 from __future__ import annotations
 
@@ -32,10 +33,21 @@ class Progress:
 
     def __call__(self, execution: ExecutionView) -> None:
         waits = waits_for(execution.awaiting) if execution.status != "paused" else ""
-        how = f"{execution.name} waits for {waits}" if waits else f"{execution.name} is {execution.status}"
+        how = (
+            f"{execution.name} waits for {waits}"
+            if waits
+            else f"{execution.name} is {execution.status}"
+        )
         if self.live:
-            line = cut(f"{length(self.now() - self.began):>7}  {how}", (width_of(self.out) or 80) - 1)
-            print(f"{AGAIN}{paint(line, execution.status, self.out)}", end="", file=self.out, flush=True)
+            line = cut(
+                f"{length(self.now() - self.began):>7}  {how}", (width_of(self.out) or 80) - 1
+            )
+            print(
+                f"{AGAIN}{paint(line, execution.status, self.out)}",
+                end="",
+                file=self.out,
+                flush=True,
+            )
         elif how != self.said:
             print(how, file=self.out, flush=True)
         self.said = how
@@ -49,10 +61,18 @@ class Progress:
             print(AGAIN, end="", file=self.out, flush=True)
 
 
-def wait(app: Rhythm, id: str, timeout: float | None, hint: Hint, alive: Callable[[], object] = lambda: None) -> ExecutionView | int:
-    """The execution when it has ended, or the exit code of the command that did not want to wait longer.
+def wait(
+    app: Rhythm,
+    id: str,
+    timeout: float | None,
+    hint: Hint,
+    alive: Callable[[], object] = lambda: None,
+) -> ExecutionView | int:
+    """The execution when it has ended, or the exit code of the command that did not want to wait
+    longer.
 
-    `hint` is asked when nothing has changed for a while; `alive` may raise what makes waiting pointless.
+    `hint` is asked when nothing has changed for a while; `alive` may raise what makes waiting
+    pointless.
     """
     progress = Progress(sys.stderr)
     try:
@@ -63,13 +83,23 @@ def wait(app: Rhythm, id: str, timeout: float | None, hint: Hint, alive: Callabl
         return STILL_RUNNING
     except KeyboardInterrupt:
         progress.clear()
-        print(f"rhythm: stopped waiting; {id} has not ended, `rhythm show {id}` tells how it is", file=sys.stderr)
+        print(
+            f"rhythm: stopped waiting; {id} has not ended, `rhythm show {id}` tells how it is",
+            file=sys.stderr,
+        )
         return INTERRUPTED
     finally:
         progress.clear()
 
 
-def _wait(app: Rhythm, id: str, patience: Patience, progress: Progress, hint: Hint, alive: Callable[[], object]) -> ExecutionView:
+def _wait(
+    app: Rhythm,
+    id: str,
+    patience: Patience,
+    progress: Progress,
+    hint: Hint,
+    alive: Callable[[], object],
+) -> ExecutionView:
     changed, hinted, since, before = threading.Event(), "", time.monotonic(), ""
     with app.changes.heard_by(changed.set):
         while isinstance(found := look(app.get, id), StoreError) or not found.ended:

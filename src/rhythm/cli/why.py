@@ -1,4 +1,5 @@
-"""Says why an execution does not go on: what it waits for, since when, and the command that would help.
+"""Says why an execution does not go on: what it waits for, since when, and the command that would
+help.
 
 rhythm why 06fe1sz2n5qg7v0k4m8c3x9yte
 """
@@ -45,7 +46,9 @@ def _print(why: WhyView) -> None:
         print(f"- {_told(reason, now)}")
     if why.place:
         print(f"\n{why.place}")
-    if commands := list(dict.fromkeys(command for reason in why.reasons for command in reason.commands)):
+    if commands := list(
+        dict.fromkeys(command for reason in why.reasons for command in reason.commands)
+    ):
         print("\n" + "\n".join(f"  {printable(command)}" for command in commands))
 
 

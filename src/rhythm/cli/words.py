@@ -1,4 +1,5 @@
-"""Executions in words for a terminal: ages, values in a few characters, what is waited for. Pure; the time is an argument."""
+"""Executions in words for a terminal: ages, values in a few characters, what is waited for. Pure;
+the time is an argument."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def brief(value: Any, width: int = 60) -> str:
 def call(name: str, inputs: Any) -> str:
     """A task or workflow with its inputs: `charge(order="A17")`."""
     given = (
-        ", ".join(f"{printable(key)}={brief(value, 44)}" for key, value in inputs.items()) if isinstance(inputs, dict) else brief(inputs)
+        ", ".join(f"{printable(key)}={brief(value, 44)}" for key, value in inputs.items())
+        if isinstance(inputs, dict)
+        else brief(inputs)
     )
     return f"{printable(name)}({given})"
 
@@ -57,7 +60,13 @@ def age(at: datetime, now: datetime) -> str:
 def moment(at: datetime, now: datetime) -> str:
     """A time, and how far it is: `2026-03-01 12:00:05 UTC, 3m20s ago`."""
     seconds = (at - now).total_seconds()
-    far = f"in {length(seconds)}" if seconds > 0 else "now" if seconds > -1 else f"{length(-seconds)} ago"
+    far = (
+        f"in {length(seconds)}"
+        if seconds > 0
+        else "now"
+        if seconds > -1
+        else f"{length(-seconds)} ago"
+    )
     return f"{at:%Y-%m-%d %H:%M:%S} UTC, {far}"
 
 
@@ -67,11 +76,16 @@ def counted(words: Iterable[str]) -> str:
 
 
 def waits_for(plan: Mapping[str, Any] | None, ended: Container[int] = ()) -> str:
-    """What an execution waits for; empty if it waits for nothing. `ended`: the numbers of children that are known to have ended."""
+    """What an execution waits for; empty if it waits for nothing. `ended`: the numbers of children
+    that are known to have ended."""
     if plan is None:
         return ""
-    counts = Counter(in_words(leaf, printable) for leaf in leaves(dict(plan)) if leaf["n"] not in ended)
-    shown = [f"{count:,} × {leaf}" if count > 1 else leaf for leaf, count in counts.most_common(SHOWN)]
+    counts = Counter(
+        in_words(leaf, printable) for leaf in leaves(dict(plan)) if leaf["n"] not in ended
+    )
+    shown = [
+        f"{count:,} × {leaf}" if count > 1 else leaf for leaf, count in counts.most_common(SHOWN)
+    ]
     more = [f"{len(counts) - SHOWN:,} more"] if len(counts) > SHOWN else []
     joiner = {"all": " and ", "any": " or ", "race": " or "}.get(plan["op"], ", ")
     return joiner.join((*shown, *more))
@@ -79,4 +93,8 @@ def waits_for(plan: Mapping[str, Any] | None, ended: Container[int] = ()) -> str
 
 def tasks_of(plan: Mapping[str, Any] | None) -> list[str]:
     """The names of the tasks that are waited for."""
-    return sorted({str(leaf["name"]) for leaf in leaves(dict(plan)) if leaf["op"] == "task"}) if plan else []
+    return (
+        sorted({str(leaf["name"]) for leaf in leaves(dict(plan)) if leaf["op"] == "task"})
+        if plan
+        else []
+    )

@@ -1,10 +1,13 @@
-"""Takes turns of workflows and runs the tasks of an application, until it is told to stop. Start as many as you like, anywhere.
+"""Takes turns of workflows and runs the tasks of an application, until it is told to stop. Start as
+many as you like, anywhere.
 
-FILE is a Python file or module with `@rhythm.task` functions. If it calls `rhythm.init(…)`, or is written as FILE:NAME, where NAME is
-a `Rhythm`, that application is used. While the database does not answer, the worker waits for it.
+FILE is a Python file or module with `@rhythm.task` functions. If it calls `rhythm.init(…)`, or is
+written as FILE:NAME, where NAME is a `Rhythm`, that application is used. While the database does
+not answer, the worker waits for it.
 
-SIGTERM or Ctrl-C: nothing more is begun, what runs may end within the grace, the rest is given back to others; a second one ends the
-grace. Exit code 0: it was stopped; 1: it failed; 2: it could not begin.
+SIGTERM or Ctrl-C: nothing more is begun, what runs may end within the grace, the rest is given back
+to others; a second one ends the grace. Exit code 0: it was stopped; 1: it failed; 2: it could not
+begin.
 
   rhythm worker --app tasks.py
   rhythm worker --app shop.tasks --queues orders,default --concurrency 20 --processes 4
@@ -35,33 +38,68 @@ if TYPE_CHECKING:
     from rhythm.cli.exporter import Exporter
 
 OPTIONS = (
-    Option("--app", "a Python file or module with tasks; FILE:NAME for the application NAME in it", value="FILE"),
-    Option("--queues", "the queues to serve; else the settings say it, else it is default", value="A,B"),
-    Option("--concurrency", "tasks at once, in each process; else the settings say it, else 100", value="N"),
+    Option(
+        "--app",
+        "a Python file or module with tasks; FILE:NAME for the application NAME in it",
+        value="FILE",
+    ),
+    Option(
+        "--queues", "the queues to serve; else the settings say it, else it is default", value="A,B"
+    ),
+    Option(
+        "--concurrency",
+        "tasks at once, in each process; else the settings say it, else 100",
+        value="N",
+    ),
     Option("--processes", "worker processes; one that dies is replaced", value="M", default="1"),
-    Option("--workflows", "a file or folder of workflows (.flow, .steps.json) to register first", value="PATH", many=True),
-    Option("--name", "what the worker's name begins with; else it is the name of this machine", value="NAME"),
+    Option(
+        "--workflows",
+        "a file or folder of workflows (.flow, .steps.json) to register first",
+        value="PATH",
+        many=True,
+    ),
+    Option(
+        "--name",
+        "what the worker's name begins with; else it is the name of this machine",
+        value="NAME",
+    ),
     Option(
         "--metrics-port",
-        "serve /metrics, /healthz and /readyz on this port; of several processes the second takes N+1, and so on",
+        (
+            "serve /metrics, /healthz and /readyz on this port; of several processes the "
+            "second takes N+1, and so on"
+        ),
         value="N",
     ),
     Option("--metrics-host", "the address to serve them on", value="HOST", default="127.0.0.1"),
-    Option("--log-format", "how events are written to standard error", choices=("text", "json"), default="text"),
     Option(
-        "--log-level", "from which level on; else info, or what the application has set up", choices=("debug", "info", "warning", "error")
+        "--log-format",
+        "how events are written to standard error",
+        choices=("text", "json"),
+        default="text",
     ),
-    Option("--grace", "how long what runs may go on after SIGTERM, such as 30s; else the settings say it", value="DURATION"),
+    Option(
+        "--log-level",
+        "from which level on; else info, or what the application has set up",
+        choices=("debug", "info", "warning", "error"),
+    ),
+    Option(
+        "--grace",
+        "how long what runs may go on after SIGTERM, such as 30s; else the settings say it",
+        value="DURATION",
+    ),
     DATABASE,
 )
-GIVE_BACK_S = 0.5  # for giving back what has not ended; then the process ends whatever the database does
+# for giving back what has not ended; then the process ends whatever the database does
+GIVE_BACK_S = 0.5
 LOOK_S = 0.02  # between two looks at what the signals ask for
 LONGEST_S = 5.0  # between two attempts to reach the database
 SAID = ("worker_started", "worker_draining")  # events that this command has told in its own words
 
 
 class Stopping:
-    """What the signals ask for: the first one to stop, the second one to hurry. As long as nothing is held, the first one is the end."""
+    """What the signals ask for: the first one to stop, the second one to hurry. As long as nothing
+    is held, the first one is the end."""
 
     def __init__(self) -> None:
         self.signals, self.holds = 0, False
@@ -69,7 +107,8 @@ class Stopping:
             signal.signal(number, self._take)
 
     def _take(self, number: int, frame: FrameType | None) -> None:
-        """Only counts: it may come in the middle of anything, also while it is already here, and no lock is to be taken twice."""
+        """Only counts: it may come in the middle of anything, also while it is already here, and no
+        lock is to be taken twice."""
         self.signals += 1
         if not self.holds:
             os._exit(0)
@@ -84,7 +123,9 @@ class Stopping:
 
 def run(args: Arguments) -> int:
     if not args.app:
-        raise UsageError("--app is missing: a Python file or module with tasks, such as --app tasks.py")
+        raise UsageError(
+            "--app is missing: a Python file or module with tasks, such as --app tasks.py"
+        )
     processes = _whole(args.processes, "--processes")
     with refusals(args):
         _settings(args)  # a mistake is told before anything is waited for
@@ -92,12 +133,15 @@ def run(args: Arguments) -> int:
         from rhythm.cli.supervisor import supervise
 
         work = partial(_work, args)
-        return supervise(processes, work, lambda pid, said: _say(args, said, "process_ended", pid=pid))
+        return supervise(
+            processes, work, lambda pid, said: _say(args, said, "process_ended", pid=pid)
+        )
     return _work(args)
 
 
 def _work(args: Arguments, number: int = 0, ready: Callable[[], None] = lambda: None) -> int:
-    """One worker process, from its application to its end. It is `ready` once nothing can refuse it any more."""
+    """One worker process, from its application to its end. It is `ready` once nothing can refuse it
+    any more."""
     stopping = Stopping()
     parent = os.getppid()
     exporter = _exporter(args, number)
@@ -111,7 +155,11 @@ def _work(args: Arguments, number: int = 0, ready: Callable[[], None] = lambda: 
     if exporter:
         exporter.worker = worker
     if args.log_format == "text":
-        _say(args, _introduction(app, worker) + (f", metrics on {exporter.url}/metrics" if exporter else ""))
+        _say(
+            args,
+            _introduction(app, worker)
+            + (f", metrics on {exporter.url}/metrics" if exporter else ""),
+        )
     while worker.alive and not stopping.wait(0.5) and os.getppid() == parent:
         pass
     return _stop(args, worker, stopping, read_duration(args.grace, "--grace"))
@@ -120,7 +168,14 @@ def _work(args: Arguments, number: int = 0, ready: Callable[[], None] = lambda: 
 def _stop(args: Arguments, worker: PooledWorker, stopping: Stopping, grace: float | None) -> int:
     running = worker.health().running
     if worker.alive and args.log_format == "text":
-        what = f": {running} {'task' if running == 1 else 'tasks'} may end first; a second signal ends the grace" if running else ""
+        what = (
+            (
+                f": {running} {'task' if running == 1 else 'tasks'} may end first; a second "
+                f"signal ends the grace"
+            )
+            if running
+            else ""
+        )
         _say(args, f"stopping{what}")
     problems: list[Exception] = []
     ending = threading.Thread(target=_end, args=(worker, grace, problems), daemon=True)
@@ -144,7 +199,8 @@ def _end(worker: PooledWorker, grace: float | None, problems: list[Exception]) -
 
 
 def _leave_soon(code: int) -> None:
-    """What a task left behind (a thread that never ends) is not to hold up the process, and no signal is to change how it ends."""
+    """What a task left behind (a thread that never ends) is not to hold up the process, and no
+    signal is to change how it ends."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
 
@@ -158,7 +214,8 @@ def _leave_soon(code: int) -> None:
 
 
 def _application(args: Arguments, stopping: Stopping) -> Rhythm:
-    """The application, as soon as its database answers. Its module is executed once, unless it needs the database itself."""
+    """The application, as soon as its database answers. Its module is executed once, unless it
+    needs the database itself."""
     from rhythm.cli.app import load_app
     from rhythm.errors import Unavailable
 
@@ -191,7 +248,12 @@ def _opened(args: Arguments, module: ModuleType) -> Rhythm:
         return app
     settings = read_settings(args.database)
     paths = app.settings.workflow_paths if app else settings.workflow_paths
-    other = Rhythm(settings.database_url, paths, tasks=app.tasks if app else None, auto_migrate=settings.auto_migrate)
+    other = Rhythm(
+        settings.database_url,
+        paths,
+        tasks=app.tasks if app else None,
+        auto_migrate=settings.auto_migrate,
+    )
     try:
         other.register(*args.workflows)
     except BaseException:
@@ -212,8 +274,15 @@ def _introduction(app: Rhythm, worker: PooledWorker) -> str:
     from rhythm.settings import show_url
 
     settings, tasks = worker.settings, len(app.tasks)
-    many = f"{tasks} {'task' if tasks == 1 else 'tasks'}" if tasks else "no tasks (so only turns of workflows)"
-    return f"worker {worker.name}: {many}, {_queues(settings.queues)}, {settings.concurrency} at once, on {show_url(settings.database_url)}"
+    many = (
+        f"{tasks} {'task' if tasks == 1 else 'tasks'}"
+        if tasks
+        else "no tasks (so only turns of workflows)"
+    )
+    return (
+        f"worker {worker.name}: {many}, {_queues(settings.queues)}, {settings.concurrency} at "
+        f"once, on {show_url(settings.database_url)}"
+    )
 
 
 def _queues(names: tuple[str, ...]) -> str:
@@ -235,7 +304,8 @@ def _exporter(args: Arguments, number: int) -> Exporter | None:
 
 
 def _log(args: Arguments) -> None:
-    """Events go to standard error, unless the application has set up logging and no flag says otherwise."""
+    """Events go to standard error, unless the application has set up logging and no flag says
+    otherwise."""
     import logging
 
     from rhythm.worker.events import JsonFormatter, TextFormatter
@@ -262,8 +332,14 @@ def _say(args: Arguments, text: str, event: str = "", **fields: Any) -> None:
 
         from rhythm.worker.events import EVENTS, LOG, JsonFormatter
 
-        said = {"event": event, "fields": {**fields, "detail": text}, "levelname": getLevelName(EVENTS[event].level), "name": LOG}
+        said = {
+            "event": event,
+            "fields": {**fields, "detail": text},
+            "levelname": getLevelName(EVENTS[event].level),
+            "name": LOG,
+        }
         text = JsonFormatter().format(makeLogRecord(said))
     else:
         text = f"rhythm: {text}"
-    print(f"{text}\n", end="", file=sys.stderr, flush=True)  # in one piece: other processes write there, too
+    # in one piece: other processes write there, too
+    print(f"{text}\n", end="", file=sys.stderr, flush=True)

@@ -1,7 +1,8 @@
 """Lists the workers of a database, wherever they run.
 
-A worker says every few seconds that it lives. One that was silent for too long is dead: others take over what it had, and it is
-listed for another day. One that was stopped in an orderly way is not listed. CLAIMS are the executions that are its own now.
+A worker says every few seconds that it lives. One that was silent for too long is dead: others take
+over what it had, and it is listed for another day. One that was stopped in an orderly way is not
+listed. CLAIMS are the executions that are its own now.
 
   rhythm workers
 """
@@ -20,7 +21,18 @@ if TYPE_CHECKING:
     from rhythm.app import WorkerView
 
 OPTIONS = (OUTPUT, DATABASE)
-HEADS = ("WORKER", "STATE", "RUNNING", "CLAIMS", "LAST BEAT", "UP", "HOST", "PID", "VERSION", "QUEUES")
+HEADS = (
+    "WORKER",
+    "STATE",
+    "RUNNING",
+    "CLAIMS",
+    "LAST BEAT",
+    "UP",
+    "HOST",
+    "PID",
+    "VERSION",
+    "QUEUES",
+)
 
 
 def run(args: Arguments) -> int:
@@ -42,11 +54,23 @@ def run(args: Arguments) -> int:
 def _row(worker: WorkerView) -> tuple[str, ...]:
     from rhythm.cli.words import age
 
-    last = worker.beat_at if worker.state == "dead" else worker.beat_at + timedelta(seconds=worker.silent_s)
+    last = (
+        worker.beat_at
+        if worker.state == "dead"
+        else worker.beat_at + timedelta(seconds=worker.silent_s)
+    )
     return (
-        worker.name, worker.state, f"{worker.running:,}/{worker.concurrency:,}", f"{worker.claims:,}", _ago(worker.silent_s),
-        age(worker.started_at, last), worker.host, str(worker.pid), worker.version, ",".join(worker.queues),
-    )  # fmt: skip
+        worker.name,
+        worker.state,
+        f"{worker.running:,}/{worker.concurrency:,}",
+        f"{worker.claims:,}",
+        _ago(worker.silent_s),
+        age(worker.started_at, last),
+        worker.host,
+        str(worker.pid),
+        worker.version,
+        ",".join(worker.queues),
+    )
 
 
 def _ago(seconds: float) -> str:

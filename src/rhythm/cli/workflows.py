@@ -1,6 +1,8 @@
-"""Lists the workflows that are registered, each in the version on which new executions start; or tells about one of them.
+"""Lists the workflows that are registered, each in the version on which new executions start; or
+tells about one of them.
 
-They are registered by `rhythm start FILE.flow`, by applications and by workers. An execution stays on the version it began with.
+They are registered by `rhythm start FILE.flow`, by applications and by workers. An execution stays
+on the version it began with.
 
   rhythm workflows
   rhythm workflows order
@@ -18,7 +20,11 @@ from rhythm.cli.output import print
 if TYPE_CHECKING:
     from rhythm.app import Rhythm, WorkflowView
 
-OPTIONS = (Option("NAME", "one workflow, with its newest executions by status", optional=True), OUTPUT, DATABASE)
+OPTIONS = (
+    Option("NAME", "one workflow, with its newest executions by status", optional=True),
+    OUTPUT,
+    DATABASE,
+)
 NEWEST = 100  # executions that are counted
 
 
@@ -41,7 +47,10 @@ def _print_all(output: str, found: list[WorkflowView]) -> None:
     elif not found:
         print("no workflows yet: `rhythm start FILE.flow` registers one")
     else:
-        rows = [(w.name, w.version[:12], f"{w.registered_at:%Y-%m-%d %H:%M:%S} UTC", w.file) for w in found]
+        rows = [
+            (w.name, w.version[:12], f"{w.registered_at:%Y-%m-%d %H:%M:%S} UTC", w.file)
+            for w in found
+        ]
         print_table(("WORKFLOW", "VERSION", "REGISTERED", "FILE"), rows)
 
 
@@ -58,10 +67,21 @@ def _print_one(app: Rhythm, args: Arguments, found: list[WorkflowView]) -> None:
     on = app.events.starting(workflow.name)
     if args.output != "table":
         print_item(
-            args.output, _json(workflow) | {"on": on, "newest": {status: statuses.count(status) for status in sorted(set(statuses))}}
+            args.output,
+            _json(workflow)
+            | {
+                "on": on,
+                "newest": {status: statuses.count(status) for status in sorted(set(statuses))},
+            },
         )
         return
-    of = f"the newest {NEWEST:,}: " if newest.cursor else f"{len(statuses):,}: " if statuses else "none yet"
+    of = (
+        f"the newest {NEWEST:,}: "
+        if newest.cursor
+        else f"{len(statuses):,}: "
+        if statuses
+        else "none yet"
+    )
     print_fields(
         [
             ("workflow", workflow.name),
@@ -83,10 +103,13 @@ def _named(name: str, found: list[WorkflowView]) -> WorkflowView:
         return by_name[name]
     near = nearest(name, by_name)
     raise UnknownWorkflow(
-        f"there is no workflow `{name}`; " + (f"did you mean `{near}`?" if near else "`rhythm workflows` lists those that there are")
+        f"there is no workflow `{name}`; "
+        + (f"did you mean `{near}`?" if near else "`rhythm workflows` lists those that there are")
     )
 
 
 def _json(workflow: WorkflowView) -> dict[str, Any]:
     registered_at = workflow.registered_at.isoformat().replace("+00:00", "Z")
-    return {name: getattr(workflow, name) for name in ("name", "version", "language", "file")} | {"registered_at": registered_at}
+    return {name: getattr(workflow, name) for name in ("name", "version", "language", "file")} | {
+        "registered_at": registered_at
+    }

@@ -1,7 +1,9 @@
-"""CloudEvents 1.0 over HTTP, as events to publish: structured, binary and batched. Pure: headers and bytes in, values out.
+"""CloudEvents 1.0 over HTTP, as events to publish: structured, binary and batched. Pure: headers
+and bytes in, values out.
 
-Source and id together name an event of CloudEvents, so both are in the id by which it is published once. What else it carries
-(subject, time, extensions) is not kept: put what a workflow needs into the data.
+Source and id together name an event of CloudEvents, so both are in the id by which it is published
+once. What else it carries (subject, time, extensions) is not kept: put what a workflow needs into
+the data.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ def is_cloud_event(headers: Mapping[str, str]) -> bool:
     return media_type(headers) in (STRUCTURED, BATCH) or "ce-specversion" in headers
 
 
-def cloud_events(headers: Mapping[str, str], body: bytes, limits: Limits = DEFAULT_LIMITS) -> list[CloudEvent]:
+def cloud_events(
+    headers: Mapping[str, str], body: bytes, limits: Limits = DEFAULT_LIMITS
+) -> list[CloudEvent]:
     """The events of a request, in their order. `InvalidEvent` says what is wrong with it."""
     kind, limits = media_type(headers), limits.replace(depth=limits.depth + ENVELOPE)
     if kind == STRUCTURED:
@@ -58,7 +62,8 @@ def _attributes(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _data(kind: str, body: bytes, limits: Limits) -> Any:
-    """The data of an event in binary mode. Without a type it is JSON, as the format of CloudEvents has it."""
+    """The data of an event in binary mode. Without a type it is JSON, as the format of CloudEvents
+    has it."""
     if not body:
         return None
     if kind in ("", "application/json") or kind.endswith("+json"):
@@ -89,7 +94,11 @@ def _event(found: Any, what: str) -> CloudEvent:
 def _event_id(source: str, id: str) -> str:
     """No URI has a space in it, so no two events share one."""
     both = f"{source} {id}"
-    return both if len(both) <= LONGEST_ID else f"sha256:{hashlib.sha256(both.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    return (
+        both
+        if len(both) <= LONGEST_ID
+        else f"sha256:{hashlib.sha256(both.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    )
 
 
 def _json(text: bytes, what: str, limits: Limits) -> Any:

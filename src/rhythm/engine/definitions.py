@@ -9,17 +9,27 @@ from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.interfaces.definitions import Definition
 
 
-def definition_of(program: Program, source: str, name: str | None = None, room: int = DEFAULT_LIMITS.program_bytes) -> Definition:
-    """`name`: under which it is registered, if not its own. `InvalidProgram` if the stored program would have more than `room` bytes."""
+def definition_of(
+    program: Program, source: str, name: str | None = None, room: int = DEFAULT_LIMITS.program_bytes
+) -> Definition:
+    """`name`: under which it is registered, if not its own. `InvalidProgram` if the stored program
+    would have more than `room` bytes."""
     options, text = program.options, dump_within(program, room)
     if text is None:
         raise InvalidProgram(
-            f"the workflow `{program.name}` makes its file over a limit: the programs of one file have at most "
-            f"{DEFAULT_LIMITS.program_bytes:,} bytes as they are stored. Split the file, or the workflow: each await names all "
-            "variables that are in scope"
+            f"the workflow `{program.name}` makes its file over a limit: the programs of one "
+            f"file have at most {DEFAULT_LIMITS.program_bytes:,} bytes as they are stored. "
+            "Split the file, or the workflow: each await names all variables that are in scope"
         )
     return Definition(
-        name or program.name, program.version, program.language, source, text, program.file,
-        on=tuple(dict.fromkeys(options.get("on", ()))), queue=options.get("queue") or "default", timeout_s=options.get("timeout"),
+        name or program.name,
+        program.version,
+        program.language,
+        source,
+        text,
+        program.file,
+        on=tuple(dict.fromkeys(options.get("on", ()))),
+        queue=options.get("queue") or "default",
+        timeout_s=options.get("timeout"),
         schedules=tuple(options.get("schedule", ())),
-    )  # fmt: skip
+    )

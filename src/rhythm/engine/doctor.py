@@ -1,7 +1,8 @@
-"""Judging a database: the rules that need an understanding of snapshots and plans, and what to say about its health.
+"""Judging a database: the rules that need an understanding of snapshots and plans, and what to say
+about its health.
 
-A wake comes in the transaction of whatever it is for. So a workflow that sleeps although it could go on is broken at once; there
-is nothing to wait for.
+A wake comes in the transaction of whatever it is for. So a workflow that sleeps although it could
+go on is broken at once; there is nothing to wait for.
 """
 
 from __future__ import annotations
@@ -125,10 +126,17 @@ def _verdicts(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
 
 def _of_context(one: Waiting) -> Iterator[tuple[str, str]]:
     snapshot, live = one.snapshot, one.live
-    if live.seq and (load(live.awaiting) != snapshot.awaiting or live.statement != snapshot.statement_index):
+    if live.seq and (
+        load(live.awaiting) != snapshot.awaiting or live.statement != snapshot.statement_index
+    ):
         yield "context_agrees", "what it awaits, or where it stands, is not what its snapshot says"
     try:
-        weigh([snapshot.locals, snapshot.awaiting], DEFAULT_LIMITS.snapshot_bytes, "its state", DEFAULT_LIMITS.depth + 2)
+        weigh(
+            [snapshot.locals, snapshot.awaiting],
+            DEFAULT_LIMITS.snapshot_bytes,
+            "its state",
+            DEFAULT_LIMITS.depth + 2,
+        )
     except Fault as fault:
         yield "within_limits", str(fault.value()["message"])
 
@@ -140,11 +148,15 @@ def _of_owned(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
         elif n not in one.awaited:
             yield "owned_once", f"its holder would run task {n}, which it does not await"
     if one.owned and not one.live.ready and not one.live.paused:
-        yield "owned_once", f"it is asleep, and nobody runs its tasks {', '.join(map(str, one.owned))}"
+        yield (
+            "owned_once",
+            f"it is asleep, and nobody runs its tasks {', '.join(map(str, one.owned))}",
+        )
 
 
 def _orphans(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
-    """Nothing can end these. A signal, an event or a decision comes from outside; its deadline is a timer."""
+    """Nothing can end these. A signal, an event or a decision comes from outside; its deadline is a
+    timer."""
     for n, leaf in one.awaited.items():
         there = n in known.children or n in known.timers or n in one.owned
         if not there and (not KINDS[leaf["op"]].from_outside or leaf.get("timeout")):
@@ -166,7 +178,8 @@ def _asleep(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
 
 
 def _can_go_on(one: Waiting, known: Known) -> bool:
-    """Whether a turn would do anything: what is awaited has ended, or something that is held back may begin."""
+    """Whether a turn would do anything: what is awaited has ended, or something that is held back
+    may begin."""
     plan = one.snapshot.awaiting
     assert plan is not None
     machine = _machine(one, known)
@@ -178,24 +191,42 @@ def _can_go_on(one: Waiting, known: Known) -> bool:
 
 
 def _machine(one: Waiting, known: Known) -> Machine:
-    """The interpreter at the beginning of a turn, as far as it decides whether something has ended."""
+    """The interpreter at the beginning of a turn, as far as it decides whether something has
+    ended."""
     id, ops = one.live.id, kinds(one.snapshot.awaiting)
     rows = [*map(_of_child, known.children.values()), *map(_of_timer, known.timers.values())]
-    outcomes: dict[int, Outcome] = {row.n: outcome_of(id, "", row, ops.get(row.n, "")) for row in rows if row.ended_at}
-    signals = [Signal(mailed.id, mailed.name, None, mailed.received_at / 1e6) for mailed in known.mail]
-    return Machine(one.snapshot, Inputs("", "", ctx={"id": id}, outcomes=outcomes, signals=signals), DEFAULT_LIMITS)
+    outcomes: dict[int, Outcome] = {
+        row.n: outcome_of(id, "", row, ops.get(row.n, "")) for row in rows if row.ended_at
+    }
+    signals = [
+        Signal(mailed.id, mailed.name, None, mailed.received_at / 1e6) for mailed in known.mail
+    ]
+    return Machine(
+        one.snapshot,
+        Inputs("", "", ctx={"id": id}, outcomes=outcomes, signals=signals),
+        DEFAULT_LIMITS,
+    )
 
 
 def _of_child(child: Child) -> ChildOutcome:
     n = int(child.id.rpartition(".")[2])
-    return ChildOutcome(n, child.status, NO_PAYLOAD.get(child.status, "null"), child.finished_at or 0, child.type, child.name)
+    return ChildOutcome(
+        n,
+        child.status,
+        NO_PAYLOAD.get(child.status, "null"),
+        child.finished_at or 0,
+        child.type,
+        child.name,
+    )
 
 
 def _of_timer(timer: Timer) -> ChildOutcome:
     ended_at = timer.fired_at or timer.cancelled_at or 0
     if timer.status is not None:
         return ChildOutcome(timer.n, timer.status, NO_EVENT, ended_at, EVENT, "")
-    return ChildOutcome(timer.n, COMPLETED if timer.fired_at is not None else CANCELLED, "null", ended_at, None, "")
+    return ChildOutcome(
+        timer.n, COMPLETED if timer.fired_at is not None else CANCELLED, "null", ended_at, None, ""
+    )
 
 
 # health
@@ -203,7 +234,12 @@ def _of_timer(timer: Timer) -> ChildOutcome:
 
 def advice(health: Health, clock_us: int) -> list[str]:
     """What an operator should know that breaks no rule. `clock_us`: the time on this machine."""
-    return [*_of_queues(health), *_of_workers(health), *_of_database(health), *_of_clocks(health, clock_us)]
+    return [
+        *_of_queues(health),
+        *_of_workers(health),
+        *_of_database(health),
+        *_of_clocks(health, clock_us),
+    ]
 
 
 def _of_queues(health: Health) -> Iterator[str]:
@@ -213,11 +249,20 @@ def _of_queues(health: Health) -> Iterator[str]:
             by = f" by {queue.paused_by}" if queue.paused_by else ""
             since = f"it was paused{by} {show_s((health.now - queue.paused_at) / 1e6)} ago"
             why = f" ({queue.paused_reason})" if queue.paused_reason else ""
-            yield f"queue {queue.name}: {queue.ready + queue.delayed:,} wait; {since}{why}, and nobody takes any until it is resumed"
+            yield (
+                f"queue {queue.name}: {queue.ready + queue.delayed:,} wait; {since}{why}, and "
+                f"nobody takes any until it is resumed"
+            )
         elif waited_s >= UNCLAIMED_S:
-            yield f"queue {queue.name}: {queue.ready:,} ready, the oldest for {show_s(waited_s)}; {_why_unclaimed(queue)}"
+            yield (
+                f"queue {queue.name}: {queue.ready:,} ready, the oldest for "
+                f"{show_s(waited_s)}; {_why_unclaimed(queue)}"
+            )
         if queue.expired:
-            yield f"queue {queue.name}: {queue.expired:,} claims have expired; their workers are gone, and a running worker takes them back"
+            yield (
+                f"queue {queue.name}: {queue.expired:,} claims have expired; their workers "
+                f"are gone, and a running worker takes them back"
+            )
 
 
 def _why_unclaimed(queue: Queue) -> str:
@@ -232,26 +277,44 @@ def _of_workers(health: Health) -> Iterator[str]:
     for silent in health.silent:
         claims = f"worker {silent.worker} has {silent.claims:,} claims"
         if silent.beat_at is None:
-            yield f"{claims}, and no heartbeat: they are taken back when they expire; is it of an older Rhythm?"
+            yield (
+                f"{claims}, and no heartbeat: they are taken back when they expire; is it of "
+                f"an older Rhythm?"
+            )
         else:
-            yield f"{claims}, and was last heard of {show_s((health.now - silent.beat_at) / 1e6)} ago; a running worker takes them back"
+            yield (
+                f"{claims}, and was last heard of {show_s((health.now - silent.beat_at) / 1e6)} "
+                "ago; a running worker takes them back"
+            )
 
 
 def _of_database(health: Health) -> Iterator[str]:
     if health.transaction_s is not None and health.transaction_s >= TRANSACTION_S:
-        yield f"a transaction has been open for {show_s(health.transaction_s)}; vacuum waits for it: see pg_stat_activity, and end it"
+        yield (
+            f"a transaction has been open for {show_s(health.transaction_s)}; vacuum waits "
+            f"for it: see pg_stat_activity, and end it"
+        )
     for table, live, dead in health.dead_rows:
         if dead > max(live, DEAD_ROWS):
-            yield f"table {table} has {dead:,} dead rows and {live:,} live ones: is autovacuum on, or held up by an old transaction?"
+            yield (
+                f"table {table} has {dead:,} dead rows and {live:,} live ones: is autovacuum "
+                f"on, or held up by an old transaction?"
+            )
     if health.notifications is not None and health.notifications > NOTIFICATIONS:
-        yield f"the notification queue is {health.notifications:.0%} full: a session listens and does not read; see pg_stat_activity"
+        yield (
+            f"the notification queue is {health.notifications:.0%} full: a session listens "
+            f"and does not read; see pg_stat_activity"
+        )
 
 
 def _of_clocks(health: Health, clock_us: int) -> Iterator[str]:
     apart_s = (health.now - clock_us) / 1e6
     if health.server and abs(apart_s) > CLOCKS_S:
         way = "ahead of" if apart_s > 0 else "behind"
-        yield f"the clock of the database is {show_s(abs(apart_s))} {way} that of this machine: do both follow the same time server?"
+        yield (
+            f"the clock of the database is {show_s(abs(apart_s))} {way} that of this machine: "
+            f"do both follow the same time server?"
+        )
 
 
 def show_s(seconds: float) -> str:

@@ -51,7 +51,10 @@ def inputs_of(
         seed=seed,
         inputs=load(loaded.inputs),
         ctx=_context(loaded),
-        outcomes={outcome.n: outcome_of(loaded.id, loaded.name, outcome, ops.get(outcome.n, "")) for outcome in ended},
+        outcomes={
+            outcome.n: outcome_of(loaded.id, loaded.name, outcome, ops.get(outcome.n, ""))
+            for outcome in ended
+        },
         asked=frozenset(() if undecided else need.numbers),
         signals=[Signal(m.id, m.name, load(m.payload), m.received_at / 1e6) for m in mail],
         cancel=loaded.ending,
@@ -130,7 +133,8 @@ def without_frames(error: dict[str, Any]) -> dict[str, Any]:
 
 
 def _child_error(id: str, child: str, error: dict[str, Any], blocked: bool) -> dict[str, Any]:
-    """The error of a child workflow as its parent sees it, without the place in the child's text."""
+    """The error of a child workflow as its parent sees it, without the place in the child's
+    text."""
     error.pop("at", None)
     data = {"id": id, "error": error}
     if error["code"] == "Timeout" and error["data"] == {"execution": id}:

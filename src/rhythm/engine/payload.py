@@ -1,8 +1,10 @@
-"""The one gate through which every value enters the store: JSON that both databases keep alike, within its limits.
+"""The one gate through which every value enters the store: JSON that both databases keep alike,
+within its limits.
 
-Two doors: `dump` for Python values, `parse` for JSON text from outside. What is refused here is refused at its producer, with the
-path to what is wrong; nothing that has passed can fail later. Almost every value is small and plain, and costs one quick look;
-whatever else comes goes through `_Careful`, which knows the user's types and can say where and why.
+Two doors: `dump` for Python values, `parse` for JSON text from outside. What is refused here is
+refused at its producer, with the path to what is wrong; nothing that has passed can fail later.
+Almost every value is small and plain, and costs one quick look; whatever else comes goes through
+`_Careful`, which knows the user's types and can say where and why.
 """
 
 from __future__ import annotations
@@ -22,37 +24,51 @@ from rhythm.record import Record
 
 SCALARS = frozenset({str, int, bool, type(None)})
 STEPS = 5  # from a user's type to JSON: an enum of dates takes two
-_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)  # the text that a quote begins, closed or not, is one match
+# the text that a quote begins, closed or not, is one match
+_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def dump(value: Any, what: str, limits: Limits = DEFAULT_LIMITS) -> str:
-    """The value as JSON text; `InvalidPayload` if it has no JSON form, cannot be stored or is too large.
+    """The value as JSON text; `InvalidPayload` if it has no JSON form, cannot be stored or is too
+    large.
 
-    `what` is the name of the value, such as "inputs": messages begin with it (`inputs.items[3].price is NaN`).
+    `what` is the name of the value, such as "inputs": messages begin with it
+    (`inputs.items[3].price is NaN`).
     """
     data = _quick(value, limits)
     if data is None:
         data = orjson.dumps(_Careful(what, limits).plain(value, None, 0))
     if len(data) > limits.payload_bytes:
         raise InvalidPayload(
-            f"{what} has {len(data):,} bytes; the limit is {limits.payload_bytes:,}: store it elsewhere and pass a reference"
+            f"{what} has {len(data):,} bytes; the limit is {limits.payload_bytes:,}: "
+            f"store it elsewhere and pass a reference"
         )
     return data.decode()
 
 
 def parse(text: str | bytes, what: str, limits: Limits = DEFAULT_LIMITS) -> Any:
-    """The value that a JSON text from outside holds; `InvalidPayload` if it is no JSON, or none that can be stored."""
+    """The value that a JSON text from outside holds; `InvalidPayload` if it is no JSON, or none
+    that can be stored."""
     if len(text) > limits.payload_bytes:
         raise InvalidPayload(
-            f"{what} has more than {limits.payload_bytes:,} bytes, which is the limit: store it elsewhere and pass a reference"
+            f"{what} has more than {limits.payload_bytes:,} bytes, which is the limit: "
+            f"store it elsewhere and pass a reference"
         )
     try:
         text = text.decode() if isinstance(text, bytes) else text
         if _depth(text, limits.depth) > limits.depth:
             raise InvalidPayload(f"{what} is nested more than {limits.depth} deep")
-        value = json.loads(text, parse_constant=_constant, parse_int=_int, parse_float=_float, object_pairs_hook=_object)
+        value = json.loads(
+            text,
+            parse_constant=_constant,
+            parse_int=_int,
+            parse_float=_float,
+            object_pairs_hook=_object,
+        )
     except UnicodeDecodeError as problem:
-        raise InvalidPayload(f"{what} is not UTF-8 text: byte {problem.start} cannot be read") from None
+        raise InvalidPayload(
+            f"{what} is not UTF-8 text: byte {problem.start} cannot be read"
+        ) from None
     except ValueError as problem:
         raise InvalidPayload(f"{what} is not JSON: {problem}") from None
     data = _quick(value, limits)
@@ -79,13 +95,16 @@ def _quick(value: Any, limits: Limits) -> bytes | None:
         return None
     try:
         data = orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
-    except TypeError:  # a large integer, a key that is no text, half of a surrogate pair: rare, and some of it is right
+    # a large integer, a key that is no text, half of a surrogate pair: rare, and some of it is
+    # right
+    except TypeError:
         return None
     return None if b"\\u0000" in data or b"-0.0" in data else data
 
 
 def _looks_plain(value: Any, limits: Limits) -> bool:
-    """Goes level by level, so that the depth comes for free, and counts: what shares its parts can be larger than memory."""
+    """Goes level by level, so that the depth comes for free, and counts: what shares its parts can
+    be larger than memory."""
     parts, level = 1, (value,)
     for _ in range(limits.depth + 1):
         below: list[Any] = []
@@ -127,7 +146,10 @@ class _Careful:
         limits = self.limits
         self.parts += 1
         if self.parts > limits.payload_bytes:
-            raise InvalidPayload(f"{self.what} has more than {limits.payload_bytes:,} parts: store it elsewhere and pass a reference")
+            raise InvalidPayload(
+                f"{self.what} has more than {limits.payload_bytes:,} parts: store it "
+                f"elsewhere and pass a reference"
+            )
         value = self._json(value, path)
         if depth > limits.depth:
             raise InvalidPayload(f"{self.what} is nested more than {limits.depth} deep")
@@ -136,7 +158,10 @@ class _Careful:
             return [self.plain(item, (path, i), depth + 1) for i, item in enumerate(value)]
         if type(value) is dict:
             self._check_entries(len(value), path)
-            return {self._key(key, path): self.plain(item, (path, key), depth + 1) for key, item in value.items()}
+            return {
+                self._key(key, path): self.plain(item, (path, key), depth + 1)
+                for key, item in value.items()
+            }
         return self._scalar(value, path)
 
     def _json(self, value: Any, path: Path) -> Any:
@@ -150,9 +175,17 @@ class _Careful:
             try:
                 value = json_form(value)
             except NoForm:
-                self._refuse(path, f"is of type {kind.__qualname__}, which has no JSON form: make it a dict, list, text or number")
+                self._refuse(
+                    path,
+                    (
+                        f"is of type {kind.__qualname__}, which has no JSON form: make it a "
+                        f"dict, list, text or number"
+                    ),
+                )
             except Exception as problem:
-                self._refuse(path, f"cannot be turned into JSON: {type(problem).__name__}: {problem}")
+                self._refuse(
+                    path, f"cannot be turned into JSON: {type(problem).__name__}: {problem}"
+                )
         self._refuse(path, f"is of type {type(value).__qualname__}, which does not become JSON")
 
     def _scalar(self, value: Any, path: Path) -> Any:
@@ -168,7 +201,10 @@ class _Careful:
 
     def _key(self, key: Any, path: Path) -> str:
         if not isinstance(key, str):
-            self._refuse(path, f"has the key {str(key)[:KEY]!r} of type {type(key).__qualname__}: keys are text")
+            self._refuse(
+                path,
+                f"has the key {str(key)[:KEY]!r} of type {type(key).__qualname__}: keys are text",
+            )
         text = str.__str__(key)
         self._check_text(text, (path, text))
         return text
@@ -178,15 +214,30 @@ class _Careful:
         try:
             size = len(text) if text.isascii() else len(text.encode())
         except UnicodeEncodeError as problem:
-            self._refuse(path, f"has half of a surrogate pair at character {problem.start}: it is no Unicode text")
+            self._refuse(
+                path,
+                f"has half of a surrogate pair at character {problem.start}: it is no Unicode text",
+            )
         if size > limit:
             self._refuse(path, f"is a text of {size:,} bytes; the limit is {limit:,}")
         if "\0" in text:
-            self._refuse(path, f"has the character NUL at character {text.index(chr(0))}: databases cannot store it")
+            self._refuse(
+                path,
+                (
+                    f"has the character NUL at character {text.index(chr(0))}: databases "
+                    f"cannot store it"
+                ),
+            )
 
     def _check_entries(self, count: int, path: Path) -> None:
         if count > self.limits.entries:
-            self._refuse(path, f"has {count:,} entries; the limit for one list or object is {self.limits.entries:,}")
+            self._refuse(
+                path,
+                (
+                    f"has {count:,} entries; the limit for one list or object is "
+                    f"{self.limits.entries:,}"
+                ),
+            )
 
     def _refuse(self, path: Path, problem: str) -> NoReturn:
         raise InvalidPayload(f"{self.what}{show_path(path)} {problem}")
@@ -208,7 +259,11 @@ def _int(text: str) -> int | Refused:
 
 def _float(text: str) -> float | Refused:
     number = float(text)
-    return number if math.isfinite(number) else Refused(f"is {text[:KEY]}, which is too large for a number")
+    return (
+        number
+        if math.isfinite(number)
+        else Refused(f"is {text[:KEY]}, which is too large for a number")
+    )
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Refused:
@@ -221,7 +276,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Refused:
 
 
 def _depth(text: str, enough: int) -> int:
-    """How deep a JSON text is nested; counted before it is parsed, since parsers give up on their own stacks."""
+    """How deep a JSON text is nested; counted before it is parsed, since parsers give up on their
+    own stacks."""
     if text.count("[") + text.count("{") <= enough:
         return 0
     depth = deepest = 0

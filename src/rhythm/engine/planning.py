@@ -1,4 +1,5 @@
-"""From a turn to its commit, and which tasks its owner runs itself. Pure: every `TurnCommit` is made here.
+"""From a turn to its commit, and which tasks its owner runs itself. Pure: every `TurnCommit` is
+made here.
 
 What a commit refers to by name, programs and the settings of tasks, is read before (`Known`), and
 what its owner may run itself is a value (`Capacity`). So the same turn always gives the same
@@ -12,7 +13,17 @@ from typing import Any
 
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.rows import Asking, EndedTasks, Known, OwnedEnd, Rows, dump_owned
-from rhythm.ir.awaiting import PAUSING, Plan, fresh, has_signals, is_forgotten, is_group, items_of, numbers, operations
+from rhythm.ir.awaiting import (
+    PAUSING,
+    Plan,
+    fresh,
+    has_signals,
+    is_forgotten,
+    is_group,
+    items_of,
+    numbers,
+    operations,
+)
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.approvals import NewApproval
@@ -155,12 +166,19 @@ class Planner:
 
     def failure(self, at: Position, code: str, message: str) -> Planned:
         """The workflow fails, for a reason that its program knows nothing of."""
-        error, resumed = dump_trusted({"code": code, "message": message, "data": None}), _resumed(at.loaded)
+        error, resumed = (
+            dump_trusted({"code": code, "message": message, "data": None}),
+            _resumed(at.loaded),
+        )
         id, seq = at.loaded.id, at.loaded.seq
-        commit = TurnCommit(id, seq, at.fence, at.wakes, "finish", self.worker, code, owned=None, resumed=resumed)
+        commit = TurnCommit(
+            id, seq, at.fence, at.wakes, "finish", self.worker, code, owned=None, resumed=resumed
+        )
         return Planned(commit.replace(status=FAILED, value=error), at.snapshot)
 
-    def _staying(self, at: Position, end: TurnEnd, cause: str, left: Mapping[int, c.StartTask], **rows: Any) -> Planned:
+    def _staying(
+        self, at: Position, end: TurnEnd, cause: str, left: Mapping[int, c.StartTask], **rows: Any
+    ) -> Planned:
         """A commit that leaves the workflow at the await where it is."""
         id, seq, snapshot = at.loaded.id, at.loaded.seq, at.snapshot
         commit = TurnCommit(
@@ -186,7 +204,9 @@ class Planner:
 def in_place_of(turn: TurnCommit, code: str, message: str) -> TurnCommit:
     """The workflow fails in place of a turn that the store has refused."""
     error = dump_trusted({"code": code, "message": message, "data": None})
-    commit = TurnCommit(turn.id, turn.seq, turn.fence, turn.wakes, "finish", turn.worker, "failed", owned=None)
+    commit = TurnCommit(
+        turn.id, turn.seq, turn.fence, turn.wakes, "finish", turn.worker, "failed", owned=None
+    )
     return commit.replace(status=FAILED, value=error)
 
 
@@ -195,7 +215,9 @@ def over_limit(turn: TurnCommit, refusal: str) -> TurnCommit:
 
     The tasks of its own that have ended keep their rows.
     """
-    return in_place_of(turn, "LimitExceeded", refusal).replace(done=turn.done, statement=turn.statement)
+    return in_place_of(turn, "LimitExceeded", refusal).replace(
+        done=turn.done, statement=turn.statement
+    )
 
 
 def task_in_place_of(end: TaskEnd, code: str, message: str) -> TaskEnd:
@@ -268,8 +290,16 @@ def _resumed(loaded: Loaded) -> int | None:
 class _TurnRows:
     """The rows that the commands of one turn ask for."""
 
-    def __init__(self, planner: Planner, at: Position, program: Program, rows: Rows, ended: EndedTasks) -> None:
-        self.planner, self.at, self.program, self.rows, self.ended = planner, at, program, rows, ended
+    def __init__(
+        self, planner: Planner, at: Position, program: Program, rows: Rows, ended: EndedTasks
+    ) -> None:
+        self.planner, self.at, self.program, self.rows, self.ended = (
+            planner,
+            at,
+            program,
+            rows,
+            ended,
+        )
         # tasks without a row: those that its owner does not run itself get one
         self.tasks: dict[int, c.StartTask] = ended.left_of(at.owned) if at.owned else {}
         self.children: list[NewExecution] = []
@@ -296,7 +326,10 @@ class _TurnRows:
             case c.StartWorkflow():
                 self._workflow(command)
             case c.StartBranch(n, branch, locals, held):
-                first, inputs = Snapshot(self.program.branches[branch], locals), self.at.loaded.inputs
+                first, inputs = (
+                    Snapshot(self.program.branches[branch], locals),
+                    self.at.loaded.inputs,
+                )
                 snapshot = pack(encode_snapshot(first))
                 child = self.rows.child(n, self.program, inputs, {}, held, self.later_us, snapshot)
                 self.children.append(child)
@@ -408,7 +441,11 @@ class _TurnRows:
         """The tasks that the owner does not begin; some may be running already."""
         running_s = self.at.running_s
         for n, command in self.tasks.items():
-            yield self.rows.running(command, running_s[n]) if n in running_s else self.rows.task(command)
+            yield (
+                self.rows.running(command, running_s[n])
+                if n in running_s
+                else self.rows.task(command)
+            )
 
 
 def _settles_with_all(plan: Plan) -> bool:
@@ -419,7 +456,8 @@ def _settles_with_all(plan: Plan) -> bool:
 
 
 def _settled(before: Snapshot, after: Snapshot) -> tuple[int, ...]:
-    """The timers and waits of an await that is over: a workflow that sleeps in a loop is not to grow.
+    """The timers and waits of an await that is over: a workflow that sleeps in a loop is not to
+    grow.
 
     What a program may name by its id it can await again, so only those count that the await started
     itself; a loop over `completed` comes back to its plan.

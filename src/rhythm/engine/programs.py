@@ -1,4 +1,5 @@
-"""Programs of a database, loaded once: those that were used last, within bounds. Use it from any thread."""
+"""Programs of a database, loaded once: those that were used last, within bounds. Use it from any
+thread."""
 
 from __future__ import annotations
 
@@ -37,13 +38,16 @@ class ProgramCache:
         return None if text is None else self._keep((name, version), load_program(text), len(text))
 
     def _keep(self, key: Key, program: Program, size: int) -> Program:
-        """The program, or the one that another thread has loaded meanwhile: what is compiled from it is kept with it."""
+        """The program, or the one that another thread has loaded meanwhile: what is compiled from
+        it is kept with it."""
         with self._lock:
             if found := self._kept.get(key):
                 return found[0]
             self._kept[key] = program, size
             self._bytes += size
-            while len(self._kept) > self._most or (self._bytes > self._most_bytes and len(self._kept) > 1):
+            while len(self._kept) > self._most or (
+                self._bytes > self._most_bytes and len(self._kept) > 1
+            ):
                 self._bytes -= self._kept.popitem(last=False)[1][1]
             return program
 

@@ -1,6 +1,8 @@
-"""Whether a workflow that sleeps does so rightly: the question of the sweep, put to the interpreter itself.
+"""Whether a workflow that sleeps does so rightly: the question of the sweep, put to the interpreter
+itself.
 
-Nothing should ever come of it. What it finds is a lost wake, a bug, or rows that somebody has deleted by hand.
+Nothing should ever come of it. What it finds is a lost wake, a bug, or rows that somebody has
+deleted by hand.
 """
 
 from __future__ import annotations
@@ -28,7 +30,13 @@ def snapshot_of(row: Loaded) -> Snapshot | None:
         return None
 
 
-def could_go_on(loaded: Loaded, program: Program, snapshot: Snapshot, outcomes: Iterable[ChildOutcome], mail: Iterable[Mail]) -> bool:
+def could_go_on(
+    loaded: Loaded,
+    program: Program,
+    snapshot: Snapshot,
+    outcomes: Iterable[ChildOutcome],
+    mail: Iterable[Mail],
+) -> bool:
     """Whether a turn of the workflow would change anything; it is computed and thrown away."""
     if (loaded.timed_out and not snapshot.cancelled) or loaded.owned != "[]":
         return True
@@ -36,8 +44,11 @@ def could_go_on(loaded: Loaded, program: Program, snapshot: Snapshot, outcomes: 
     return not (isinstance(turn, Suspended) and turn.snapshot is snapshot)
 
 
-def is_due(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcome], mail: Iterable[Mail]) -> bool:
-    """Whether there is a turn to take: what the workflow awaits has come, or it is to end. Nothing of its program runs."""
+def is_due(
+    loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcome], mail: Iterable[Mail]
+) -> bool:
+    """Whether there is a turn to take: what the workflow awaits has come, or it is to end. Nothing
+    of its program runs."""
     if snapshot.awaiting is None or (loaded.ending and not snapshot.cancelled):
         return True
     inputs = inputs_of(loaded, snapshot, outcomes, mail, "", loaded.now)
@@ -52,7 +63,8 @@ def has_come(machine: Machine, plan: Plan) -> bool:
 
 
 def timers_of(plan: Plan | None) -> Iterator[int]:
-    """The numbers of the timers that are awaited. One that was started earlier and is awaited by its id could be anything."""
+    """The numbers of the timers that are awaited. One that was started earlier and is awaited by
+    its id could be anything."""
     return (leaf["n"] for leaf in leaves(plan) if has_timer(leaf))
 
 

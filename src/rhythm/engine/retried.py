@@ -1,10 +1,12 @@
-"""A retry: what an execution that ended without a result becomes when it goes on from its last snapshot, under a new id.
+"""A retry: what an execution that ended without a result becomes when it goes on from its last
+snapshot, under a new id.
 
-`retried` is a plain function from the rows of the old one to the rows of the new one. Neither has inputs or results: the database
-copies them, and of how things ended no more is needed here than that they did. What had completed is copied and never runs again.
-What the last snapshot awaits and has not completed begins anew, a child workflow from its own last snapshot; so does what ran in
-the background until the end. Everything else stays as it was: a failure that was caught, the loser of a race. Where that leaves
-nothing to do but to fail again, it is refused.
+`retried` is a plain function from the rows of the old one to the rows of the new one. Neither has
+inputs or results: the database copies them, and of how things ended no more is needed here than
+that they did. What had completed is copied and never runs again. What the last snapshot awaits and
+has not completed begins anew, a child workflow from its own last snapshot; so does what ran in the
+background until the end. Everything else stays as it was: a failure that was caught, the loser of a
+race. Where that leaves nothing to do but to fail again, it is refused.
 """
 
 from __future__ import annotations
@@ -20,9 +22,28 @@ from rhythm.errors import NotRetryable
 from rhythm.ids import child_id
 from rhythm.ir.awaiting import KINDS, Plan, fresh, items_of, numbers
 from rhythm.limits import DEFAULT_LIMITS
-from rhythm.store.interfaces.executions import Family, Reach, Retry, StoredExecution, StoredSignal, StoredTimer, from_start, refuse_large
+from rhythm.store.interfaces.executions import (
+    Family,
+    Reach,
+    Retry,
+    StoredExecution,
+    StoredSignal,
+    StoredTimer,
+    from_start,
+    refuse_large,
+)
 from rhythm.store.interfaces.turns import UNTOLD_ERROR, ChildOutcome
-from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, ORDERLY, PENDING, SUSPENDED, TASK, TERMINAL
+from rhythm.store.lifecycle import (
+    BLOCKED,
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    ORDERLY,
+    PENDING,
+    SUSPENDED,
+    TASK,
+    TERMINAL,
+)
 from rhythm.store.verdicts import BY_REQUEST
 from rhythm.vm.awaits import Reserved, next_completed, resolve
 from rhythm.vm.machine import CONTEXT, RESUMED, STARTED, Inputs, Machine, Outcome, Signal
@@ -32,9 +53,11 @@ AGAIN = "so going on from there would fail again"
 
 
 def retried(family: Family, id: str, reach: Reach) -> Family:
-    """The rows of a retry with this id. `NotRetryable` for what has not ended, has a result, was retried, or cannot go on.
+    """The rows of a retry with this id. `NotRetryable` for what has not ended, has a result, was
+    retried, or cannot go on.
 
-    `RetryTooLarge` if its snapshots, unpacked, are more than the reach: they are packed when the database is asked how large they are.
+    `RetryTooLarge` if its snapshots, unpacked, are more than the reach: they are packed when the
+    database is asked how large they are.
     """
     root = family.executions[0]
     refuse_unless_ended(root)
@@ -59,9 +82,14 @@ def refuse_unless_ended(root: StoredExecution) -> None:
     if root.status < TERMINAL:
         raise NotRetryable(f"{root.id} has not ended: cancel it, or wait")
     if root.status == COMPLETED:
-        raise NotRetryable(f"{root.id} has completed: start the workflow again if you want another result")
+        raise NotRetryable(
+            f"{root.id} has completed: start the workflow again if you want another result"
+        )
     if root.status == BLOCKED:
-        raise NotRetryable(f"{root.id} was blocked, which is its outcome: start the workflow again to have it decided anew")
+        raise NotRetryable(
+            f"{root.id} was blocked, which is its outcome: start the workflow again to "
+            f"have it decided anew"
+        )
 
 
 def _refuse_second(root: StoredExecution, retries: Sequence[Retry]) -> None:
@@ -71,7 +99,10 @@ def _refuse_second(root: StoredExecution, retries: Sequence[Retry]) -> None:
             raise NotRetryable(f"{root.id} was retried as {retry.id}, which completed")
     if retries:
         end = "was cancelled" if retries[-1].status == CANCELLED else "failed in turn"
-        raise NotRetryable(f"{root.id} was retried as {retries[-1].id}, which {end}: retry {retries[-1].id} instead")
+        raise NotRetryable(
+            f"{root.id} was retried as {retries[-1].id}, which {end}: retry "
+            f"{retries[-1].id} instead"
+        )
 
 
 class _Retry:
@@ -88,37 +119,67 @@ class _Retry:
         self.signals: list[StoredSignal] = []
 
     def refuse_repetition(self, old: StoredExecution) -> None:
-        """A workflow that its own code ended would only come to that end again, unless what it awaited begins anew."""
+        """A workflow that its own code ended would only come to that end again, unless what it
+        awaited begins anew."""
         if old.type == TASK or not _ended_itself(old):
             return
         snapshot = self._snapshot(old)
         if snapshot is None or snapshot.awaiting is None:
-            raise NotRetryable(f"{old.id} was waiting for nothing when it failed, {AGAIN}: {from_start(old.id)}")
+            raise NotRetryable(
+                f"{old.id} was waiting for nothing when it failed, {AGAIN}: {from_start(old.id)}"
+            )
         kept = self._settled(old, snapshot, True)
         if kept is not None and kept == self._settled(old, snapshot, False):
-            raise NotRetryable(f"{old.id} failed when what it had waited for was done, {AGAIN}: {from_start(old.id)}")
+            raise NotRetryable(
+                f"{old.id} failed when what it had waited for was done, {AGAIN}: "
+                f"{from_start(old.id)}"
+            )
 
     def _settled(self, old: StoredExecution, snapshot: Snapshot, only_kept: bool) -> Any:
-        """How what it awaits ends by all that had ended, or by what of that a retry keeps; None: not yet."""
+        """How what it awaits ends by all that had ended, or by what of that a retry keeps; None:
+        not yet."""
         ops = _open(snapshot)
         ended = (*self._ended_children(old, only_kept), *self._fired(old, ops if only_kept else {}))
-        mail = [Signal(mail.id, mail.name, None, mail.received_at / 1e6) for mail in self._mail(old)]
+        mail = [
+            Signal(mail.id, mail.name, None, mail.received_at / 1e6) for mail in self._mail(old)
+        ]
         outcomes = {row.n: outcome_of(old.id, old.name, row, ops.get(row.n, "")) for row in ended}
         return _resolved(old.id, snapshot, outcomes, mail)
 
     def _ended_children(self, old: StoredExecution, only_kept: bool) -> Iterator[ChildOutcome]:
         for child in self.children.get(old.id, ()):
-            if child.status in ORDERLY or (not only_kept and child.status >= TERMINAL and not _ran_until_the_end(child, old)):
-                value = str(child.child_no) if child.status == COMPLETED else child.error or UNTOLD_ERROR  # its number stands for a result
-                yield ChildOutcome(child.child_no, child.status, value, child.finished_at or 0, child.type, child.name)
+            if child.status in ORDERLY or (
+                not only_kept and child.status >= TERMINAL and not _ran_until_the_end(child, old)
+            ):
+                # its number stands for a result
+                value = (
+                    str(child.child_no)
+                    if child.status == COMPLETED
+                    else child.error or UNTOLD_ERROR
+                )
+                yield ChildOutcome(
+                    child.child_no,
+                    child.status,
+                    value,
+                    child.finished_at or 0,
+                    child.type,
+                    child.name,
+                )
 
     def _fired(self, old: StoredExecution, begin_anew: Mapping[int, str]) -> Iterator[ChildOutcome]:
         for timer in self.old_timers:
-            if timer.execution_id == old.id and timer.fired_at is not None and begin_anew.get(timer.n) != "signal":
+            if (
+                timer.execution_id == old.id
+                and timer.fired_at is not None
+                and begin_anew.get(timer.n) != "signal"
+            ):
                 yield ChildOutcome(timer.n, COMPLETED, "null", timer.fired_at, None, "")
 
-    def go_on(self, old: StoredExecution, id: str, parent_id: str | None, root_id: str, held: bool = False) -> None:
-        """The execution once more: a task with all its attempts, a workflow from its last snapshot."""
+    def go_on(
+        self, old: StoredExecution, id: str, parent_id: str | None, root_id: str, held: bool = False
+    ) -> None:
+        """The execution once more: a task with all its attempts, a workflow from its last
+        snapshot."""
         new = _begun(old, id, parent_id, root_id, held)
         snapshot = self._snapshot(old)
         self._signals(old, id)
@@ -133,10 +194,13 @@ class _Retry:
         refuse_large(self.root, self.reach, 0, self.unpacked)
         self.executions.append(
             new.replace(
-                status=PENDING if held or snapshot.awaiting is None else SUSPENDED, snapshot=pack(encoded),
-                statement=snapshot.statement_index, owned=dump_owned(owned.values()), awaiting=dump_trusted(snapshot.awaiting),
+                status=PENDING if held or snapshot.awaiting is None else SUSPENDED,
+                snapshot=pack(encoded),
+                statement=snapshot.statement_index,
+                owned=dump_owned(owned.values()),
+                awaiting=dump_trusted(snapshot.awaiting),
             )
-        )  # fmt: skip
+        )
         self._children(old, snapshot, id, root_id)
         self._timers(old, snapshot, id)
 
@@ -146,35 +210,53 @@ class _Retry:
         if snapshot is None or not snapshot.cancelled:
             return snapshot
         if old.parent_id is None or self._is_branch(old):
-            raise NotRetryable(f"{old.id} was cancelled and has cleaned up behind itself: {from_start(old.root_id)}")
+            raise NotRetryable(
+                f"{old.id} was cancelled and has cleaned up behind itself: "
+                f"{from_start(old.root_id)}"
+            )
         return None
 
     def _is_branch(self, old: StoredExecution) -> bool:
-        """Whether it may be a part of its parent's program: its own beginning is known nowhere any more."""
-        parents = (row for rows in self.children.values() for row in rows if row.id == old.parent_id)
+        """Whether it may be a part of its parent's program: its own beginning is known nowhere any
+        more."""
+        parents = (
+            row for rows in self.children.values() for row in rows if row.id == old.parent_id
+        )
         return any((parent.name, parent.version) == (old.name, old.version) for parent in parents)
 
     def _owned(self, old: StoredExecution, snapshot: Snapshot) -> dict[int, Any]:
         """Tasks that it awaits and that never got a row."""
         rows = {child.child_no for child in self.children.get(old.id, ())}
         awaited = set(_open(snapshot))
-        return {n: command for n, command in load_owned(old.owned or "[]").items() if n not in rows and n in awaited}
+        return {
+            n: command
+            for n, command in load_owned(old.owned or "[]").items()
+            if n not in rows and n in awaited
+        }
 
     def _refuse_missing(self, old: StoredExecution, snapshot: Snapshot, owned: set[int]) -> None:
-        """What is awaited, or may be by the id that a variable holds, and is stored nowhere would be awaited for ever."""
+        """What is awaited, or may be by the id that a variable holds, and is stored nowhere would
+        be awaited for ever."""
         stored = {child.child_no for child in self.children.get(old.id, ())} | owned
         stored |= {timer.n for timer in self.old_timers if timer.execution_id == old.id}
         for n, op in {**dict(_behind(old.id, snapshot)), **_open(snapshot)}.items():
             if KINDS[op].pauses:
-                raise NotRetryable(f"{old.id} waits for an {op}, and such a wait cannot be taken up again: {from_start(old.root_id)}")
+                raise NotRetryable(
+                    f"{old.id} waits for an {op}, and such a wait cannot be taken up "
+                    f"again: {from_start(old.root_id)}"
+                )
             if n not in stored and KINDS[op].row != "mailbox":
-                raise NotRetryable(f"{old.id} waits for number {n}, of which nothing is left: {from_start(old.root_id)}")
+                raise NotRetryable(
+                    f"{old.id} waits for number {n}, of which nothing is left: "
+                    f"{from_start(old.root_id)}"
+                )
 
     def _children(self, old: StoredExecution, snapshot: Snapshot, id: str, root_id: str) -> None:
         awaited, held = _open(snapshot), set(_held(snapshot))
         for child in self.children.get(old.id, ()):
             n, new_id = child.child_no, child_id(id, child.child_no)
-            if n >= snapshot.next_child:  # the turn that failed had started it; the next one will start its own
+            # the turn that failed had started it; the next one will start its own
+            if n >= snapshot.next_child:
                 continue
             if child.status in ORDERLY or not (n in awaited or _ran_until_the_end(child, old)):
                 self.executions.append(_copied(child, new_id, id, root_id))
@@ -185,55 +267,116 @@ class _Retry:
         held, awaited = set(_held(snapshot)), _open(snapshot)
         for timer in self.old_timers:
             if timer.execution_id == old.id and timer.n < snapshot.next_child:
-                again = awaited.get(timer.n) == "signal"  # its time was over, and it gets that time once more
-                self.timers.append(_timer(timer.replace(fired_at=None) if again else timer, id, old.finished_at, timer.n in held))
+                # its time was over, and it gets that time once more
+                again = awaited.get(timer.n) == "signal"
+                self.timers.append(
+                    _timer(
+                        timer.replace(fired_at=None) if again else timer,
+                        id,
+                        old.finished_at,
+                        timer.n in held,
+                    )
+                )
 
     def _signals(self, old: StoredExecution, id: str) -> None:
         for n, signal in enumerate(self._mail(old), 1):
-            self.signals.append(signal.replace(id=f"{id}#{signal.n} of {old.id}", execution_id=id, n=n, consumed_seq=None))
+            self.signals.append(
+                signal.replace(
+                    id=f"{id}#{signal.n} of {old.id}", execution_id=id, n=n, consumed_seq=None
+                )
+            )
 
     def _mail(self, old: StoredExecution) -> Iterator[StoredSignal]:
-        """The mailbox as it was at the snapshot: the turn that ended it may have taken some more."""
+        """The mailbox as it was at the snapshot: the turn that ended it may have taken some
+        more."""
         last = (old.seq or 0) - (old.status >= TERMINAL)
         mail = (signal for signal in self.old_signals if signal.execution_id == old.id)
-        return (signal for signal in mail if signal.consumed_seq is None or signal.consumed_seq > last)
+        return (
+            signal for signal in mail if signal.consumed_seq is None or signal.consumed_seq > last
+        )
 
 
 def _ended_itself(old: StoredExecution) -> bool:
-    """Whether its own code made it fail, and not its time, a crash or a bug: only what a turn ends has a place in the source."""
+    """Whether its own code made it fail, and not its time, a crash or a bug: only what a turn ends
+    has a place in the source."""
     error = load(old.error or "{}")
-    return old.status == FAILED and "at" in error and (error["code"], error["data"]) != ("Timeout", {"execution": old.id})
+    return (
+        old.status == FAILED
+        and "at" in error
+        and (error["code"], error["data"]) != ("Timeout", {"execution": old.id})
+    )
 
 
-def _resolved(id: str, snapshot: Snapshot, outcomes: Mapping[int, Outcome], mail: Sequence[Signal]) -> Any:
+def _resolved(
+    id: str, snapshot: Snapshot, outcomes: Mapping[int, Outcome], mail: Sequence[Signal]
+) -> Any:
     """What the interpreter makes of its await when just this has happened."""
     plan = snapshot.awaiting
     assert plan is not None
-    machine = Machine(snapshot, Inputs("", "", ctx={"id": id}, outcomes=outcomes, signals=mail), DEFAULT_LIMITS)
-    return next_completed(machine, plan)[1] if "taken" in plan else resolve(machine, plan, Reserved())
+    machine = Machine(
+        snapshot, Inputs("", "", ctx={"id": id}, outcomes=outcomes, signals=mail), DEFAULT_LIMITS
+    )
+    return (
+        next_completed(machine, plan)[1] if "taken" in plan else resolve(machine, plan, Reserved())
+    )
 
 
-def _begun(old: StoredExecution, id: str, parent_id: str | None, root_id: str, held: bool) -> StoredExecution:
+def _begun(
+    old: StoredExecution, id: str, parent_id: str | None, root_id: str, held: bool
+) -> StoredExecution:
     """As if it had been started now."""
     return old.replace(
-        id=id, parent_id=parent_id, root_id=root_id, retry_of=None, status=PENDING, attempt=0, held=held, error=None,
-        created_at=None, started_at=None, finished_at=None, cancel_requested_at=None, fence=None, worker=None, seq=0, statement=0,
-        snapshot=None, owned="[]", awaiting="null", ends_alike=False,
-    )  # fmt: skip
+        id=id,
+        parent_id=parent_id,
+        root_id=root_id,
+        retry_of=None,
+        status=PENDING,
+        attempt=0,
+        held=held,
+        error=None,
+        created_at=None,
+        started_at=None,
+        finished_at=None,
+        cancel_requested_at=None,
+        fence=None,
+        worker=None,
+        seq=0,
+        statement=0,
+        snapshot=None,
+        owned="[]",
+        awaiting="null",
+        ends_alike=False,
+    )
 
 
 def _copied(old: StoredExecution, id: str, parent_id: str, root_id: str) -> StoredExecution:
     """As it was. What was cancelled on the way and has not ended yet, has."""
-    copy = old.replace(id=id, parent_id=parent_id, root_id=root_id, retry_of=None, held=False, owned="[]", awaiting="null")
+    copy = old.replace(
+        id=id,
+        parent_id=parent_id,
+        root_id=root_id,
+        retry_of=None,
+        held=False,
+        owned="[]",
+        awaiting="null",
+    )
     if old.status >= TERMINAL:
         return copy.replace(snapshot=None, statement=0, ends_alike=True)
-    return copy.replace(snapshot=None, statement=0, status=CANCELLED, error=BY_REQUEST.value, finished_at=old.cancel_requested_at)
+    return copy.replace(
+        snapshot=None,
+        statement=0,
+        status=CANCELLED,
+        error=BY_REQUEST.value,
+        finished_at=old.cancel_requested_at,
+    )
 
 
 def _timer(old: StoredTimer, id: str, ended_at: int | None, held: bool) -> StoredTimer:
     """As it was if it had fired, or was cancelled before the end; else it begins anew."""
     timer = old.replace(execution_id=id)
-    if old.fired_at is not None or (old.cancelled_at is not None and ended_at is not None and old.cancelled_at < ended_at):
+    if old.fired_at is not None or (
+        old.cancelled_at is not None and ended_at is not None and old.cancelled_at < ended_at
+    ):
         return timer
     return timer.replace(fire_at=None, cancelled_at=None, anew=not held)
 
@@ -243,18 +386,25 @@ def _ran_until_the_end(child: StoredExecution, parent: StoredExecution) -> bool:
     if child.status not in (CANCELLED, *range(TERMINAL)):
         return False
     stopped_at = child.cancel_requested_at or child.finished_at
-    return stopped_at is None or (parent.finished_at is not None and stopped_at >= parent.finished_at)
+    return stopped_at is None or (
+        parent.finished_at is not None and stopped_at >= parent.finished_at
+    )
 
 
 def _open(snapshot: Snapshot) -> dict[int, str]:
-    """What it awaits: the operation behind each number; not those that a `completed` loop has taken already."""
+    """What it awaits: the operation behind each number; not those that a `completed` loop has taken
+    already."""
     return kinds(snapshot.awaiting)
 
 
 def _behind(id: str, snapshot: Snapshot) -> Iterator[tuple[int, str]]:
-    """What runs in the background and has an id that a variable holds: of one without a plan, only its row tells what it is."""
+    """What runs in the background and has an id that a variable holds: of one without a plan, only
+    its row tells what it is."""
     plans = snapshot.locals.get(STARTED, {})
-    mine = [value for name, value in snapshot.locals.items() if name not in (STARTED, RESUMED, CONTEXT)]  # the others are for data
+    # the others are for data
+    mine = [
+        value for name, value in snapshot.locals.items() if name not in (STARTED, RESUMED, CONTEXT)
+    ]
     yield from ((n, "child") for n in _named(id, mine) if str(n) not in plans)
     for plan in plans.values():
         yield from kinds(plan).items()
@@ -270,8 +420,13 @@ def _named(id: str, value: Any) -> Iterator[int]:
 
 
 def _held(snapshot: Snapshot) -> Iterator[int]:
-    """The numbers that a limit of concurrency still holds back, in whatever the snapshot remembers."""
-    loops = [value for name, value in snapshot.locals.items() if name.startswith("$") and isinstance(value, dict) and "taken" in value]
+    """The numbers that a limit of concurrency still holds back, in whatever the snapshot
+    remembers."""
+    loops = [
+        value
+        for name, value in snapshot.locals.items()
+        if name.startswith("$") and isinstance(value, dict) and "taken" in value
+    ]
     for plan in (snapshot.awaiting, *snapshot.locals.get(STARTED, {}).values(), *loops):
         if plan is not None:
             yield from _held_back(plan)
@@ -290,7 +445,15 @@ def _held_back(plan: Plan) -> Iterator[int]:
 def _renamed(value: Any, old: str, new: str) -> Any:
     """The ids of its children, wherever a variable holds them, as those of the new one."""
     if isinstance(value, str):
-        return new + value[len(old) :] if value.startswith(f"{old}.") and re.fullmatch(r"(\.[0-9]+)+", value[len(old) :]) else value
+        return (
+            new + value[len(old) :]
+            if value.startswith(f"{old}.") and re.fullmatch(r"(\.[0-9]+)+", value[len(old) :])
+            else value
+        )
     if isinstance(value, list):
         return [_renamed(item, old, new) for item in value]
-    return {key: _renamed(item, old, new) for key, item in value.items()} if isinstance(value, dict) else value
+    return (
+        {key: _renamed(item, old, new) for key, item in value.items()}
+        if isinstance(value, dict)
+        else value
+    )

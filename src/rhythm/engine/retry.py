@@ -8,7 +8,8 @@ from rhythm.record import Record
 
 
 class Backoff(Record):
-    """The wait before retry k is drawn from 0 to `initial_s * factor**(k - 1)`, at most `max_s`; without jitter it is that."""
+    """The wait before retry k is drawn from 0 to `initial_s * factor**(k - 1)`, at most `max_s`;
+    without jitter it is that."""
 
     initial_s: float = 1.0
     factor: float = 2.0
@@ -22,8 +23,13 @@ class Backoff(Record):
 
 
 def backoff_of(options: dict[str, Any], initial_s: float | None) -> Backoff:
-    """The backoff a call asks for, or the task's own. A plain length is that wait before the first retry, without jitter."""
+    """The backoff a call asks for, or the task's own. A plain length is that wait before the first
+    retry, without jitter."""
     given = options.get("backoff", None if initial_s is None else {"initial_s": initial_s})
     if given is None:
         return Backoff()
-    return Backoff(**given) if len(given) > 1 or "initial_s" not in given else Backoff(given["initial_s"], jitter=False)
+    return (
+        Backoff(**given)
+        if len(given) > 1 or "initial_s" not in given
+        else Backoff(given["initial_s"], jitter=False)
+    )

@@ -1,4 +1,5 @@
-"""The rows that a turn asks for: tasks, child workflows, approvals, and ends of owned tasks. Pure."""
+"""The rows that a turn asks for: tasks, child workflows, approvals, and ends of owned tasks.
+Pure."""
 
 from __future__ import annotations
 
@@ -75,7 +76,9 @@ class Rows:
     `only_queue`: where everything goes, whatever calls say: nobody else is there.
     """
 
-    def __init__(self, loaded: Loaded, known: Known, only_queue: str | None, asking: Asking) -> None:
+    def __init__(
+        self, loaded: Loaded, known: Known, only_queue: str | None, asking: Asking
+    ) -> None:
         self.loaded, self.known, self.only_queue, self.asking = loaded, known, only_queue, asking
 
     # tasks
@@ -87,7 +90,9 @@ class Rows:
         called = command.options.get("queue")
         return str(self.only_queue or called or declared or self.loaded.queue)
 
-    def task(self, command: c.StartTask, attempt: int = 0, delay_s: float = 0.0, ran_s: float = 0.0) -> NewExecution:
+    def task(
+        self, command: c.StartTask, attempt: int = 0, delay_s: float = 0.0, ran_s: float = 0.0
+    ) -> NewExecution:
         """A task that goes to the queue; `attempt`, `ran_s`: what its owner has tried before."""
         loaded = self.loaded
         return NewExecution(
@@ -135,7 +140,9 @@ class Rows:
     def _done(self, end: OwnedEnd) -> Done:
         command, inputs = end.command, dump_trusted(end.command.inputs)
         queue, took_us = self.queue(command), int(end.took_s * 1e6)
-        row = Done(command.n, command.name, queue, inputs, end.status, end.value, end.attempt, took_us)
+        row = Done(
+            command.n, command.name, queue, inputs, end.status, end.value, end.attempt, took_us
+        )
         return row if end.status == COMPLETED else row.replace(options=dump_options(command))
 
     def quarantined(self, command: c.StartTask, crashes: int) -> Done:
@@ -148,7 +155,11 @@ class Rows:
         return self._unrun(command, CANCELLED, BY_REQUEST.value, 0)
 
     def _unrun(self, command: c.StartTask, status: int, error: str, attempts: int) -> Done:
-        queue, inputs, options = self.loaded.queue, dump_trusted(command.inputs), dump_options(command)
+        queue, inputs, options = (
+            self.loaded.queue,
+            dump_trusted(command.inputs),
+            dump_options(command),
+        )
         return Done(command.n, command.name, queue, inputs, status, error, attempts, 0, options)
 
     def refused(self, command: c.StartTask | c.StartWorkflow, code: str, message: str) -> Done:
@@ -228,7 +239,8 @@ class Rows:
 
 
 def _stages(command: c.RequestApproval, asking: Asking) -> list[tuple[str, float | None, str]]:
-    """Who is asked, for how long, and what follows when that time is over: the next one, or nobody."""
+    """Who is asked, for how long, and what follows when that time is over: the next one, or
+    nobody."""
     first = {"role": command.role, "timeout_s": command.timeout_s}
     asked = [first, *command.escalate]
     default_s = command.timeout_s if command.timeout_s is not None else asking.timeout_s
@@ -255,7 +267,9 @@ class Names(Record):
     workflows: Sequence[tuple[str, str | None]] = ()  # with the version that is asked for
 
 
-def names_in(commands: Iterable[c.Command], owned: Mapping[int, c.StartTask], asking: Asking) -> Names:
+def names_in(
+    commands: Iterable[c.Command], owned: Mapping[int, c.StartTask], asking: Asking
+) -> Names:
     """What these commands, and the tasks that are owned already, refer to by name."""
     tasks = [command.name for command in owned.values()]
     workflows: list[tuple[str, str | None]] = []

@@ -1,6 +1,8 @@
-"""What becomes of the slots of a schedule: which are run, which were missed, and what an execution that still runs means for the next.
+"""What becomes of the slots of a schedule: which are run, which were missed, and what an execution
+that still runs means for the next.
 
-Pure: rows and the time go in, what is to be written comes out. The slots themselves are found by `rhythm.slots`.
+Pure: rows and the time go in, what is to be written comes out. The slots themselves are found by
+`rhythm.slots`.
 """
 
 from __future__ import annotations
@@ -41,22 +43,33 @@ class Wanted(Record):
 # by the clock
 
 
-def plan(due: Sequence[Due], programs: Mapping[str, Program | str | None], new_id: NewId, unable: dict[str, str]) -> list[Firing]:
-    """What to do about these schedules now. `unable` gets those about which this process can say nothing, such as
-    those in a time zone that is not known here: another process may know it."""
+def plan(
+    due: Sequence[Due],
+    programs: Mapping[str, Program | str | None],
+    new_id: NewId,
+    unable: dict[str, str],
+) -> list[Firing]:
+    """What to do about these schedules now. `unable` gets those about which this process can say
+    nothing, such as those in a time zone that is not known here: another process may know it."""
     firings = []
     for each in due:
         program = programs[each.schedule.name]
         assert not isinstance(program, str)
         try:
             firings.append(fire(each, program, new_id))
-        except Exception as problem:  # whatever is wrong with one schedule, the others have their slots
-            unable[each.schedule.name] = str(problem) if isinstance(problem, ValueError) else f"{type(problem).__name__}: {problem}"
+        # whatever is wrong with one schedule, the others have their slots
+        except Exception as problem:
+            unable[each.schedule.name] = (
+                str(problem)
+                if isinstance(problem, ValueError)
+                else f"{type(problem).__name__}: {problem}"
+            )
     return [firing for firing in firings if firing is not None]
 
 
 def fire(due: Due, program: Program | None, new_id: NewId) -> Firing | None:
-    """What to do about a schedule now; None: nothing. Without a `program` there is no workflow of its name.
+    """What to do about a schedule now; None: nothing. Without a `program` there is no workflow of
+    its name.
 
     `ValueError` if its time zone is not known here: another process may know it.
     """
@@ -72,7 +85,14 @@ def fire(due: Due, program: Program | None, new_id: NewId) -> Firing | None:
     if not (missed or work.fires or slots):
         return None
     next_at = slots[MOST_SLOTS] if len(slots) > MOST_SLOTS else next_at
-    return Firing(schedule.name, due.revision, next_at, work.queued_at, (*missed, *work.fires), tuple(work.cancels))
+    return Firing(
+        schedule.name,
+        due.revision,
+        next_at,
+        work.queued_at,
+        (*missed, *work.fires),
+        tuple(work.cancels),
+    )
 
 
 def _passed(schedule: Schedule, now: int) -> tuple[list[int], list[NewFire], int | None]:
@@ -112,7 +132,9 @@ class _Work:
         elif overlap == "queue" and self.queued_at is None:
             self.queued_at = slot
         else:
-            self._skip(slot, f"{self.running[0]} still runs" if self.running else "a slot before it waits")
+            self._skip(
+                slot, f"{self.running[0]} still runs" if self.running else "a slot before it waits"
+            )
 
     def _replace(self, slot: int) -> None:
         self.cancels, self.running = self.running, []
@@ -131,27 +153,39 @@ class _Work:
         self.running.append(new.id)
 
 
-def run_now(due: Due, program: Program, new_id: NewId, key: str | None = None, by: Actor | None = None) -> Firing:
-    """An execution because somebody asks for one, whatever else runs: they start it, not the clock."""
+def run_now(
+    due: Due, program: Program, new_id: NewId, key: str | None = None, by: Actor | None = None
+) -> Firing:
+    """An execution because somebody asks for one, whatever else runs: they start it, not the
+    clock."""
     schedule = due.schedule
     new = execution(schedule, program, due.now, new_id(), by).replace(key=key)
     fired = NewFire(Fire(schedule.name, due.now, "started", new.id, manual=True), new)
     return Firing(schedule.name, None, fires=(fired,))
 
 
-def execution(schedule: Schedule, program: Program, slot: int, id: str, by: Actor | None = None) -> NewExecution:
+def execution(
+    schedule: Schedule, program: Program, slot: int, id: str, by: Actor | None = None
+) -> NewExecution:
     """The execution of a slot. Its key is that of the slot: a second one for it starts nothing.
 
     Whoever made or changed the schedule has a hand in it, and so has whoever asks for it.
     """
     at, provenance = shown(slot), load_provenance(schedule.provenance).joined(provenance_of(by))
     return NewExecution(
-        id, WORKFLOW, program.name, program.options.get("queue") or "default", schedule.inputs, program.version,
-        timeout_s=program.options.get("timeout"), key=f"schedule:{schedule.name}@{at}",
+        id,
+        WORKFLOW,
+        program.name,
+        program.options.get("queue") or "default",
+        schedule.inputs,
+        program.version,
+        timeout_s=program.options.get("timeout"),
+        key=f"schedule:{schedule.name}@{at}",
         started_by=by.name if by else f"schedule:{schedule.name}",
         attributes=json.dumps({"schedule": schedule.name, "scheduled_at": at}, ensure_ascii=False),
-        contributors=provenance.contributors, authority=dump_authority(provenance.authority),
-    )  # fmt: skip
+        contributors=provenance.contributors,
+        authority=dump_authority(provenance.authority),
+    )
 
 
 def said(fire: Fire) -> str:
@@ -170,23 +204,46 @@ def shown(at: int) -> str:
 # changes
 
 
-def put(before: Schedule | None, name: str, wanted: Wanted, now: int, by: Actor | None = None, origin: str = "") -> Schedule:
-    """A schedule as it is wanted. While its times stay the same, so does its next slot; a pause stays in any case.
+def put(
+    before: Schedule | None,
+    name: str,
+    wanted: Wanted,
+    now: int,
+    by: Actor | None = None,
+    origin: str = "",
+) -> Schedule:
+    """A schedule as it is wanted. While its times stay the same, so does its next slot; a pause
+    stays in any case.
 
     Whoever changes it has a hand in what it starts from then on, besides those who did before.
     """
     asked = {field: getattr(wanted, field) for field in Wanted._fields}
     made_by, maker = by.name if by else "", dump_provenance(provenance_of(by))
     fresh = Schedule(
-        name, created_at=now, created_by=made_by, updated_at=now, origin=origin, anchor_at=now, provenance=maker, **asked
-    )  # fmt: skip
+        name,
+        created_at=now,
+        created_by=made_by,
+        updated_at=now,
+        origin=origin,
+        anchor_at=now,
+        provenance=maker,
+        **asked,
+    )
     if before is None or _times(before) != _times(fresh):
         fresh = fresh.replace(next_at=next_slot(fresh.timing, now))
     else:
         fresh = fresh.replace(anchor_at=before.anchor_at, next_at=before.next_at)
     if before is None:
         return fresh
-    kept = ("paused_at", "paused_by", "paused_reason", "created_at", "created_by", "updated_at", "provenance")
+    kept = (
+        "paused_at",
+        "paused_by",
+        "paused_reason",
+        "created_at",
+        "created_by",
+        "updated_at",
+        "provenance",
+    )
     after = fresh.replace(**{field: getattr(before, field) for field in kept})
     after = after.replace(queued_at=before.queued_at if after.overlap == "queue" else None)
     if after == before:
@@ -216,17 +273,27 @@ def resumed(before: Schedule, now: int) -> Schedule:
     if before.paused_at is None:
         return before
     next_at = before.next_at if before.at is not None else next_slot(before.timing, now)
-    return before.replace(paused_at=None, paused_by="", paused_reason="", next_at=next_at, updated_at=now)
+    return before.replace(
+        paused_at=None, paused_by="", paused_reason="", next_at=next_at, updated_at=now
+    )
 
 
 def registered(
-    wanted: Mapping[str, Sequence[Wanted]], existing: Sequence[Schedule], now: int, by: Actor | None = None
+    wanted: Mapping[str, Sequence[Wanted]],
+    existing: Sequence[Schedule],
+    now: int,
+    by: Actor | None = None,
 ) -> dict[str, Schedule | None]:
-    """The schedules of workflows, by annotation, after these were registered: `@name`, then `@name.2` and so on. None: it is gone."""
+    """The schedules of workflows, by annotation, after these were registered: `@name`, then
+    `@name.2` and so on. None: it is gone."""
     before = {schedule.name: schedule for schedule in existing}
     after: dict[str, Schedule | None] = dict.fromkeys(before)
     for workflow, schedules in wanted.items():
         for i, each in enumerate(schedules, 1):
             name = f"@{workflow}" if i == 1 else f"@{workflow}.{i}"
             after[name] = put(before.get(name), name, each, now, by, workflow)
-    return {name: schedule for name, schedule in after.items() if schedule != before.get(name) or schedule is None}
+    return {
+        name: schedule
+        for name, schedule in after.items()
+        if schedule != before.get(name) or schedule is None
+    }

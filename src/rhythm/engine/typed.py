@@ -1,7 +1,9 @@
-"""Python values as JSON, and back by type hint: the one codec between a user's types and what is stored.
+"""Python values as JSON, and back by type hint: the one codec between a user's types and what is
+stored.
 
-`json_form` goes one level down: the JSON-like form of a value that JSON does not know. `kind_of` reads a hint, once: which values
-pass as they are, and how any other is made into what the hint asks for. A hint that says nothing about JSON changes nothing.
+`json_form` goes one level down: the JSON-like form of a value that JSON does not know. `kind_of`
+reads a hint, once: which values pass as they are, and how any other is made into what the hint asks
+for. A hint that says nothing about JSON changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from rhythm.durations import duration_s
 from rhythm.record import Record
 
 WORDS: dict[type, str] = {
-    type(None): "null", bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object",
+    type(None): "null", bool: "true or false", int: "a number", float: "a number", str: "text",
+    list: "a list", dict: "an object",
 }  # fmt: skip
 SHOWN = 60  # characters of a value in a message
 SHOWN_CHOICES = 10
@@ -40,7 +43,8 @@ Form = Callable[[Any], Any]
 
 
 def json_form(value: Any) -> Any:
-    """The value in terms of simpler ones, down to JSON in a few steps; `NoForm` if its type has no such form."""
+    """The value in terms of simpler ones, down to JSON in a few steps; `NoForm` if its type has no
+    such form."""
     cls: type = type(value)
     form = _form_of(cls)
     if form is None:
@@ -81,7 +85,8 @@ def _in_order(value: abc.Set[Any]) -> list[Any]:
 
 FORMS: tuple[tuple[type, Form], ...] = (  # the first that fits is taken
     (enum.Enum, lambda value: value.value),
-    (datetime, show_time), (date, date.isoformat), (time, show_time), (timedelta, _seconds), (Decimal, _decimal_text), (UUID, str),
+    (datetime, show_time), (date, date.isoformat), (time, show_time), (timedelta, _seconds),
+    (Decimal, _decimal_text), (UUID, str),
     (bool, bool), (str, lambda value: str.__str__(value)), (int, int), (float, float),
     (bytes, _base64), (bytearray, _base64), (memoryview, _base64),
     (dict, dict), (types.MappingProxyType, dict), (list, list), (tuple, list), (abc.Set, _in_order),
@@ -112,14 +117,17 @@ class Misfit(Exception):
 
 
 class Kind:
-    """What a hint asks for: values of the types `exact` are that already, others `convert` makes into it or refuses.
+    """What a hint asks for: values of the types `exact` are that already, others `convert` makes
+    into it or refuses.
 
     `takes`: the JSON types that may fit, in words; empty if any may.
     """
 
     __slots__ = ("convert", "exact", "takes")
 
-    def __init__(self, takes: abc.Set[str], convert: Callable[[Any], Any], exact: abc.Set[type] = frozenset()) -> None:
+    def __init__(
+        self, takes: abc.Set[str], convert: Callable[[Any], Any], exact: abc.Set[type] = frozenset()
+    ) -> None:
         self.takes, self.convert, self.exact = frozenset(takes), convert, frozenset(exact)
 
     def fit(self, value: Any) -> Any:
@@ -155,7 +163,9 @@ def _class_kind(cls: type, args: tuple[Any, ...]) -> Kind | None:
     return _user_kind(cls)
 
 
-@lru_cache(maxsize=1024)  # a class may hold itself; hints are not kept, for `int | str` and `str | int` are equal but not the same
+# a class may hold itself; hints are not kept, for `int | str` and `str | int` are equal but not the
+# same
+@lru_cache(maxsize=1024)
 def _user_kind(cls: type) -> Kind | None:
     if typing.is_typeddict(cls):
         return Kind({"an object"}, _TypedDict(cls))
@@ -164,7 +174,9 @@ def _user_kind(cls: type) -> Kind | None:
     if issubclass(cls, enum.Enum):
         return _enum(cls)
     if _fields_of(cls) is not None:
-        return Kind({"an object", "a list"} if issubclass(cls, tuple) else {"an object"}, _Fields(cls))
+        return Kind(
+            {"an object", "a list"} if issubclass(cls, tuple) else {"an object"}, _Fields(cls)
+        )
     return None
 
 
@@ -220,7 +232,11 @@ def _timedelta(value: Any) -> timedelta:
 
 def _decimal(value: Any) -> Decimal:
     try:
-        number = Decimal(repr(value) if type(value) is float else value) if type(value) in (int, float, str) else Decimal("NaN")
+        number = (
+            Decimal(repr(value) if type(value) is float else value)
+            if type(value) in (int, float, str)
+            else Decimal("NaN")
+        )
         if number.is_finite():
             return number
     except InvalidOperation:
@@ -241,7 +257,10 @@ PLAIN_KINDS: dict[Any, Kind] = {
     bool: _only(bool, "true or false"),
     int: Kind({"a number"}, _whole, {int}),
     float: Kind({"a number"}, _float, {float}),
-    datetime: Kind({"text"}, _from_text('a date and time such as "2026-01-31T09:30:00Z"', datetime.fromisoformat)),
+    datetime: Kind(
+        {"text"},
+        _from_text('a date and time such as "2026-01-31T09:30:00Z"', datetime.fromisoformat),
+    ),
     date: Kind({"text"}, _from_text('a date such as "2026-01-31"', date.fromisoformat)),
     time: Kind({"text"}, _from_text('a time of day such as "09:30:00"', time.fromisoformat)),
     timedelta: Kind({"a number", "text"}, _timedelta),
@@ -251,7 +270,8 @@ PLAIN_KINDS: dict[Any, Kind] = {
     bytearray: Kind({"text"}, _from_text("bytes as base64", lambda text: bytearray(_bytes(text)))),
 }
 _LISTS: dict[Any, type | None] = {  # what a list becomes; None: it stays one
-    list: None, abc.Sequence: None, abc.MutableSequence: None, abc.Collection: None, abc.Iterable: None,
+    list: None, abc.Sequence: None, abc.MutableSequence: None, abc.Collection: None,
+    abc.Iterable: None,
     set: set, abc.Set: set, abc.MutableSet: set, frozenset: frozenset,
 }  # fmt: skip
 _OBJECTS = {dict, abc.Mapping, abc.MutableMapping}
@@ -292,7 +312,9 @@ def _tuple(args: tuple[Any, ...]) -> Kind:
         if type(value) is not list or len(value) != len(kinds):
             raise _refuse(value, f"a list of {len(kinds)}")
         pairs = enumerate(zip(kinds, value, strict=True))
-        return tuple([item if kind is None else _step(kind, item, f"[{i}]") for i, (kind, item) in pairs])
+        return tuple(
+            [item if kind is None else _step(kind, item, f"[{i}]") for i, (kind, item) in pairs]
+        )
 
     return Kind({"a list"}, convert)
 
@@ -309,14 +331,17 @@ def _object(inner: Kind | None) -> Kind:
 
 
 def _union(parts: list[Kind | None]) -> Kind | None:
-    """The first part that fits; whatever one of them takes as it is, and none before could convert, passes at once."""
+    """The first part that fits; whatever one of them takes as it is, and none before could convert,
+    passes at once."""
     kinds = [part for part in parts if part is not None]
     if len(kinds) < len(parts):
         return None
     exact: set[type] = set()
     for i, part in enumerate(kinds):
         earlier = [before.takes for before in kinds[:i]]
-        exact |= {cls for cls in part.exact if all(takes and WORDS[cls] not in takes for takes in earlier)}
+        exact |= {
+            cls for cls in part.exact if all(takes and WORDS[cls] not in takes for takes in earlier)
+        }
 
     def convert(value: Any) -> Any:
         word, problems = WORDS.get(type(value), ""), []
@@ -329,15 +354,22 @@ def _union(parts: list[Kind | None]) -> Kind | None:
         raise (
             problems[0]
             if len(problems) == 1
-            else _refuse(value, " or ".join(dict.fromkeys(word for k in kinds for word in sorted(k.takes))))
+            else _refuse(
+                value, " or ".join(dict.fromkeys(word for k in kinds for word in sorted(k.takes)))
+            )
         )
 
-    takes = frozenset[str]() if not all(part.takes for part in kinds) else frozenset().union(*(part.takes for part in kinds))
+    takes = (
+        frozenset[str]()
+        if not all(part.takes for part in kinds)
+        else frozenset().union(*(part.takes for part in kinds))
+    )
     return Kind(takes, convert, exact)
 
 
 def _choice(pairs: list[tuple[Any, Any]]) -> Kind | None:
-    """One of these: each by its JSON form, and what that stands for. None if one of them has no JSON form."""
+    """One of these: each by its JSON form, and what that stands for. None if one of them has no
+    JSON form."""
     try:
         choices = {_as_json(form): meant for form, meant in pairs}
     except TypeError:
@@ -346,7 +378,9 @@ def _choice(pairs: list[tuple[Any, Any]]) -> Kind | None:
     listed = ", ".join(texts[:SHOWN_CHOICES]) + (", …" if len(texts) > SHOWN_CHOICES else "")
 
     def convert(value: Any) -> Any:
-        for form in (value, int(value)) if type(value) is float and value.is_integer() else (value,):
+        for form in (
+            (value, int(value)) if type(value) is float and value.is_integer() else (value,)
+        ):
             if (text := _as_json(form)) in choices:
                 return choices[text]
         raise _refuse(value, listed if len(texts) == 1 else f"one of {listed}")
@@ -355,7 +389,9 @@ def _choice(pairs: list[tuple[Any, Any]]) -> Kind | None:
 
 
 def _as_json(value: Any) -> bytes:
-    return orjson.dumps(value, json_form, orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME)
+    return orjson.dumps(
+        value, json_form, orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+    )
 
 
 def _enum(cls: type[enum.Enum]) -> Kind | None:
@@ -369,7 +405,9 @@ def _flag(cls: type[enum.Flag]) -> Callable[[Any], Any]:
         try:
             return cls(PLAIN_KINDS[int].fit(value))
         except ValueError:
-            raise _refuse(value, f"a sum of {', '.join(str(member.value) for member in cls)}") from None
+            raise _refuse(
+                value, f"a sum of {', '.join(str(member.value) for member in cls)}"
+            ) from None
 
     return convert
 
@@ -405,23 +443,34 @@ def _fields_of(cls: type) -> tuple[Field, ...] | None:
         names: tuple[str, ...] = cls.__struct_fields__
         keys = getattr(cls, "__struct_encode_fields__", names)
         params = inspect.signature(cls).parameters
-        return tuple(Field(name, key, params[name].default is inspect.Parameter.empty) for name, key in zip(names, keys, strict=True))
+        return tuple(
+            Field(name, key, params[name].default is inspect.Parameter.empty)
+            for name, key in zip(names, keys, strict=True)
+        )
     return None
 
 
 def _dataclass_field(field: dataclasses.Field[Any]) -> Field:
-    without_default = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    without_default = (
+        field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    )
     return Field(field.name, field.name, field.init and without_default, field.init)
 
 
 def hints_of(thing: Any, include_extras: bool = False) -> dict[str, Any]:
-    """The hints of a function or class; without those that name what only a type checker can find."""
+    """The hints of a function or class; without those that name what only a type checker can
+    find."""
     try:
         return typing.get_type_hints(thing, include_extras=include_extras)
     except Exception:
         names = vars(sys.modules.get(thing.__module__, types))
-        alone = [types.SimpleNamespace(__annotations__={name: hint}) for name, hint in inspect.get_annotations(thing).items()]
-        return {name: hint for one in alone for name, hint in _found(one, names, include_extras).items()}
+        alone = [
+            types.SimpleNamespace(__annotations__={name: hint})
+            for name, hint in inspect.get_annotations(thing).items()
+        ]
+        return {
+            name: hint for one in alone for name, hint in _found(one, names, include_extras).items()
+        }
 
 
 def _found(thing: Any, names: dict[str, Any], include_extras: bool) -> dict[str, Any]:
@@ -432,7 +481,8 @@ def _found(thing: Any, names: dict[str, Any], include_extras: bool) -> dict[str,
 
 
 class _Fields:
-    """Makes an instance of a class from an object with its fields. What the fields ask for is looked up at the first use."""
+    """Makes an instance of a class from an object with its fields. What the fields ask for is
+    looked up at the first use."""
 
     def __init__(self, cls: type) -> None:
         self.cls = cls
@@ -452,12 +502,17 @@ class _Fields:
         try:
             return self.cls(**given)
         except Exception as problem:  # its own checks, in __post_init__ or __init__
-            raise Misfit(f"is refused by {self.cls.__name__}: {type(problem).__name__}: {problem}") from None
+            raise Misfit(
+                f"is refused by {self.cls.__name__}: {type(problem).__name__}: {problem}"
+            ) from None
 
     def fields(self) -> dict[str, tuple[Field, Kind | None]]:
         if self._fields is None:
             hints = hints_of(self.cls)
-            self._fields = {field.key: (field, kind_of(hints.get(field.name, Any))) for field in _fields_of(self.cls) or ()}
+            self._fields = {
+                field.key: (field, kind_of(hints.get(field.name, Any)))
+                for field in _fields_of(self.cls) or ()
+            }
         return self._fields
 
     def _check(self, value: dict[str, Any]) -> None:
@@ -466,7 +521,10 @@ class _Fields:
                 raise Misfit(f"has no `{key}`, which {self.cls.__name__} needs")
         for key in value:
             if key not in self.fields():
-                raise Misfit(f"has `{key}`, which {self.cls.__name__} does not take; it takes {', '.join(self.fields())}")
+                raise Misfit(
+                    f"has `{key}`, which {self.cls.__name__} does not take; it takes "
+                    f"{', '.join(self.fields())}"
+                )
 
 
 class _TypedDict:
@@ -483,15 +541,24 @@ class _TypedDict:
         for key in required:
             if key not in value:
                 raise Misfit(f"has no `{key}`, which {self.cls.__name__} needs")
-        return {key: item if (kind := kinds.get(key)) is None else _step(kind, item, f".{key}") for key, item in value.items()}
+        return {
+            key: item if (kind := kinds.get(key)) is None else _step(kind, item, f".{key}")
+            for key, item in value.items()
+        }
 
     def keys(self) -> tuple[dict[str, Kind | None], list[str]]:
-        """What each key asks for, and those that must be there. `__required_keys__` is wrong where hints are texts."""
+        """What each key asks for, and those that must be there. `__required_keys__` is wrong where
+        hints are texts."""
         if self._keys is None:
-            said = {key: typing.get_origin(hint) for key, hint in hints_of(self.cls, include_extras=True).items()}
+            said = {
+                key: typing.get_origin(hint)
+                for key, hint in hints_of(self.cls, include_extras=True).items()
+            }
             unsaid = self.cls.__required_keys__
             needed = [
-                key for key, origin in said.items() if origin is typing.Required or (origin is not typing.NotRequired and key in unsaid)
+                key
+                for key, origin in said.items()
+                if origin is typing.Required or (origin is not typing.NotRequired and key in unsaid)
             ]
             self._keys = {key: kind_of(hint) for key, hint in hints_of(self.cls).items()}, needed
         return self._keys
@@ -513,7 +580,11 @@ class Inputs:
             kind = kind_of(hints[p.name]) if p.name in hints else None
             if kind is not None and p.default is None:
                 kind = _union([kind, _NULL])
-            if not positional and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL):
+            if not positional and p.kind in (
+                p.POSITIONAL_ONLY,
+                p.POSITIONAL_OR_KEYWORD,
+                p.VAR_POSITIONAL,
+            ):
                 positional = True
                 self.first = (p.name, kind) if kind else None
             if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
@@ -524,7 +595,9 @@ class Inputs:
     def __bool__(self) -> bool:
         return any(self.named.values()) or bool(self.first or self.others)
 
-    def fit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def fit(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as the hints ask for them; `Misfit` if one is something else."""
         if args and self.first:
             name, kind = self.first

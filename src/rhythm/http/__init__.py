@@ -1,4 +1,5 @@
-"""The HTTP interface: what `Rhythm` can do, under `/api/v1`, with tokens, problem+json, pages, a stream.
+"""The HTTP interface: what `Rhythm` can do, under `/api/v1`, with tokens, problem+json, pages, a
+stream.
 
 A server is an ASGI application around one `Rhythm`. Everything goes through one guard: what is not
 on the list of public paths, letter by letter, needs a token, also what does not exist, and a route

@@ -1,4 +1,5 @@
-"""`python -m rhythm.http` prints the OpenAPI document; `make openapi` writes it to docs/openapi.json."""
+"""`python -m rhythm.http` prints the OpenAPI document; `make openapi` writes it to
+docs/openapi.json."""
 
 from rhythm.http.api import written
 

@@ -1,4 +1,5 @@
-"""From the table of routes to the application of FastAPI that serves them, and to the OpenAPI document.
+"""From the table of routes to the application of FastAPI that serves them, and to the OpenAPI
+document.
 
 It is built once for each process and knows no `Rhythm`: a request brings its own along.
 """
@@ -33,7 +34,11 @@ from rhythm.http.schemas import Problem
 from rhythm.http.sharing import LARGE_BODY, Shares
 
 TABLE = {(route.method, route.path): route for route in ROUTES}
-EVENT = {"id": {"type": "string"}, "event": {"const": "execution"}, "data": {"type": "string", "contentMediaType": "application/json"}}
+EVENT = {
+    "id": {"type": "string"},
+    "event": {"const": "execution"},
+    "data": {"type": "string", "contentMediaType": "application/json"},
+}
 TEXTS: dict[str, dict[str, Any]] = {  # the forms of answers that are no JSON
     "text/plain": {"type": "string"},
     "text/event-stream": {"type": "object", "properties": EVENT, "required": [*EVENT]},
@@ -41,13 +46,14 @@ TEXTS: dict[str, dict[str, Any]] = {  # the forms of answers that are no JSON
 GUARDED = (401, 403, 429, 500, 503)  # problems of every route that is not public
 ABOUT = """Executions of workflows: start them, look at them, act on them.
 
-Every request needs a token (`Authorization: Bearer …`), and the token a role that has the permission named below. What goes wrong is
-told as `application/problem+json` with a `code` that stays as it is. Lists come in pages: give the `cursor` of one to get the next."""
+Every request needs a token (`Authorization: Bearer …`), and the token a role that has the
+permission named below. What goes wrong is told as `application/problem+json` with a `code` that
+stays as it is. Lists come in pages: give the `cursor` of one to get the next."""
 
 
 class Guarded(APIRoute):
-    """A route that asks for its permission, and for its permission for what the path names, before it reads a body. Without a line in
-    the table that says both it cannot be made."""
+    """A route that asks for its permission, and for its permission for what the path names, before
+    it reads a body. Without a line in the table that says both it cannot be made."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle, reads = super().get_route_handler(), self.body_field is not None
@@ -89,11 +95,14 @@ def _permitted(route: Route, request: Request) -> Asker:
 
 
 async def _concerned(route: Route, request: Request, asker: Asker) -> Asker:
-    """Whoever asks with a role for some names, if they have the permission for what the path names."""
+    """Whoever asks with a role for some names, if they have the permission for what the path
+    names."""
     assert route.permission is not None
     assert route.about is not None
     try:
-        asker = await run_in_threadpool(found, asker, route.permission, route.about, request.path_params)
+        asker = await run_in_threadpool(
+            found, asker, route.permission, route.about, request.path_params
+        )
     except UnknownWorkflow as unknown:
         raise await run_in_threadpool(discreet, asker, unknown) from None
     request.scope["rhythm.asker"] = asker
@@ -104,11 +113,23 @@ async def _concerned(route: Route, request: Request, asker: Asker) -> Asker:
 def api() -> FastAPI:
     """All routes."""
     made = FastAPI(
-        title="Rhythm", version=__version__, description=ABOUT, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False,
+        title="Rhythm",
+        version=__version__,
+        description=ABOUT,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
         generate_unique_id_function=_operation,
-    )  # fmt: skip
+    )
     for route in ROUTES:
-        made.router.add_api_route(route.path, route.endpoint, methods=[route.method], route_class_override=Guarded, **_described(route))
+        made.router.add_api_route(
+            route.path,
+            route.endpoint,
+            methods=[route.method],
+            route_class_override=Guarded,
+            **_described(route),
+        )
     made.add_route(f"{V1}/openapi.json", _openapi, include_in_schema=False)
     for kind in (RhythmError, ValueError, HTTPException, RequestValidationError, Exception):
         made.add_exception_handler(kind, told)
@@ -134,17 +155,31 @@ def _described(route: Route) -> dict[str, Any]:
     """What the OpenAPI document says of a route."""
     answers: dict[int | str, dict[str, Any]] = {}
     for status, form in route.answers.items():
-        answers[status] = {"content": {form: {"schema": TEXTS[form]}}} if isinstance(form, str) else {"model": form} if form else {}
+        answers[status] = (
+            {"content": {form: {"schema": TEXTS[form]}}}
+            if isinstance(form, str)
+            else {"model": form}
+            if form
+            else {}
+        )
         answers[status]["description"] = title(status)
-    first, part = next(iter(route.answers)), route.path.removeprefix(f"{V1}/").strip("/").partition("/")[0]
+    first, part = (
+        next(iter(route.answers)),
+        route.path.removeprefix(f"{V1}/").strip("/").partition("/")[0],
+    )
     extra = {"requestBody": route.body} if route.body else None
     about = {"tags": [part], "description": _about(route), "openapi_extra": extra}
     return {"status_code": first, "responses": answers, "response_class": Response, **about}
 
 
 def _about(route: Route) -> str:
-    said = inspect.getdoc(route.endpoint)  # without the indentation, which Python takes away itself from 3.13 on
-    return f"{said}\n\nNeeds the permission `{route.permission}`." if route.permission else f"{said}\n\nPublic."
+    # without the indentation, which Python takes away itself from 3.13 on
+    said = inspect.getdoc(route.endpoint)
+    return (
+        f"{said}\n\nNeeds the permission `{route.permission}`."
+        if route.permission
+        else f"{said}\n\nPublic."
+    )
 
 
 @cache
@@ -152,11 +187,15 @@ def document() -> dict[str, Any]:
     """The OpenAPI document."""
     made = api().openapi()
     parts = made["components"] = _untitled(made["components"])
-    for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own form of problems, which is not ours
+    # FastAPI's own form of problems, which is not ours
+    for name in ("HTTPValidationError", "ValidationError"):
         parts["schemas"].pop(name, None)
     for form in (Problem, NewEvent):  # which no route has named to FastAPI
         parts["schemas"][form.__name__] = _untitled(form.model_json_schema())
-    parts["responses"] = {f"Problem{status}": _problem(status) for status in sorted({*GUARDED, *(s for r in ROUTES for s in r.problems)})}
+    parts["responses"] = {
+        f"Problem{status}": _problem(status)
+        for status in sorted({*GUARDED, *(s for r in ROUTES for s in r.problems)})
+    }
     parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     paths = made["paths"] = _untitled(made["paths"])
     for route in ROUTES:
@@ -164,7 +203,10 @@ def document() -> dict[str, Any]:
         operation["security"] = [{"token": []}] if route.permission else []
         operation["responses"] = {
             **{str(status): operation["responses"][str(status)] for status in route.answers},
-            **{str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in _problems(route)},
+            **{
+                str(status): {"$ref": f"#/components/responses/Problem{status}"}
+                for status in _problems(route)
+            },
         }
     return dict(made)
 
@@ -176,13 +218,20 @@ def _problems(route: Route) -> list[int]:
 
 
 def _problem(status: int) -> dict[str, Any]:
-    return {"description": title(status), "content": {KIND: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    return {
+        "description": title(status),
+        "content": {KIND: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
 
 
 def _untitled(value: Any) -> Any:
     """Without the titles that are made of names: they say nothing."""
     if isinstance(value, dict):
-        return {key: _untitled(item) for key, item in value.items() if key != "title" or not isinstance(item, str)}
+        return {
+            key: _untitled(item)
+            for key, item in value.items()
+            if key != "title" or not isinstance(item, str)
+        }
     return [_untitled(item) for item in value] if isinstance(value, list) else value
 
 

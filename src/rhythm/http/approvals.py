@@ -20,25 +20,46 @@ Approval = form_of(ApprovalView, "Approval")
 Approvals = page_of(Approval)
 Id = Annotated[str, Path(description="the id of an approval")]
 Role = Annotated[str | None, Query(description="only those that this role decides")]
-Status = Annotated[str, Query(description="only those that are so", json_schema_extra={"enum": [*STATUSES]})]
+Status = Annotated[
+    str, Query(description="only those that are so", json_schema_extra={"enum": [*STATUSES]})
+]
 Of = Annotated[str | None, Query(description="only those of this execution")]
 
 
 class Decision(Body):
     comment: str = ""
-    shown: str | None = Field(default=None, description="the `shown` of the approval that was looked at: 409 if it is another one by now")
+    shown: str | None = Field(
+        default=None,
+        description="the `shown` of the approval that was looked at: 409 if it is another by now",
+    )
 
 
 class Escalation(Decision):
-    to: str | None = Field(default=None, description="the role that is to decide; else the next one that the workflow names")
+    to: str | None = Field(
+        default=None,
+        description="the role that is to decide; else the next one that the workflow names",
+    )
 
 
 DECISION, ESCALATION = Decision(), Escalation()  # without a body
 
 
-def find(ask: Ask, role: Role = None, status: Status = "open", execution: Of = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
+def find(
+    ask: Ask,
+    role: Role = None,
+    status: Status = "open",
+    execution: Of = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Response:
     """What people are asked to decide, newest first; with another `status` what they were."""
-    given: dict[str, Any] = {"role": role, "status": status, "execution": execution, "limit": limit, "cursor": cursor}
+    given: dict[str, Any] = {
+        "role": role,
+        "status": status,
+        "execution": execution,
+        "limit": limit,
+        "cursor": cursor,
+    }
     page = ask.app.approvals(**given, scope=ask.scope(READ), most_bytes=ask.page_bytes)
     return listed(ask, page.items, page.cursor is not None, lambda n: place_after(page.items[n]))
 
@@ -50,7 +71,9 @@ def get(ask: Ask, id: Id) -> Response:
 
 def approve(ask: Ask, id: Id, body: Decision = DECISION, key: Key = None) -> Response:
     """Approves, as the owner of the token, who holds the role and has not started the execution."""
-    return answer(ask.app.approve(id, by=ask.actor, comment=body.comment, shown=body.shown, key=key))
+    return answer(
+        ask.app.approve(id, by=ask.actor, comment=body.comment, shown=body.shown, key=key)
+    )
 
 
 def reject(ask: Ask, id: Id, body: Decision = DECISION, key: Key = None) -> Response:
@@ -60,4 +83,8 @@ def reject(ask: Ask, id: Id, body: Decision = DECISION, key: Key = None) -> Resp
 
 def escalate(ask: Ask, id: Id, body: Escalation = ESCALATION, key: Key = None) -> Response:
     """Hands the approval over to another role."""
-    return answer(ask.app.escalate(id, to=body.to, by=ask.actor, comment=body.comment, shown=body.shown, key=key))
+    return answer(
+        ask.app.escalate(
+            id, to=body.to, by=ask.actor, comment=body.comment, shown=body.shown, key=key
+        )
+    )

@@ -1,4 +1,5 @@
-"""What every route is given: whoever asks, the page that is wanted, the key of a request that may come twice."""
+"""What every route is given: whoever asks, the page that is wanted, the key of a request that may
+come twice."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ Key = Annotated[
         alias="Idempotency-Key",
         min_length=1,
         max_length=LONGEST_KEY,
-        description="a text of your own, which nobody else's meets: a request that comes again with it does nothing more, and is "
-        "answered like the first one",
+        description="a text of your own, which nobody else's meets: a request that comes "
+        "again with it does nothing more, and is answered like the first one",
     ),
 ]

@@ -1,4 +1,5 @@
-"""The bodies of requests: limited before they are read to their end, and parsed through the one gate of all values."""
+"""The bodies of requests: limited before they are read to their end, and parsed through the one
+gate of all values."""
 
 from __future__ import annotations
 
@@ -27,13 +28,20 @@ class Body(Request):
 
     async def body(self) -> bytes:
         if not hasattr(self, "_body"):
-            if (length := self.headers.get("content-length", "")).isdecimal() and int(length) > LARGEST:
+            if (length := self.headers.get("content-length", "")).isdecimal() and int(
+                length
+            ) > LARGEST:
                 raise _too_large()
             try:
                 async with asyncio.timeout(READ_S):
                     self._body = await self._read()
             except TimeoutError:
-                raise Refused(408, "body_timeout", f"the body has not come within {READ_S:.0f} s", {"Connection": "close"}) from None
+                raise Refused(
+                    408,
+                    "body_timeout",
+                    f"the body has not come within {READ_S:.0f} s",
+                    {"Connection": "close"},
+                ) from None
         return self._body
 
     async def _read(self) -> bytes:
@@ -56,7 +64,11 @@ class Body(Request):
     async def json(self) -> Any:
         text = await self.body()
         try:
-            return await run_in_threadpool(parse, text, "the body", LIMITS) if len(text) > LARGE else parse(text, "the body", LIMITS)
+            return (
+                await run_in_threadpool(parse, text, "the body", LIMITS)
+                if len(text) > LARGE
+                else parse(text, "the body", LIMITS)
+            )
         except InvalidPayload as error:
             raise Refused(422, error.code, str(error)) from None
 
@@ -64,12 +76,19 @@ class Body(Request):
 def must_be_json(request: Request, kinds: tuple[str, ...]) -> None:
     """Other kinds of bodies are refused: a form of another site could send them without asking."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    has_body = "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
+    has_body = (
+        "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
+    )
     if has_body and kind not in kinds:
         raise Refused(
-            415, "unsupported_media_type", f"the body must be {' or '.join(kinds)}: set Content-Type", {"Accept": ", ".join(kinds)}
+            415,
+            "unsupported_media_type",
+            f"the body must be {' or '.join(kinds)}: set Content-Type",
+            {"Accept": ", ".join(kinds)},
         )
 
 
 def _too_large() -> Refused:
-    return Refused(413, "body_too_large", f"a body has at most {LARGEST:,} bytes", {"Connection": "close"})
+    return Refused(
+        413, "body_too_large", f"a body has at most {LARGEST:,} bytes", {"Connection": "close"}
+    )

@@ -23,9 +23,15 @@ class Selection(Body):
     workflow: str | None = None
     status: str | None = None
     queue: str | None = None
-    created_before: str | None = Field(default=None, description="ISO 8601", json_schema_extra={"format": "date-time"})
-    created_after: str | None = Field(default=None, description="ISO 8601", json_schema_extra={"format": "date-time"})
-    attributes: dict[str, Json] | None = Field(default=None, description="plain values that they must have")
+    created_before: str | None = Field(
+        default=None, description="ISO 8601", json_schema_extra={"format": "date-time"}
+    )
+    created_after: str | None = Field(
+        default=None, description="ISO 8601", json_schema_extra={"format": "date-time"}
+    )
+    attributes: dict[str, Json] | None = Field(
+        default=None, description="plain values that they must have"
+    )
     all: bool = Field(default=False, description="without anything of the above: really all")
     limit: int | None = Field(default=None, ge=1, description="at most so many, oldest first")
     dry_run: bool = Field(default=False, description="only count them")
@@ -35,8 +41,15 @@ class Selection(Body):
 def _on_many(action: Action, permission: str, about: str) -> Callable[..., Response]:
     def act(ask: Ask, body: Selection) -> Response:
         given = body.model_dump()
-        if not body.all and not any(given[name] is not None for name in ("workflow", "status", "queue", *TIMES, "attributes")):
-            raise Refused(422, "selection_missing", 'say which executions are meant, or that it is all of them: {"all": true}')
+        if not body.all and not any(
+            given[name] is not None
+            for name in ("workflow", "status", "queue", *TIMES, "attributes")
+        ):
+            raise Refused(
+                422,
+                "selection_missing",
+                'say which executions are meant, or that it is all of them: {"all": true}',
+            )
         return answer(ask.app.bulk(action, by=ask.actor, scope=ask.scope(permission), **given))
 
     act.__name__, act.__doc__ = action, about
@@ -48,5 +61,9 @@ pause = _on_many("pause", "execution:pause", "Holds all workflows that fit where
 resume = _on_many("resume", "execution:resume", "Lets all paused workflows that fit go on.")
 cancel = _on_many("cancel", "execution:cancel", "Asks all executions that fit to end.")
 terminate = _on_many("terminate", "execution:cancel", "Ends all executions that fit at once.")
-retry = _on_many("retry", "execution:start", "Retries all executions that fit: those that failed or were cancelled.")
+retry = _on_many(
+    "retry",
+    "execution:start",
+    "Retries all executions that fit: those that failed or were cancelled.",
+)
 __all__ = ["Bulk", "cancel", "datetime", "pause", "resume", "retry", "terminate"]

@@ -1,9 +1,10 @@
 """The connections of `rhythm server`: how many there are, and which of them are ended.
 
-uvicorn waits for ever: for a request that does not come, and for a client that does not take its answer. So each connection is looked at
-once a second. Whoever begins a request and does not send it, or does not take what is sent, is cut off; and where all places are taken
-it is those who keep the server waiting for longest that make room, before anybody is turned away. Whoever is, is told so: there are
-places for that which nobody else can take.
+uvicorn waits for ever: for a request that does not come, and for a client that does not take its
+answer. So each connection is looked at once a second. Whoever begins a request and does not send
+it, or does not take what is sent, is cut off; and where all places are taken it is those who keep
+the server waiting for longest that make room, before anybody is turned away. Whoever is, is told
+so: there are places for that which nobody else can take.
 """
 
 from __future__ import annotations
@@ -28,22 +29,27 @@ FILES = 128  # that the process needs for itself: the database, its log, its own
 AWAY = 32  # connections that are being told that there is no place
 LEAST = 16  # places, however few files there may be
 IDLE, HEAD, SENDING, HASTY, BUSY = "idle", "head", "sending", "hasty", "busy"
-RANK = {SENDING: 0, HASTY: 0, HEAD: 1, IDLE: 2}  # who makes room first: who does not take or asks too often, does not send, says nothing
+# who makes room first: who does not take or asks too often, does not send, says nothing
+RANK = {SENDING: 0, HASTY: 0, HEAD: 1, IDLE: 2}
 
 _PROBLEM = document(
     {
-        "type": "about:blank", "title": "Service Unavailable", "status": 503, "code": "too_many_connections",
-        "detail": "all connections of this server are in use: come back in a moment, and close those that you do not need",
+        "type": "about:blank", "title": "Service Unavailable", "status": 503,
+        "code": "too_many_connections",
+        "detail": ("all connections of this server are in use: come back in a moment, and close "
+                "those that you do not need"),
     }
 )  # fmt: skip
 FULL = (
-    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 5\r\nConnection: close\r\n"
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: "
+    b"application/problem+json\r\nRetry-After: 5\r\nConnection: close\r\n"
     b"Content-Length: %d\r\n\r\n%b" % (len(_PROBLEM), _PROBLEM)
 )
 
 
 class Counted:
-    """A transport that counts what is written to it: what a client has taken is that, without what waits for it."""
+    """A transport that counts what is written to it: what a client has taken is that, without what
+    waits for it."""
 
     def __init__(self, transport: Any) -> None:
         self._transport, self.written = transport, 0
@@ -65,11 +71,20 @@ class Seen:
         self.unsent = self.taken = self.taken_before = 0
 
     def look(self, connection: Any, now: float) -> None:
-        """Notes what it does now. It is new if it does something else, or the same with another request."""
+        """Notes what it does now. It is new if it does something else, or the same with another
+        request."""
         self.unsent, request = connection.transport.get_write_buffer_size(), connection.cycle
-        self.taken, doing = connection.transport.written - self.unsent, _doing(connection, self.unsent)
+        self.taken, doing = (
+            connection.transport.written - self.unsent,
+            _doing(connection, self.unsent),
+        )
         if doing != self.doing or (doing == HEAD and request is not self.request):
-            self.doing, self.since, self.request, self.taken_before = doing, now, request, self.taken
+            self.doing, self.since, self.request, self.taken_before = (
+                doing,
+                now,
+                request,
+                self.taken,
+            )
 
     def may_go(self, now: float) -> bool:
         """Whether it may be ended to make room."""
@@ -78,7 +93,11 @@ class Seen:
     def too_slow(self, now: float, write_s: float) -> bool:
         """Whether it has kept us waiting for too long. Who has taken enough begins anew."""
         if self.doing == SENDING and self.since <= now - write_s:
-            slow, self.since, self.taken_before = self.taken - self.taken_before < SLOWEST, now, self.taken
+            slow, self.since, self.taken_before = (
+                self.taken - self.taken_before < SLOWEST,
+                now,
+                self.taken,
+            )
             return slow
         return self.doing == HEAD and self.since <= now - HEAD_S
 
@@ -94,7 +113,8 @@ def _doing(connection: Any, unsent: int) -> str:
 
 
 class Connections:
-    """All connections of one server. Those from `proxies` are everybody's, and not counted by address."""
+    """All connections of one server. Those from `proxies` are everybody's, and not counted by
+    address."""
 
     def __init__(
         self,
@@ -104,9 +124,17 @@ class Connections:
         told: Callable[[str, str], None] = lambda address, reason: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`files`: that the process may open; `told`: the address that was cut off or turned away, and why."""
-        self.most = settings.server_connections if files is None else min(settings.server_connections, max(LEAST, files - FILES - AWAY))
-        self.most_of_one, self.write_s = min(self.most, settings.server_connections_per_address), settings.server_write_timeout_s
+        """`files`: that the process may open; `told`: the address that was cut off or turned away,
+        and why."""
+        self.most = (
+            settings.server_connections
+            if files is None
+            else min(settings.server_connections, max(LEAST, files - FILES - AWAY))
+        )
+        self.most_of_one, self.write_s = (
+            min(self.most, settings.server_connections_per_address),
+            settings.server_write_timeout_s,
+        )
         self.proxies, self.told, self.clock = proxies, told, clock
         self._seen: dict[Any, Seen] = {}
         self._of: Counter[str] = Counter()
@@ -170,13 +198,18 @@ class Connections:
         return True
 
     def _make_room(self, address: str | None) -> bool:
-        """Ends the connection that has kept us waiting for longest; of one address, if it is that which has too many."""
+        """Ends the connection that has kept us waiting for longest; of one address, if it is that
+        which has too many."""
         now = self.clock()
         if not self._waiting and now - self._sorted_at >= LOOK_S / 10:
             self._sorted_at = now
             self._look_at_all(now)
             waiting = [each for each, seen in self._seen.items() if seen.may_go(now)]
-            self._waiting = sorted(waiting, key=lambda each: (RANK[self._seen[each].doing], self._seen[each].since), reverse=True)
+            self._waiting = sorted(
+                waiting,
+                key=lambda each: (RANK[self._seen[each].doing], self._seen[each].since),
+                reverse=True,
+            )
         for n in range(len(self._waiting) - 1, -1, -1):
             each = self._waiting[n]
             if each not in self._seen:
@@ -198,7 +231,10 @@ class Connections:
         self._looked_at = now
         self._look_at_all(now)
         for each in [each for each, seen in self._seen.items() if seen.too_slow(now, self.write_s)]:
-            self.told(self._seen[each].address, "write_timeout" if self._seen[each].doing == SENDING else "head_timeout")
+            self.told(
+                self._seen[each].address,
+                "write_timeout" if self._seen[each].doing == SENDING else "head_timeout",
+            )
             self._end(each)
         self._bound_unsent()
 
@@ -209,7 +245,10 @@ class Connections:
     def _bound_unsent(self) -> None:
         """Whoever takes least makes room in memory, too."""
         unsent = sum(seen.unsent for seen in self._seen.values())
-        slowest: Iterable[Any] = sorted((each for each, seen in self._seen.items() if seen.unsent), key=lambda each: self._seen[each].since)
+        slowest: Iterable[Any] = sorted(
+            (each for each, seen in self._seen.items() if seen.unsent),
+            key=lambda each: self._seen[each].since,
+        )
         for each in slowest:
             if unsent <= UNSENT:
                 return

@@ -20,7 +20,12 @@ from rhythm.http.problems import Refused
 from rhythm.http.schemas import Body, Json, object_of
 
 MOST = 1000  # events in one batch
-Published = object_of("Published", "How many events were published, and how many had been before.", published=int, repeated=int)
+Published = object_of(
+    "Published",
+    "How many events were published, and how many had been before.",
+    published=int,
+    repeated=int,
+)
 
 
 class NewEvent(Body):
@@ -29,7 +34,11 @@ class NewEvent(Body):
     type: str
     data: Json = None
     id: str | None = Field(
-        default=None, description="of your own: the same one twice is one event; else the Idempotency-Key, else one is made"
+        default=None,
+        description=(
+            "of your own: the same one twice is one event; else the Idempotency-Key, else one "
+            "is made"
+        ),
     )
 
 
@@ -37,23 +46,34 @@ PLAIN = {"schema": {"$ref": "#/components/schemas/NewEvent"}}
 CLOUD = {"schema": {"type": "object", "required": ["specversion", "id", "source", "type"]}}
 BODY = {
     "required": True,
-    "content": {JSON_KINDS[0]: PLAIN, STRUCTURED: CLOUD, BATCH: {"schema": {"type": "array", "items": CLOUD["schema"]}}},
+    "content": {
+        JSON_KINDS[0]: PLAIN,
+        STRUCTURED: CLOUD,
+        BATCH: {"schema": {"type": "array", "items": CLOUD["schema"]}},
+    },
 }
 
 
 async def publish(ask: Ask, request: Request, key: Key = None) -> Response:
-    """Publishes an event to everyone who waits for it, or started before it and will wait, and starts the workflows that name it.
+    """Publishes an event to everyone who waits for it, or started before it and will wait, and
+    starts the workflows that name it.
 
-    The body is a plain event, or CloudEvents 1.0: structured, binary (`ce-` headers), or many in a batch, each on its own."""
+    The body is a plain event, or CloudEvents 1.0: structured, binary (`ce-` headers), or many in a
+    batch, each on its own.
+    """
     headers = dict(request.headers.items())
     if not is_cloud_event(headers):
         must_be_json(request, (*JSON_KINDS, STRUCTURED, BATCH))
         event = _plain(await request.json())
-        return await run_in_threadpool(_publish, ask, [(event.id or ask.own(key), event.type, event.data)])
+        return await run_in_threadpool(
+            _publish, ask, [(event.id or ask.own(key), event.type, event.data)]
+        )
     _refuse_attributes_twice(request)
     body = await request.body()
     return await run_in_threadpool(
-        lambda: _publish(ask, [(one.event_id, one.type, one.data) for one in cloud_events(headers, body, LIMITS)])
+        lambda: _publish(
+            ask, [(one.event_id, one.type, one.data) for one in cloud_events(headers, body, LIMITS)]
+        )
     )
 
 
@@ -68,11 +88,15 @@ def _plain(value: Any) -> NewEvent:
     try:
         return NewEvent.model_validate(value)
     except ValidationError as problem:
-        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in problem.errors(include_url=False)]) from None
+        raise RequestValidationError(
+            [{**one, "loc": ("body", *one["loc"])} for one in problem.errors(include_url=False)]
+        ) from None
 
 
 def _publish(ask: Asker, events: list[tuple[str | None, str, Any]]) -> Response:
     if len(events) > MOST:
-        raise Refused(422, "batch_too_large", f"a batch has at most {MOST:,} events, not {len(events):,}")
+        raise Refused(
+            422, "batch_too_large", f"a batch has at most {MOST:,} events, not {len(events):,}"
+        )
     new = [ask.app.publish(type, data, event_id=id, by=ask.actor) for id, type, data in events]
     return answer({"published": sum(new), "repeated": len(new) - sum(new)})

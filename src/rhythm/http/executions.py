@@ -36,7 +36,13 @@ Resumes = page_of(form_of(ResumeRequestView, "ResumeRequest"))
 Options = object_of("ResumeOptions", "What would let an execution go on.", actions=list[str])
 Started = object_of("Started", "`created`: false if it was there before.", id=str, created=bool)
 Snapshot = object_of(
-    "Snapshot", "Where a workflow is.", id=str, statement=int, locals=dict[str, Any], awaiting=dict[str, Any] | None, next_child=int
+    "Snapshot",
+    "Where a workflow is.",
+    id=str,
+    statement=int,
+    locals=dict[str, Any],
+    awaiting=dict[str, Any] | None,
+    next_child=int,
 )
 
 
@@ -48,13 +54,17 @@ class NewExecution(Body):
     priority: int = 0
     delay: float | str | None = Field(default=None, description='seconds, or such as "5m"')
     attributes: dict[str, Json] | None = None
-    on_conflict: Literal["return", "fail", "replace"] = Field(default="return", description="what happens if the id or key was used before")
+    on_conflict: Literal["return", "fail", "replace"] = Field(
+        default="return", description="what happens if the id or key was used before"
+    )
 
 
 def start(ask: Ask, request: Request, body: NewExecution, key: Key = None) -> Response:
-    """Starts a workflow. 201: it was started; 200: this id or `Idempotency-Key` has started it before.
+    """Starts a workflow. 201: it was started; 200: this id or `Idempotency-Key` has started it
+    before.
 
-    To `replace` is to cancel, and needs the permission `execution:cancel`, too."""
+    To `replace` is to cancel, and needs the permission `execution:cancel`, too.
+    """
     if not ask.may("execution:start", body.workflow):
         raise UnknownWorkflow(f"there is no workflow `{body.workflow}`", body.workflow)
     if body.on_conflict == "replace":
@@ -62,27 +72,52 @@ def start(ask: Ask, request: Request, body: NewExecution, key: Key = None) -> Re
         if not ask.may("execution:cancel", body.workflow):
             ask.refuse("execution:cancel", f"for the workflow `{body.workflow}`")
     given = body.model_dump(exclude={"workflow", "inputs"})
-    handle = ask.app.start_workflow(body.workflow, body.inputs, idempotency_key=ask.own(key), by=ask.actor, **given)
+    handle = ask.app.start_workflow(
+        body.workflow, body.inputs, idempotency_key=ask.own(key), by=ask.actor, **given
+    )
     if not handle.created and key is not None:
         _refuse_other(key, body, handle.get())
     place = f"{request.scope.get('root_path', '')}/api/v1/executions/{quote(handle.id, safe='')}"
-    return answer({"id": handle.id, "created": handle.created}, 201 if handle.created else 200, {"Location": place})
+    return answer(
+        {"id": handle.id, "created": handle.created},
+        201 if handle.created else 200,
+        {"Location": place},
+    )
 
 
 def _refuse_other(key: str, asked: NewExecution, found: ExecutionView) -> None:
-    """A key that comes again must come with the same request: anything else is a mistake of the caller's."""
+    """A key that comes again must come with the same request: anything else is a mistake of the
+    caller's."""
     if dump(asked.inputs, "inputs") != dump(found.inputs, "inputs"):
         what = "the id" if found.id == asked.id else f"your key {key!r}"
-        raise Refused(422, "idempotency_key_reused", f"{what} has started {found.id} with other inputs", id=found.id)
+        raise Refused(
+            422,
+            "idempotency_key_reused",
+            f"{what} has started {found.id} with other inputs",
+            id=found.id,
+        )
 
 
-Status = Annotated[str | None, Query(description="only those that are so", json_schema_extra={"enum": [*STATUSES, None]})]
+Status = Annotated[
+    str | None,
+    Query(description="only those that are so", json_schema_extra={"enum": [*STATUSES, None]}),
+]
 Of = Annotated[str | None, Query(description="only those of this workflow")]
 
 
-def find(ask: Ask, workflow: Of = None, status: Status = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
+def find(
+    ask: Ask, workflow: Of = None, status: Status = None, limit: Limit = 50, cursor: Cursor = None
+) -> Response:
     """Executions that nobody else started, newest first, without what may be large."""
-    page = ask.app.list(workflow, status, limit, cursor, brief=True, scope=ask.scope(READ), most_bytes=ask.page_bytes)
+    page = ask.app.list(
+        workflow,
+        status,
+        limit,
+        cursor,
+        brief=True,
+        scope=ask.scope(READ),
+        most_bytes=ask.page_bytes,
+    )
     items = [without(view, *LARGE_FIELDS) for view in page.items]
     return listed(ask, items, page.cursor is not None, lambda n: place_after(page.items[n]))
 
@@ -103,7 +138,8 @@ def why(ask: Ask, id: Id) -> Response:
 
 
 def resume_options(ask: Ask, id: Id) -> Response:
-    """What would let an execution go on: approve, reject, escalate, publish or resume; nothing if it needs nobody."""
+    """What would let an execution go on: approve, reject, escalate, publish or resume; nothing if
+    it needs nobody."""
     return answer({"actions": ask.app.resume_options(id)})
 
 
@@ -120,14 +156,18 @@ def trace(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Respons
 
 
 def children(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """The tasks and workflows that an execution has started, in their order, without what may be large."""
+    """The tasks and workflows that an execution has started, in their order, without what may be
+    large."""
     page = ask.app.children(id, limit, cursor, brief=True, most_bytes=ask.page_bytes)
     items = [without(view, *LARGE_FIELDS) for view in page.items]
-    return listed(ask, items, page.cursor is not None, lambda n: page.items[n].id.rpartition(".")[2])
+    return listed(
+        ask, items, page.cursor is not None, lambda n: page.items[n].id.rpartition(".")[2]
+    )
 
 
 def snapshot(ask: Ask, id: Id) -> Response:
-    """Where a workflow is: its next statement, its variables, and what it awaits. 404 as long as it has not begun, and for tasks."""
+    """Where a workflow is: its next statement, its variables, and what it awaits. 404 as long as it
+    has not begun, and for tasks."""
     stored = ask.app.details.snapshot(id)
     if stored is None:
         raise Refused(404, "no_snapshot", f"{id} has no snapshot: it is a task, or has not begun")

@@ -1,8 +1,10 @@
 """Who asks, and whether they may: the one gate before every route.
 
-Whatever is not on the list of public paths, letter by letter, needs a token, also what does not exist. What a route needs stands in the
-table of routes; a route without a line there cannot be built. Where a server is open (before there are tokens, on this machine only; or
-because its owner says so), whoever asks is the user it runs as, and decides nothing: decisions take a name and a role.
+Whatever is not on the list of public paths, letter by letter, needs a token, also what does not
+exist. What a route needs stands in the table of routes; a route without a line there cannot be
+built. Where a server is open (before there are tokens, on this machine only; or because its owner
+says so), whoever asks is the user it runs as, and decides nothing: decisions take a name and a
+role.
 """
 
 from __future__ import annotations
@@ -33,18 +35,27 @@ DOCUMENT_WORTH = 10  # for as many requests as this
 PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", DOCUMENT)})
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOCAL = ("localhost", "127.0.0.1", "::1")
-HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{1,5})?")  # as RFC 9112 has it, and nothing around
-FORWARDED = re.compile("forwarded|x-forwarded-.*|x-(real|client|cluster-client)-ip|via|true-client-ip|cf-.*")  # what proxies add
-OWN_PAGES = ("same-origin", "none")  # Sec-Fetch-Site: a page of this server, or somebody who typed the address
-OPEN: Mapping[str, Scope] = dict.fromkeys(PERMISSIONS.keys() - {"approval:decide"})  # what everyone may do where a server is open
-THREADS = 4  # that find out who asks, and do nothing else: they answer also when all others are busy
+# as RFC 9112 has it, and nothing around
+HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{1,5})?")
+# what proxies add
+FORWARDED = re.compile(
+    "forwarded|x-forwarded-.*|x-(real|client|cluster-client)-ip|via|true-client-ip|cf-.*"
+)
+# Sec-Fetch-Site: a page of this server, or somebody who typed the address
+OWN_PAGES = ("same-origin", "none")
+# what everyone may do where a server is open
+OPEN: Mapping[str, Scope] = dict.fromkeys(PERMISSIONS.keys() - {"approval:decide"})
+# that find out who asks, and do nothing else: they answer also when all others are busy
+THREADS = 4
 T = TypeVar("T")
 
 
 class Asker(Record):
-    """Whoever asks: who they are, and what they may do to what. `secret`: of their token, for as long as they are answered.
+    """Whoever asks: who they are, and what they may do to what. `secret`: of their token, for as
+    long as they are answered.
 
-    `who`: by whom they are counted: their token, or where there is none their address."""
+    `who`: by whom they are counted: their token, or where there is none their address.
+    """
 
     app: Rhythm
     actor: Actor
@@ -70,7 +81,9 @@ class Asker(Record):
         """Refuses those who do not have the permission for anything at all."""
         if permission not in self.permissions:
             what = "which the token does not have" if self.secret else "which takes a token"
-            raise Refused(403, "permission_missing", f"this needs the permission {permission}, {what}")
+            raise Refused(
+                403, "permission_missing", f"this needs the permission {permission}, {what}"
+            )
 
     def scope(self, permission: str) -> Scope:
         """The names for which they have the permission; `()`: they do not have it."""
@@ -93,17 +106,23 @@ class Asker(Record):
     def refuse(self, permission: str, what: str) -> NoReturn:
         """For those who have the permission, but not for this."""
         has = " and ".join(f"`{pattern}`" for pattern in self.permissions.get(permission) or ())
-        raise Refused(403, "permission_missing", f"this needs the permission {permission} {what}, and the token has it for {has} only")
+        raise Refused(
+            403,
+            "permission_missing",
+            f"this needs the permission {permission} {what}, and the token has it for {has} only",
+        )
 
 
 class Guard:
-    """Lets requests in. With `tokens` False also those that have none, as the user of this process, from wherever its owner lets them
-    come; with None from this machine only, and until there is a token."""
+    """Lets requests in. With `tokens` False also those that have none, as the user of this process,
+    from wherever its owner lets them come; with None from this machine only, and until there is a
+    token."""
 
     def __init__(self, app: Rhythm, tokens: bool | None, shares: Shares) -> None:
         self.app, self.tokens, self.shares = app, tokens, shares
         self.user = user()
-        self._tokens: OrderedDict[bytes, str] = OrderedDict()  # the ids of secrets that were valid; whether they are is asked anew
+        # the ids of secrets that were valid; whether they are is asked anew
+        self._tokens: OrderedDict[bytes, str] = OrderedDict()
         self._threads: CapacityLimiter | None = None
 
     async def admit(self, scope: Asgi) -> Asker | None:
@@ -129,7 +148,8 @@ class Guard:
             raise
 
     async def _open(self) -> bool:
-        """Whether nobody needs a token. Once there was one, also if it is no longer valid, everybody does."""
+        """Whether nobody needs a token. Once there was one, also if it is no longer valid,
+        everybody does."""
         if self.tokens is None and len(await self._ask(self.app.tokens)) > 0:
             self.tokens = True
         return not self.tokens
@@ -142,9 +162,12 @@ class Guard:
             raise
 
     async def _by_token(self, secret: str, address: str, scope: Asgi) -> Asker:
-        """Whoever has this secret. Who asks too often is refused before the database is asked: one who had a valid token by its count,
-        all others by that of their address."""
-        form, digest = SECRET.fullmatch(secret), sha256(secret.encode("utf-8", "surrogatepass")).digest()
+        """Whoever has this secret. Who asks too often is refused before the database is asked: one
+        who had a valid token by its count, all others by that of their address."""
+        form, digest = (
+            SECRET.fullmatch(secret),
+            sha256(secret.encode("utf-8", "surrogatepass")).digest(),
+        )
         scope["rhythm.claimed"] = form[1] if form else ""
         if known := self._tokens.get(digest):
             scope["rhythm.known"] = known
@@ -154,11 +177,15 @@ class Guard:
         token = await self._ask(self.app.authenticate, secret)
         if token is None:
             self._tokens.pop(digest, None)
-            raise Refused(401, "token_invalid", "the token is not known, has expired or was revoked", ASK)
+            raise Refused(
+                401, "token_invalid", "the token is not known, has expired or was revoked", ASK
+            )
         if not known:
             self._remember(digest, token.id)
             self.shares.request(token.id)
-        scopes = {each: found for each in PERMISSIONS if (found := scope_of(token.roles, each)) != ()}
+        scopes = {
+            each: found for each in PERMISSIONS if (found := scope_of(token.roles, each)) != ()
+        }
         return Asker(self.app, token.actor(address), scopes, set(), token.id, secret)
 
     def _remember(self, digest: bytes, id: str) -> None:
@@ -188,7 +215,12 @@ def path_of(scope: Asgi) -> str:
 
 def _secret(given: str | None) -> str:
     if given is None:
-        raise Refused(401, "token_missing", "send a token: Authorization: Bearer …; `rhythm token create` makes one", ASK)
+        raise Refused(
+            401,
+            "token_missing",
+            "send a token: Authorization: Bearer …; `rhythm token create` makes one",
+            ASK,
+        )
     scheme, _, secret = given.partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():
         raise Refused(401, "token_invalid", "the header must be: Authorization: Bearer …", ASK)
@@ -196,29 +228,50 @@ def _secret(given: str | None) -> str:
 
 
 def _refuse_two_lengths(headers: Headers) -> None:
-    """A body with two lengths ends elsewhere for a proxy than for us, and what follows would be another's request."""
+    """A body with two lengths ends elsewhere for a proxy than for us, and what follows would be
+    another's request."""
     if "transfer-encoding" in headers and "content-length" in headers:
-        raise Refused(400, "body_ambiguous", "a body has Content-Length or Transfer-Encoding, not both", {"Connection": "close"})
+        raise Refused(
+            400,
+            "body_ambiguous",
+            "a body has Content-Length or Transfer-Encoding, not both",
+            {"Connection": "close"},
+        )
 
 
 def _refuse_other_sites(method: str, headers: Headers) -> None:
-    """A page of another site may not change anything with what a browser knows: no page of ours is anywhere else."""
+    """A page of another site may not change anything with what a browser knows: no page of ours is
+    anywhere else."""
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-    elsewhere = (origin is not None and origin.partition("://")[2] != headers.get("host")) or site not in OWN_PAGES
+    elsewhere = (
+        origin is not None and origin.partition("://")[2] != headers.get("host")
+    ) or site not in OWN_PAGES
     if elsewhere and method not in SAFE:
-        raise Refused(403, "cross_origin", "requests that change something are not taken from the pages of other sites")
+        raise Refused(
+            403,
+            "cross_origin",
+            "requests that change something are not taken from the pages of other sites",
+        )
 
 
 def _refuse_other_names(headers: Headers) -> None:
-    """A page whose name was made to mean this machine comes with that name, and what comes from elsewhere with that of a proxy: they
-    are not let into a server that is open. Nor are pages of other sites, also where they would only look."""
+    """A page whose name was made to mean this machine comes with that name, and what comes from
+    elsewhere with that of a proxy: they are not let into a server that is open. Nor are pages of
+    other sites, also where they would only look."""
     if host_of(headers.getlist("host")) not in LOCAL or any(map(FORWARDED.fullmatch, headers)):
-        raise Refused(403, "wrong_host", f"a server without tokens answers to {', '.join(LOCAL)} only, and to no proxy")
+        raise Refused(
+            403,
+            "wrong_host",
+            f"a server without tokens answers to {', '.join(LOCAL)} only, and to no proxy",
+        )
     if headers.get("sec-fetch-site", "none") not in OWN_PAGES:
-        raise Refused(403, "cross_origin", "a server without tokens answers to no page of another site")
+        raise Refused(
+            403, "cross_origin", "a server without tokens answers to no page of another site"
+        )
 
 
 def host_of(given: list[str]) -> str | None:
-    """The name or address in the header `Host`, without the port; None if it is not there once, or is anything else."""
+    """The name or address in the header `Host`, without the port; None if it is not there once, or
+    is anything else."""
     found = HOST.fullmatch(given[0].lower()) if len(given) == 1 else None
     return found and (found["address"] or found["name"])

@@ -13,7 +13,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rhythm.http.answers import answer
-from rhythm.worker.metrics import SECONDS, TYPE, Asked, Counter, Histogram, Metric, Metrics, depth, oldest_s, written
+from rhythm.worker.metrics import (
+    SECONDS,
+    TYPE,
+    Asked,
+    Counter,
+    Histogram,
+    Metric,
+    Metrics,
+    depth,
+    oldest_s,
+    written,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,9 +33,18 @@ if TYPE_CHECKING:
     from rhythm.http.server import Server
 
 ANSWER_S = 2.0  # for the database, until it counts as silent
-REQUESTS = Metric("rhythm_http_requests_total", "counter", ("method", "route", "status"), "requests that were answered")
+REQUESTS = Metric(
+    "rhythm_http_requests_total",
+    "counter",
+    ("method", "route", "status"),
+    "requests that were answered",
+)
 DURATION = Metric(
-    "rhythm_http_request_duration_seconds", "histogram", ("route",), "until the answer had begun, from when the request had come", SECONDS
+    "rhythm_http_request_duration_seconds",
+    "histogram",
+    ("route",),
+    "until the answer had begun, from when the request had come",
+    SECONDS,
 )
 STREAMS = Metric("rhythm_http_streams", "gauge", (), "streams of executions that are open")
 
@@ -53,7 +73,10 @@ class Counts:
         self._requests, self._took = Counter(REQUESTS), Histogram(DURATION)
         asked = Asked(server.app.queues.counts, time.monotonic)
         self._own = Metrics(
-            {"rhythm_queue_depth": lambda: depth(asked.read()), "rhythm_queue_oldest_age_seconds": lambda: oldest_s(asked.read())}
+            {
+                "rhythm_queue_depth": lambda: depth(asked.read()),
+                "rhythm_queue_oldest_age_seconds": lambda: oldest_s(asked.read()),
+            }
         )
 
     def request(self, method: str, route: str, status: int, took_s: float) -> None:
@@ -68,7 +91,8 @@ class Counts:
 
 
 class Probe:
-    """Asks the database for those who want to know whether it answers: one question at a time, and nobody waits for long."""
+    """Asks the database for those who want to know whether it answers: one question at a time, and
+    nobody waits for long."""
 
     def __init__(self, ask: Callable[[], object]) -> None:
         self._ask = ask
@@ -80,7 +104,9 @@ class Probe:
         with self._lock:
             if self._asking is None or not self._asking.is_alive():
                 self._answered = False
-                self._asking = threading.Thread(target=self._run, name="rhythm readiness", daemon=True)
+                self._asking = threading.Thread(
+                    target=self._run, name="rhythm readiness", daemon=True
+                )
                 self._asking.start()
             asking = self._asking
         asking.join(ANSWER_S)
@@ -100,7 +126,9 @@ def problems_of(app: Rhythm) -> list[str]:
     for worker in list(app.running):
         health = worker.health()
         if health.draining or not worker.alive:
-            found.append(f"worker {worker.name} {'is being stopped' if worker.alive else 'has ended'}")
+            found.append(
+                f"worker {worker.name} {'is being stopped' if worker.alive else 'has ended'}"
+            )
         elif not health.healthy:
             found.append(f"worker {worker.name}: a loop of it is late or fails")
     return found

@@ -1,8 +1,11 @@
-"""What a route is about, and whether whoever asks may do that to it: the second question of the guard, after the permission itself.
+"""What a route is about, and whether whoever asks may do that to it: the second question of the
+guard, after the permission itself.
 
-A role may be limited to names (`viewer:order*`), and what the name is depends on the route. Where the path says what it is about, it is
-looked up here, before the body is read; what is out of scope is answered exactly like what does not exist. A list leaves out what is out
-of scope, and a route whose body says what it is about looks for itself: both ask for the scope (`Asker.scope`), or are not answered.
+A role may be limited to names (`viewer:order*`), and what the name is depends on the route. Where
+the path says what it is about, it is looked up here, before the body is read; what is out of scope
+is answered exactly like what does not exist. A list leaves out what is out of scope, and a route
+whose body says what it is about looks for itself: both ask for the scope (`Asker.scope`), or are
+not answered.
 """
 
 from __future__ import annotations
@@ -18,14 +21,22 @@ from rhythm.errors import UnknownWorkflow
 from rhythm.http.guard import Asker
 from rhythm.rights import READ, Scope, within
 
-EXECUTION, APPROVAL, WORKFLOW, SCHEDULE, QUEUE = "execution", "approval", "workflow", "schedule", "queue"  # which the path names
+# which the path names
+EXECUTION, APPROVAL, WORKFLOW, SCHEDULE, QUEUE = (
+    "execution",
+    "approval",
+    "workflow",
+    "schedule",
+    "queue",
+)
 LIST = "list"  # of what is in scope
 BODY = "body"  # says what it is about
 EVERYTHING = "everything"  # it is about nothing that has a name, and takes a role without a pattern
 
 
 def _execution(app: Rhythm, scope: Scope, id: str) -> str | None:
-    """An execution goes by the workflow or task at its root: who sees an order sees all that was done for it."""
+    """An execution goes by the workflow or task at its root: who sees an order sees all that was
+    done for it."""
     name = app.details.root_name(id)
     return name if within(scope, name) else unknown_execution(id)
 
@@ -53,7 +64,8 @@ def _queue(app: Rhythm, scope: Scope, name: str) -> str | None:
 
 
 Named = Callable[[Rhythm, Scope, str], str | None]
-NAMED: Mapping[str, tuple[str, Named]] = {  # the parameter of the path, and who knows the name that rights go by
+# the parameter of the path, and who knows the name that rights go by
+NAMED: Mapping[str, tuple[str, Named]] = {
     EXECUTION: ("id", _execution),
     APPROVAL: ("id", _approval),
     WORKFLOW: ("name", _workflow),
@@ -64,15 +76,19 @@ ABOUT = (*NAMED, LIST, BODY, EVERYTHING)
 
 
 def check_about(about: str | None, permission: str | None, path: str) -> None:
-    """A route that does not say what it is about, or whose path does not name it, cannot be built."""
-    assert (about is None) == (permission is None), f"{path}: what is not public says what it is about"
+    """A route that does not say what it is about, or whose path does not name it, cannot be
+    built."""
+    assert (about is None) == (permission is None), (
+        f"{path}: what is not public says what it is about"
+    )
     assert about is None or about in ABOUT, f"{path}: there is no {about}"
     if about in NAMED:
         assert f"{{{NAMED[str(about)][0]}" in path, f"{path} names no {about}"
 
 
 def found(asker: Asker, permission: str, about: str, parameters: Mapping[str, Any]) -> Asker:
-    """Whoever asks, with the name of what they ask about; refused if their scope does not have it."""
+    """Whoever asks, with the name of what they ask about; refused if their scope does not have
+    it."""
     scope = asker.permissions[permission]
     if scope is None or about in (LIST, BODY):
         return asker

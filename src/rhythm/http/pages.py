@@ -14,17 +14,24 @@ T = TypeVar("T")
 READ_AT_ONCE = 500  # by those who look for what is theirs
 
 
-def by_name(items: Sequence[T], name: Callable[[T], str], limit: int, cursor: str | None) -> tuple[list[T], bool]:
-    """Some of what is read as a whole, in the order of their names, after that of the cursor; whether there are more."""
+def by_name(
+    items: Sequence[T], name: Callable[[T], str], limit: int, cursor: str | None
+) -> tuple[list[T], bool]:
+    """Some of what is read as a whole, in the order of their names, after that of the cursor;
+    whether there are more."""
     rest = sorted((item for item in items if cursor is None or name(item) > cursor), key=name)
     return rest[:limit], len(rest) > limit
 
 
 def seen_by_name(
-    ask: Asker, read: Callable[[int, str], Sequence[T]], right: Callable[[T], str], limit: int, cursor: str | None
+    ask: Asker,
+    read: Callable[[int, str], Sequence[T]],
+    right: Callable[[T], str],
+    limit: int,
+    cursor: str | None,
 ) -> tuple[list[T], bool]:
-    """Some of those that whoever asks may look at, and whether there are more. `read` gives so many that come after a name; rights go by
-    the name `right`."""
+    """Some of those that whoever asks may look at, and whether there are more. `read` gives so many
+    that come after a name; rights go by the name `right`."""
     seen, after, most = list[T](), cursor or "", limit + 1
     while len(seen) <= limit:
         found: Sequence[Any] = read(most, after)
@@ -47,4 +54,6 @@ def listed(ask: Asker, items: Sequence[Any], more: bool, place: Callable[[int], 
             break
     last = len(parts) - 1
     cursor = place(last) if parts and (more or len(parts) < len(items)) else None
-    return Response(b'{"items":[%b],"cursor":%b}' % (b",".join(parts), document(cursor)), media_type=JSON)
+    return Response(
+        b'{"items":[%b],"cursor":%b}' % (b",".join(parts), document(cursor)), media_type=JSON
+    )

@@ -1,6 +1,8 @@
-"""What went wrong, as RFC 9457 tells it: `application/problem+json` with a `code` that stays as it is.
+"""What went wrong, as RFC 9457 tells it: `application/problem+json` with a `code` that stays as it
+is.
 
-One table says which status an exception of Rhythm has. What a caller cannot mend is told without its details: they are in the log.
+One table says which status an exception of Rhythm has. What a caller cannot mend is told without
+its details: they are in the log.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from rhythm.http.answers import document
 log = logging.getLogger("rhythm.http")
 KIND = "application/problem+json"
 SHOWN = 20  # problems of one request
-LONGEST = 80  # characters of a name or a sentence in these: a key that nobody knows may be of any length
+# characters of a name or a sentence in these: a key that nobody knows may be of any length
+LONGEST = 80
 
 STATUS: dict[type[Exception], int] = {
     errors.UnknownExecution: 404,
@@ -46,17 +49,38 @@ STATUS: dict[type[Exception], int] = {
     ValueError: 422,
 }
 BY_CODE = {"mailbox_full": 429}  # where a code says more than its class
-OF_STATUS = {404: "no_such_path", 405: "method_not_allowed", 422: "invalid_request", 500: "internal_error"}
-TITLES = {413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable", 422: "Unprocessable Content"}  # of RFC 9110
+OF_STATUS = {
+    404: "no_such_path",
+    405: "method_not_allowed",
+    422: "invalid_request",
+    500: "internal_error",
+}
+# of RFC 9110
+TITLES = {
+    413: "Content Too Large",
+    414: "URI Too Long",
+    416: "Range Not Satisfiable",
+    422: "Unprocessable Content",
+}
 ASK = {"WWW-Authenticate": 'Bearer realm="rhythm"'}
 HEADERS = {401: ASK, 429: {"Retry-After": "1"}, 503: {"Retry-After": "1"}}
-HIDDEN = {503: "the database does not answer; try again", 500: "something is wrong here, and it is in the log of the server"}
+HIDDEN = {
+    503: "the database does not answer; try again",
+    500: "something is wrong here, and it is in the log of the server",
+}
 
 
 class Refused(HTTPException):
     """A request that this interface itself refuses."""
 
-    def __init__(self, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        headers: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> None:
         super().__init__(status, detail, headers)
         self.code, self.more = code, more
 
@@ -66,8 +90,17 @@ def title(status: int) -> str:
     return TITLES.get(status) or HTTPStatus(status).phrase
 
 
-def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any) -> Response:
-    told = {"type": "about:blank", "title": title(status), "status": status, "code": code, "detail": detail, **more}
+def problem(
+    status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any
+) -> Response:
+    told = {
+        "type": "about:blank",
+        "title": title(status),
+        "status": status,
+        "code": code,
+        "detail": detail,
+        **more,
+    }
     return Response(document(told), status, headers, KIND)
 
 
@@ -78,20 +111,38 @@ def status_of(error: Exception) -> int:
 
 
 async def told(request: Request, error: Exception) -> Response:
-    """The answer to whatever a route has raised. Attempts that are refused leave a line in the log."""
+    """The answer to whatever a route has raised. Attempts that are refused leave a line in the
+    log."""
     if isinstance(error, Refused):
         request.scope["rhythm.server"].refused(request.scope, error.status_code, error.code)
         return problem(error.status_code, error.code, error.detail, error.headers, **error.more)
     if isinstance(error, HTTPException):  # of the router
-        return problem(error.status_code, OF_STATUS.get(error.status_code, "refused"), _of_router(request, error), error.headers)
+        return problem(
+            error.status_code,
+            OF_STATUS.get(error.status_code, "refused"),
+            _of_router(request, error),
+            error.headers,
+        )
     if isinstance(error, RequestValidationError):
         return _invalid(error)
     status = status_of(error)
-    code = error.code if isinstance(error, errors.RhythmError) else OF_STATUS.get(status, "internal_error")
+    code = (
+        error.code
+        if isinstance(error, errors.RhythmError)
+        else OF_STATUS.get(status, "internal_error")
+    )
     if status >= 500:
-        log.error("%s %r failed: %s", request.method, request.scope["path"], error, exc_info=None if status == 503 else error)
+        log.error(
+            "%s %r failed: %s",
+            request.method,
+            request.scope["path"],
+            error,
+            exc_info=None if status == 503 else error,
+        )
     request.scope["rhythm.server"].refused(request.scope, status, code)
-    return problem(status, code, HIDDEN.get(status) or str(error), HEADERS.get(status), **_more(error))
+    return problem(
+        status, code, HIDDEN.get(status) or str(error), HEADERS.get(status), **_more(error)
+    )
 
 
 def _more(error: Exception) -> dict[str, Any]:
@@ -99,18 +150,29 @@ def _more(error: Exception) -> dict[str, Any]:
         case errors.Conflict():
             return {"id": error.id}
         case errors.FlowError():
-            return {"problems": [{"code": one.code, "message": one.message} for one in error.diagnostics[:SHOWN]]}
+            return {
+                "problems": [
+                    {"code": one.code, "message": one.message} for one in error.diagnostics[:SHOWN]
+                ]
+            }
     return {}
 
 
 def _of_router(request: Request, error: HTTPException) -> str:
     if error.status_code == 404:
         return "nothing is served at this path; /api/v1/openapi.json lists what is"
-    return f"{request.method} is not possible at this path" if error.status_code == 405 else str(error.detail)
+    return (
+        f"{request.method} is not possible at this path"
+        if error.status_code == 405
+        else str(error.detail)
+    )
 
 
 def _invalid(error: RequestValidationError) -> Response:
-    found = [{"at": ".".join(_cut(str(part)) for part in one["loc"]), "problem": _cut(one["msg"], 3)} for one in error.errors()[:SHOWN]]
+    found = [
+        {"at": ".".join(_cut(str(part)) for part in one["loc"]), "problem": _cut(one["msg"], 3)}
+        for one in error.errors()[:SHOWN]
+    ]
     detail = "; ".join(f"{one['at']}: {one['problem']}" for one in found)
     return problem(422, "invalid_request", detail, problems=found)
 

@@ -15,7 +15,9 @@ from rhythm.http.schemas import Body, form_of, object_of, page_of
 
 Queue, Worker = form_of(QueueView, "Queue"), form_of(WorkerView, "Worker")
 Queues, Workers = page_of(Queue), page_of(Worker)
-QueueChanged = object_of("QueueChanged", "`changed`: false if it was so already.", name=str, changed=bool)
+QueueChanged = object_of(
+    "QueueChanged", "`changed`: false if it was so already.", name=str, changed=bool
+)
 Name = Annotated[str, Path(description="of the queue; it may have slashes in it")]
 
 

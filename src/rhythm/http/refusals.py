@@ -1,7 +1,8 @@
 """Attempts that were refused, in the log: who, from where, what, and why.
 
-Whoever is refused again and again is told once a minute for each address and reason, with how often; and all of them together not
-faster than a line a second. Nothing that is secret is told: of a token that is not valid the id that it claims to have.
+Whoever is refused again and again is told once a minute for each address and reason, with how
+often; and all of them together not faster than a line a second. Nothing that is secret is told: of
+a token that is not valid the id that it claims to have.
 """
 
 from __future__ import annotations
@@ -94,7 +95,9 @@ def _who(scope: Scope) -> dict[str, str]:
 
 def route_of(scope: Scope, routes: Router) -> str:
     """The path as the table of routes has it; empty if there is no such route."""
-    found = scope.get("route") or next((each for each in routes.routes if each.matches(scope)[0] is not Match.NONE), None)
+    found = scope.get("route") or next(
+        (each for each in routes.routes if each.matches(scope)[0] is not Match.NONE), None
+    )
     return str(getattr(found, "path", ""))
 
 

@@ -21,26 +21,39 @@ from rhythm.rights import READ
 
 Schedule = form_of(ScheduleView, "Schedule")
 Schedules = page_of(form_of(ScheduleView, "ScheduleSummary", ("inputs", "fires")))
-Times = object_of("Times", "When it will start its workflow next; of a paused one, when it would.", times=list[datetime])
-ScheduleChanged = object_of("ScheduleChanged", "`changed`: false if it was so already.", name=str, changed=bool)
+Times = object_of(
+    "Times",
+    "When it will start its workflow next; of a paused one, when it would.",
+    times=list[datetime],
+)
+ScheduleChanged = object_of(
+    "ScheduleChanged", "`changed`: false if it was so already.", name=str, changed=bool
+)
 Name = Annotated[str, Path(description="of the schedule; it may have slashes in it")]
 Count = Annotated[int, Query(ge=1, le=1000, description="how many times")]
 
 
 class ChangedSchedule(Body):
-    """What is not given stays as it is. Of `cron`, `every` and `at` one replaces whichever there was."""
+    """What is not given stays as it is. Of `cron`, `every` and `at` one replaces whichever there
+    was."""
 
     workflow: str | None = None
-    cron: str | None = Field(default=None, description="minute, hour, day, month, weekday, in the time zone `tz`")
+    cron: str | None = Field(
+        default=None, description="minute, hour, day, month, weekday, in the time zone `tz`"
+    )
     every: float | str | None = Field(default=None, description='seconds, or such as "90m"')
-    at: str | None = Field(default=None, description="once, such as 2026-12-31T18:00; without an offset in the time zone `tz`")
+    at: str | None = Field(
+        default=None,
+        description="once, such as 2026-12-31T18:00; without an offset in the time zone `tz`",
+    )
     tz: str | None = None
     inputs: Json = None
     overlap: Literal["skip", "queue", "allow", "cancel_other"] | None = Field(
         default=None, description="what a slot does while an execution of the schedule still runs"
     )
     catch_up: str | int | None = Field(
-        default=None, description="slots that passed while no worker ran: skip, one (the latest), or so many"
+        default=None,
+        description="slots that passed while no worker ran: skip, one (the latest), or so many",
     )
 
 
@@ -59,7 +72,8 @@ PAUSE = PauseSchedule()  # without a body
 
 
 def create(ask: Ask, body: NewSchedule) -> Response:
-    """Starts a workflow by the clock from now on. 201: the schedule is new; 200: there was one of this name, and it is like this now."""
+    """Starts a workflow by the clock from now on. 201: the schedule is new; 200: there was one of
+    this name, and it is like this now."""
     given = body.model_dump(exclude={"name", "workflow"}, exclude_none=True)
     _must_know(ask, body.workflow)
     new = _missing(ask, body.name)
@@ -83,7 +97,12 @@ def _missing(ask: Ask, name: str) -> bool:
 def change(ask: Ask, name: Name, body: ChangedSchedule) -> Response:
     """Changes some of a schedule."""
     before, given = ask.app.get_schedule(name), body.model_dump(exclude_unset=True)
-    kept: dict[str, Any] = {"workflow": before.workflow, "tz": before.tz, "inputs": before.inputs, "overlap": before.overlap}
+    kept: dict[str, Any] = {
+        "workflow": before.workflow,
+        "tz": before.tz,
+        "inputs": before.inputs,
+        "overlap": before.overlap,
+    }
     if not given.keys() & {"cron", "every", "at"}:
         kept |= {"cron": before.cron, "every": before.every_s, "at": before.at}
     wanted = {**kept, "catch_up": before.catch_up, **given}
@@ -96,7 +115,12 @@ def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """All schedules, by name, without their inputs and last slots."""
     read = partial(ask.app.schedules, brief=True)
     found, more = seen_by_name(ask, read, lambda schedule: schedule.workflow, limit, cursor)
-    return listed(ask, [without(schedule, "inputs", "fires") for schedule in found], more, lambda n: found[n].name)
+    return listed(
+        ask,
+        [without(schedule, "inputs", "fires") for schedule in found],
+        more,
+        lambda n: found[n].name,
+    )
 
 
 def get(ask: Ask, name: Name) -> Response:
@@ -115,12 +139,14 @@ def pause(ask: Ask, name: Name, body: PauseSchedule = PAUSE) -> Response:
 
 
 def resume(ask: Ask, name: Name) -> Response:
-    """Lets it start its workflow again, from the next slot on: those of the pause are not made up for."""
+    """Lets it start its workflow again, from the next slot on: those of the pause are not made up
+    for."""
     return answer({"name": name, "changed": ask.app.resume_schedule(name, ask.actor)})
 
 
 def run(ask: Ask, name: Name, key: Key = None) -> Response:
-    """Starts its workflow now, with its inputs, whatever else runs. 200: this `Idempotency-Key` has started it before."""
+    """Starts its workflow now, with its inputs, whatever else runs. 200: this `Idempotency-Key` has
+    started it before."""
     handle = ask.app.run_schedule(name, ask.actor, key=ask.own(key))
     return answer({"id": handle.id, "created": handle.created}, 201 if handle.created else 200)
 

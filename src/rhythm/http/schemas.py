@@ -1,6 +1,7 @@
 """The forms of answers and questions, for the OpenAPI document: a record's fields are its object's.
 
-Questions are checked against their form; answers are not, since they are made of the records themselves.
+Questions are checked against their form; answers are not, since they are made of the records
+themselves.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ Json = Any
 
 
 class Body(BaseModel):
-    """What a request's body may have: nothing else, and nothing that is almost of the right type."""
+    """What a request's body may have: nothing else, and nothing that is almost of the right
+    type."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -38,7 +40,11 @@ class Problem(BaseModel):
 @cache
 def form_of(record: type[Record], name: str = "", leave_out: tuple[str, ...] = ()) -> Model:
     """The form of a record, without some of its fields."""
-    hints = {field: _form(hint) for field, hint in get_type_hints(record).items() if field in record._fields and field not in leave_out}
+    hints = {
+        field: _form(hint)
+        for field, hint in get_type_hints(record).items()
+        if field in record._fields and field not in leave_out
+    }
     fields: dict[str, Any] = {field: (hint, ...) for field, hint in hints.items()}
     return create_model(name or record.__name__, __doc__=record.__doc__, **fields)
 
@@ -47,14 +53,19 @@ def form_of(record: type[Record], name: str = "", leave_out: tuple[str, ...] = (
 def page_of(item: Model) -> Model:
     items: Any = (list[item], ...)  # type: ignore[valid-type]  # a model that is made here
     return create_model(
-        f"{item.__name__}Page", __doc__="Some of them; `cursor` asks for those after them.", items=items, cursor=(str | None, ...)
+        f"{item.__name__}Page",
+        __doc__="Some of them; `cursor` asks for those after them.",
+        items=items,
+        cursor=(str | None, ...),
     )
 
 
 def object_of(name: str, doc: str, /, like: type[Record] | None = None, **fields: Any) -> Model:
     """An object of these fields, after those of a record that it is like."""
     wanted: dict[str, Any] = {field: (hint, ...) for field, hint in fields.items()}
-    return create_model(name, __doc__=doc, __base__=form_of(cast(Any, like)) if like else None, **wanted)
+    return create_model(
+        name, __doc__=doc, __base__=form_of(cast(Any, like)) if like else None, **wanted
+    )
 
 
 def _form(hint: Any) -> Any:

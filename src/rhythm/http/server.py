@@ -1,7 +1,9 @@
-"""The server: an ASGI application around one `Rhythm`, to be run by `rhythm server` or mounted in an application of yours.
+"""The server: an ASGI application around one `Rhythm`, to be run by `rhythm server` or mounted in
+an application of yours.
 
-The routes are built once for each process and know no application: a request brings its own along. Around them is what every request
-goes through: the guard, the headers of every answer, and the count.
+The routes are built once for each process and know no application: a request brings its own along.
+Around them is what every request goes through: the guard, the headers of every answer, and the
+count.
 """
 
 from __future__ import annotations
@@ -38,25 +40,32 @@ _HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.i
 _TLS = (b"strict-transport-security", b"max-age=31536000")
 SERVING = 8  # threads whose questions the database is to answer at the same time
 PIECE = 64 * 1024  # of an answer, after which the client must have taken what came before it
-PENALTY_S = 0.25  # until somebody who asks too often is told so: whoever does not wait by themselves is slowed down
+# until somebody who asks too often is told so: whoever does not wait by themselves is slowed down
+PENALTY_S = 0.25
 
 
 class Server:
-    """`app` over HTTP. With `tokens=False` whoever reaches it may do everything but decide, as the user of this process; with None, as
-    long as there is no token."""
+    """`app` over HTTP. With `tokens=False` whoever reaches it may do everything but decide, as the
+    user of this process; with None, as long as there is no token."""
 
     def __init__(self, app: Rhythm, *, tokens: bool | None = True) -> None:
         self.app = app
         self.shares, self.refusals = Shares(app.settings), Refusals()
-        self.guard, self.watcher, self.counts = Guard(app, tokens, self.shares), Watcher(app), Counts(self)
-        self._probe = Probe(app.database.probe)  # by the way of those who come in, which others cannot block
+        self.guard, self.watcher, self.counts = (
+            Guard(app, tokens, self.shares),
+            Watcher(app),
+            Counts(self),
+        )
+        # by the way of those who come in, which others cannot block
+        self._probe = Probe(app.database.probe)
         app.database.expect_threads(SERVING)
         self._looking: asyncio.Future[list[str]] | None = None
         self._alone, self._api = Router(lifespan=self.lifespan), api()
 
     @asynccontextmanager
     async def lifespan(self, around: object = None) -> AsyncIterator[None]:
-        """For the application that this one is mounted in: streams end with it. `FastAPI(lifespan=server.lifespan)`"""
+        """For the application that this one is mounted in: streams end with it.
+        `FastAPI(lifespan=server.lifespan)`"""
         try:
             yield
         finally:
@@ -83,7 +92,8 @@ class Server:
         return [*found, *problems_of(self.app)]
 
     async def looked_at(self) -> list[str]:
-        """`problems`; those who ask at the same time share one look, and one thread, which is nobody else's."""
+        """`problems`; those who ask at the same time share one look, and one thread, which is
+        nobody else's."""
         if self._looking is None:
             self._looking = asyncio.ensure_future(asyncio.to_thread(self.problems))
             self._looking.add_done_callback(lambda looked: setattr(self, "_looking", None))
@@ -99,7 +109,8 @@ class Server:
                 await send({"type": "websocket.close", "code": 1008})
 
     async def _slow_down(self, scope: Scope, response: Response) -> None:
-        """Whoever asks too often waits for being told so; and who is nobody in particular must come back for more."""
+        """Whoever asks too often waits for being told so; and who is nobody in particular must come
+        back for more."""
         scope["rhythm.hasty"] = True
         if "rhythm.known" not in scope:
             response.headers["Connection"] = "close"
@@ -111,12 +122,22 @@ class Server:
         async def sent(message: Message) -> None:
             nonlocal gone
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *_HEADERS, *([_TLS] if scope.get("scheme") == "https" else ())]
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    *_HEADERS,
+                    *([_TLS] if scope.get("scheme") == "https" else ()),
+                ]
                 route = getattr(scope.get("route"), "path", "")
-                self.counts.request(scope["method"] if route else "", route, message["status"], time.perf_counter() - began)
+                self.counts.request(
+                    scope["method"] if route else "",
+                    route,
+                    message["status"],
+                    time.perf_counter() - began,
+                )
             try:
                 for piece in _pieces(message):
-                    async with asyncio.timeout(2 * self.app.settings.server_write_timeout_s):  # the server itself is to notice first
+                    # the server itself is to notice first
+                    async with asyncio.timeout(2 * self.app.settings.server_write_timeout_s):
                         await send(piece)
             except TimeoutError:
                 gone = True
@@ -142,7 +163,8 @@ class Server:
 
 
 def _pieces(message: Message) -> list[Message]:
-    """A message in parts that are not too large: a client that takes no part of an answer is noticed, and keeps its place meanwhile."""
+    """A message in parts that are not too large: a client that takes no part of an answer is
+    noticed, and keeps its place meanwhile."""
     body = message.get("body", b"")
     if message["type"] != "http.response.body" or len(body) <= PIECE:
         return [message]

@@ -1,7 +1,9 @@
-"""What one may take of a server that is everybody's: requests a second and at once, threads, streams; and how often one may fail.
+"""What one may take of a server that is everybody's: requests a second and at once, threads,
+streams; and how often one may fail.
 
-Whoever takes more is refused with 429 and told when to come back. Everything is counted in the process, by token: several servers of
-one database count by themselves. It is called from the event loop alone, so what is looked at and counted between two awaits is one.
+Whoever takes more is refused with 429 and told when to come back. Everything is counted in the
+process, by token: several servers of one database count by themselves. It is called from the event
+loop alone, so what is looked at and counted between two awaits is one.
 """
 
 from __future__ import annotations
@@ -30,14 +32,20 @@ PREFIX6 = 64  # bits of an IPv6 address that say whose it is
 class Buckets:
     """How much each may take: `rate` a second on average, `burst` in one moment."""
 
-    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.rate, self.burst, self.clock = rate, max(1.0, burst), clock
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what was left when
 
     def left(self, who: str) -> float:
         """What they may take now."""
         left, at = self._left.get(who, (self.burst, 0.0))
-        return min(self.burst, left + (self.clock() - at) * self.rate) if who in self._left else self.burst
+        return (
+            min(self.burst, left + (self.clock() - at) * self.rate)
+            if who in self._left
+            else self.burst
+        )
 
     def take(self, who: str, much: float = 1) -> float:
         """Takes so much: 0, or the seconds until there is so much to take."""
@@ -58,7 +66,10 @@ class Shares:
         self.settings = settings
         self.most_streams = settings.server_streams
         rate, failures = settings.server_requests_per_second, settings.server_failures_per_minute
-        self._requests, self._failures = Buckets(rate, rate * BURST_S, clock), Buckets(failures / 60, failures, clock)
+        self._requests, self._failures = (
+            Buckets(rate, rate * BURST_S, clock),
+            Buckets(failures / 60, failures, clock),
+        )
         self._at_once, self._streams = Counter[str](), Counter[str]()
         self._threads, self._turns = Places(settings.server_threads_per_token), Places(1)
 
@@ -70,7 +81,9 @@ class Shares:
         """Counts a request, for as many as it is worth. `Refused` if there were too many lately."""
         if seconds := self._requests.take(who, min(much, self._requests.burst)):
             what = f"at most {self.settings.server_requests_per_second} requests a second"
-            raise _too_many("too_many_requests", f"{what} are answered: wait, and ask less often", seconds)
+            raise _too_many(
+                "too_many_requests", f"{what} are answered: wait, and ask less often", seconds
+            )
 
     def failed(self, address: str) -> None:
         """Counts a request that nobody with a valid token has sent."""
@@ -80,22 +93,43 @@ class Shares:
         """`Refused` if too many such requests have come from the address lately."""
         if (left := self._failures.left(whose(address))) < 1:
             seconds = (1 - left) / self._failures.rate
-            raise _too_many("too_many_failures", "too many requests without a valid token have come from this address", seconds)
+            raise _too_many(
+                "too_many_failures",
+                "too many requests without a valid token have come from this address",
+                seconds,
+            )
 
     @contextmanager
     def at_once(self, who: str) -> Iterator[None]:
-        """A place among the requests that are under way. `Refused` if all of one's own are taken."""
+        """A place among the requests that are under way. `Refused` if all of one's own are
+        taken."""
         most = self.settings.server_requests_at_once
-        with _place(self._at_once, who, most, "too_many_requests", f"{most} of your requests are under way: wait for their answers"):
+        with _place(
+            self._at_once,
+            who,
+            most,
+            "too_many_requests",
+            f"{most} of your requests are under way: wait for their answers",
+        ):
             yield
 
     @contextmanager
     def stream(self, who: str) -> Iterator[None]:
         """A place for a stream. `Refused` if all are taken, or all of one's own."""
         if self.streams >= self.most_streams:
-            raise _too_many("too_many_streams", f"this server has {self.most_streams:,} streams already: ask another one", AGAIN_S)
+            raise _too_many(
+                "too_many_streams",
+                f"this server has {self.most_streams:,} streams already: ask another one",
+                AGAIN_S,
+            )
         most = self.settings.server_streams_per_token
-        with _place(self._streams, who, most, "too_many_streams", f"you have {most:,} streams already: close one"):
+        with _place(
+            self._streams,
+            who,
+            most,
+            "too_many_streams",
+            f"you have {most:,} streams already: close one",
+        ):
             yield
 
     @asynccontextmanager

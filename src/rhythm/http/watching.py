@@ -1,8 +1,10 @@
-"""One watcher for all streams: it notices which executions have changed, and hands the new views to whoever follows them.
+"""One watcher for all streams: it notices which executions have changed, and hands the new views to
+whoever follows them.
 
-It looks when a worker of this process has committed something, when the database hints at work, and a few times a second, as long as
-somebody follows something. A look reads one short row for each execution that is followed; only those that have changed are read whole.
-Whoever is slow gets the latest view and misses those in between. A view is made into bytes once, for all who are sent it.
+It looks when a worker of this process has committed something, when the database hints at work, and
+a few times a second, as long as somebody follows something. A look reads one short row for each
+execution that is followed; only those that have changed are read whole. Whoever is slow gets the
+latest view and misses those in between. A view is made into bytes once, for all who are sent it.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class Told:
 
 
 class Followed:
-    """What one stream waits for: the latest view that it has not sent. `stamp` names a view: two that differ have different ones."""
+    """What one stream waits for: the latest view that it has not sent. `stamp` names a view: two
+    that differ have different ones."""
 
     def __init__(self, id: str, stamp: str) -> None:
         self.id, self.stamp = id, stamp
@@ -73,7 +76,8 @@ class Watcher:
         self.answered_at = time.monotonic()
         self._lock, self._due = threading.Lock(), threading.Event()
         self._followed: dict[Followed, str] = {}  # and the stamp that it was told last
-        self._told = WeakValueDictionary[tuple[str, str], Told]()  # by execution and stamp, as long as somebody sends it
+        # by execution and stamp, as long as somebody sends it
+        self._told = WeakValueDictionary[tuple[str, str], Told]()
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -84,7 +88,8 @@ class Watcher:
 
     @contextmanager
     def following(self, id: str, stamp: str = "") -> Iterator[Followed]:
-        """`stamp`: of the view that is known already; nothing is told until there is another one."""
+        """`stamp`: of the view that is known already; nothing is told until there is another
+        one."""
         one = Followed(id, stamp)
         with self._lock:
             if not self._followed:
@@ -93,7 +98,9 @@ class Watcher:
             if self._closed:
                 one.tell("", None)
             elif self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="rhythm watcher", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="rhythm watcher", daemon=True
+                )
                 self._thread.start()
         self._due.set()
         try:
@@ -136,7 +143,11 @@ class Watcher:
             known = dict(self._followed)
         try:
             stamps = self.app.changes.stamps(sorted({one.id for one in known}))
-            new = {one: stamps.get(one.id, "") for one, stamp in known.items() if stamps.get(one.id, "") != stamp}
+            new = {
+                one: stamps.get(one.id, "")
+                for one, stamp in known.items()
+                if stamps.get(one.id, "") != stamp
+            }
             told = self._told_of({one.id: stamp for one, stamp in new.items()})
             self.answered_at = time.monotonic()
         except StoreError as problem:
@@ -145,7 +156,8 @@ class Watcher:
         self._tell(new, told)
 
     def _told_of(self, stamps: Mapping[str, str]) -> dict[str, Told]:
-        """Executions as streams send them. Only those are read that no stream is sending as they are."""
+        """Executions as streams send them. Only those are read that no stream is sending as they
+        are."""
         told = {id: known for id, stamp in stamps.items() if (known := self._told.get((id, stamp)))}
         missing = sorted(stamps.keys() - told.keys())
         for id, view in self.app.executions.get_many(missing).items():

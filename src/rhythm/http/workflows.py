@@ -18,10 +18,18 @@ from rhythm.rights import READ
 
 Workflow = form_of(WorkflowView)
 Workflows = page_of(Workflow)
-Detail = object_of("WorkflowDetail", "A workflow in its current version, with its source.", like=WorkflowView, source=str)
+Detail = object_of(
+    "WorkflowDetail",
+    "A workflow in its current version, with its source.",
+    like=WorkflowView,
+    source=str,
+)
 Drawn = object_of(
     "WorkflowGraph",
-    "What a workflow does, step by step: as nodes and edges, as an outline, and as a Mermaid flow chart.",
+    (
+        "What a workflow does, step by step: as nodes and edges, as an outline, and as a "
+        "Mermaid flow chart."
+    ),
     name=str,
     nodes=list[dict[str, Any]],
     edges=list[dict[str, Any]],
@@ -34,20 +42,27 @@ class NewWorkflow(Body):
     source: str = Field(description="the text of a workflow file; it may hold several workflows")
 
 
-Registered = object_of("Registered", "The workflows of the text, as they are now.", workflows=list[Workflow])  # type: ignore[valid-type]
+Registered = object_of(
+    "Registered",
+    "The workflows of the text, as they are now.",
+    workflows=list[Workflow],  # type: ignore[valid-type]  # a model that is made here
+)
 
 
 def register(ask: Ask, body: NewWorkflow) -> Response:
     """Registers the workflows of a text: all, or none if one does not compile."""
     limits = {"scope": ask.scope("workflow:write"), "known": ask.scope(READ)}
-    names = ask.app.register(f"{body.source}\n", by=ask.actor, **limits)  # what has a line break is a text, never the name of a file
+    # what has a line break is a text, never the name of a file
+    names = ask.app.register(f"{body.source}\n", by=ask.actor, **limits)
     found = ask.app.workflows.get_many(names)
     return answer({"workflows": [found[name] for name in sorted(found)]}, 201)
 
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """The current version of every workflow, by name."""
-    items, more = seen_by_name(ask, ask.app.workflows, lambda workflow: workflow.name, limit, cursor)
+    items, more = seen_by_name(
+        ask, ask.app.workflows, lambda workflow: workflow.name, limit, cursor
+    )
     return listed(ask, items, more, lambda n: items[n].name)
 
 

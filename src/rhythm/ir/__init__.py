@@ -1,1 +1,2 @@
-"""The program that every front end compiles to and the interpreter runs: data only, no behaviour."""
+"""The program that every front end compiles to and the interpreter runs: data only, no
+behaviour."""

@@ -1,8 +1,8 @@
 """What an await looks like: the plan that a snapshot keeps of it, and the table of all kinds.
 
-A plan is plain JSON `{"op", "n", …}`. A group's plan holds its items' plans, or, for a fan-out of one
-kind, only the range of their numbers. What is not a group is a leaf, and each leaf has its kind in
-`KINDS`: what stands for it in the database, and how people are told of it.
+A plan is plain JSON `{"op", "n", …}`. A group's plan holds its items' plans, or, for a fan-out of
+one kind, only the range of their numbers. What is not a group is a leaf, and each leaf has its kind
+in `KINDS`: what stands for it in the database, and how people are told of it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,8 @@ def key_at(plan: Plan, position: int) -> Any:
 
 
 def fresh(plan: Plan) -> Sequence[int]:
-    """The positions of the items that the group itself started: a group takes its number before them. The others run already."""
+    """The positions of the items that the group itself started: a group takes its number before
+    them. The others run already."""
     if "first" in plan:
         return range(plan["count"]) if plan["first"] > plan["n"] else ()
     return [i for i, item in enumerate(plan["items"]) if item["n"] > plan["n"]]
@@ -158,11 +159,19 @@ def has_signals(plan: Plan) -> bool:
 
 
 def compressed(items: list[Plan]) -> Plan:
-    """The items as a range of numbers where they are all alike, so that a fan-out costs the snapshot nothing."""
+    """The items as a range of numbers where they are all alike, so that a fan-out costs the
+    snapshot nothing."""
     if len(items) > 1:
         first = items[0]
         alike = {**first, "n": 0}
         plain = first.keys() <= PLAIN and has_row(first)
-        if plain and all(item["n"] == first["n"] + i and {**item, "n": 0} == alike for i, item in enumerate(items)):
-            return {"first": first["n"], "count": len(items), "of": {name: first[name] for name in first if name != "n"}}
+        if plain and all(
+            item["n"] == first["n"] + i and {**item, "n": 0} == alike
+            for i, item in enumerate(items)
+        ):
+            return {
+                "first": first["n"],
+                "count": len(items),
+                "of": {name: first[name] for name in first if name != "n"},
+            }
     return {"items": items}

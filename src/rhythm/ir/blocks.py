@@ -1,6 +1,8 @@
-"""The blocks that the flat code of a program was written as: where `if`, `else`, loops, `try`, `catch` and `finally` begin and end.
+"""The blocks that the flat code of a program was written as: where `if`, `else`, loops, `try`,
+`catch` and `finally` begin and end.
 
-For drawing only. Code that was never in blocks (another front end's jumps) gives fewer blocks, not an error.
+For drawing only. Code that was never in blocks (another front end's jumps) gives fewer blocks, not
+an error.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from rhythm.record import Record
 
 
 class Block(Record):
-    """The instructions [first, last). `fails_to` is the instruction at which a failure in it goes on."""
+    """The instructions [first, last). `fails_to` is the instruction at which a failure in it goes
+    on."""
 
     kind: str  # yes, else, loop, try, catch, finally
     first: int
@@ -26,7 +29,8 @@ class Block(Record):
 
 
 class Blocks:
-    """All blocks of a program. `seams` are the jumps that only put blocks together; `else_ifs` conditions with `else` before them."""
+    """All blocks of a program. `seams` are the jumps that only put blocks together; `else_ifs`
+    conditions with `else` before them."""
 
     def __init__(self, program: Program) -> None:
         self.code = program.code
@@ -38,7 +42,11 @@ class Blocks:
         for pc in range(len(self.code)):
             self._add_loop(pc)
         for pc, instruction in enumerate(self.code):
-            if isinstance(instruction, ir.JumpUnless) and pc not in self.loops and instruction.to > pc:
+            if (
+                isinstance(instruction, ir.JumpUnless)
+                and pc not in self.loops
+                and instruction.to > pc
+            ):
                 self._add_if(pc, instruction.to)
         self._add_handlers(_whole(program.handlers))
         self.depths = self._depths()
@@ -63,7 +71,9 @@ class Blocks:
 
     def _add_loop(self, pc: int) -> None:
         match self.code[pc]:
-            case ir.Next(exit=exit) | ir.Take(exit=exit) | ir.JumpUnless(to=exit) if exit > pc and self._jumps(exit - 1, pc):
+            case ir.Next(exit=exit) | ir.Take(exit=exit) | ir.JumpUnless(to=exit) if (
+                exit > pc and self._jumps(exit - 1, pc)
+            ):
                 self.loops[pc] = Block("loop", pc + 1, exit)
                 self.loop_around[pc + 1 : exit] = [pc] * (exit - pc - 1)
                 self.all.append(self.loops[pc])
@@ -76,7 +86,11 @@ class Blocks:
             return
         self.seams.add(otherwise - 1)
         following = self.code[otherwise]
-        if isinstance(following, ir.JumpUnless) and otherwise not in self.loops and self._end_of_if(otherwise, following.to) == end:
+        if (
+            isinstance(following, ir.JumpUnless)
+            and otherwise not in self.loops
+            and self._end_of_if(otherwise, following.to) == end
+        ):
             self.else_ifs.add(otherwise)
         else:
             self.all.append(Block("else", otherwise, end))
@@ -90,13 +104,21 @@ class Blocks:
         return otherwise
 
     def _add_handlers(self, handlers: list[ir.Handler]) -> None:
-        ends = {instruction.state: pc for pc, instruction in enumerate(self.code) if isinstance(instruction, ir.EndFinally)}
+        ends = {
+            instruction.state: pc
+            for pc, instruction in enumerate(self.code)
+            if isinstance(instruction, ir.EndFinally)
+        }
         caught = {self._add_catch(handler) for handler in handlers if handler.kind == "catch"}
         for handler in handlers:
             if handler.kind == "finally":
-                self.all.append(Block("finally", handler.target, ends.get(handler.into, handler.target) + 1))
+                self.all.append(
+                    Block("finally", handler.target, ends.get(handler.into, handler.target) + 1)
+                )
                 if handler.target not in caught:
-                    self.all.append(Block("try", handler.first, handler.last, fails_to=handler.target))
+                    self.all.append(
+                        Block("try", handler.first, handler.last, fails_to=handler.target)
+                    )
 
     def _add_catch(self, handler: ir.Handler) -> int | None:
         """The blocks of a `try` with `catch`; where its `finally` begins, if it has one."""
@@ -113,9 +135,12 @@ class Blocks:
 
 
 def _whole(handlers: tuple[ir.Handler, ...]) -> list[ir.Handler]:
-    """One handler for each `catch` and `finally`, from the first to the last instruction that it covers: it may leave out some between."""
+    """One handler for each `catch` and `finally`, from the first to the last instruction that it
+    covers: it may leave out some between."""
     whole: dict[tuple[str, int], ir.Handler] = {}
     for handler in handlers:
         known = whole.setdefault((handler.kind, handler.target), handler)
-        whole[handler.kind, handler.target] = known.replace(first=min(known.first, handler.first), last=max(known.last, handler.last))
+        whole[handler.kind, handler.target] = known.replace(
+            first=min(known.first, handler.first), last=max(known.last, handler.last)
+        )
     return list(whole.values())

@@ -1,8 +1,9 @@
 """Programs as JSON and back.
 
-A node is an object: `is` is its class in lower case, then the fields that differ from their defaults. Only classes of
-`instructions` can come out, and only from data: nothing stored is ever evaluated. Every field of what comes out is of the type
-that its class says; whether the program also makes sense is for `verify` to say.
+A node is an object: `is` is its class in lower case, then the fields that differ from their
+defaults. Only classes of `instructions` can come out, and only from data: nothing stored is ever
+evaluated. Every field of what comes out is of the type that its class says; whether the program
+also makes sense is for `verify` to say.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from rhythm.ir.program import Program
 from rhythm.record import Record
 
 _CLASSES: dict[str, type[Record]] = {
-    name.lower(): cls for name, cls in vars(instructions).items() if isinstance(cls, type) and issubclass(cls, Record) and cls._fields
+    name.lower(): cls
+    for name, cls in vars(instructions).items()
+    if isinstance(cls, type) and issubclass(cls, Record) and cls._fields
 }
 _HEADER = ("ir", "name", "language", "version", "file", "options")
 
@@ -40,7 +43,8 @@ def encode_program(program: Program) -> dict[str, Any]:
 
 
 def decode_program(data: Any) -> Program:
-    """The program that `encode_program` wrote; `InvalidProgram` if it is damaged or from a newer Rhythm."""
+    """The program that `encode_program` wrote; `InvalidProgram` if it is damaged or from a newer
+    Rhythm."""
     try:
         _check_version(data)
         program = Program(
@@ -53,7 +57,9 @@ def decode_program(data: Any) -> Program:
             code=_decode(data["code"]),
         )
     except (KeyError, TypeError, ValueError) as problem:
-        raise InvalidProgram(f"not a stored program: {type(problem).__name__}: {problem}") from problem
+        raise InvalidProgram(
+            f"not a stored program: {type(problem).__name__}: {problem}"
+        ) from problem
     except RecursionError:
         raise InvalidProgram("not a stored program: nested too deep") from None
     _check_fields(program)
@@ -67,7 +73,8 @@ def _check_version(data: Any) -> None:
         raise InvalidProgram(f"not a stored program: `ir` is {data['ir']!r:.60}")
     if data["ir"] > IR_VERSION:
         raise NewerFormat(
-            f"program {data.get('name')!r:.80} has IR version {data['ir']}, this Rhythm knows up to {IR_VERSION}: upgrade the worker"
+            f"program {data.get('name')!r:.80} has IR version {data['ir']}, this Rhythm "
+            f"knows up to {IR_VERSION}: upgrade the worker"
         )
 
 
@@ -77,7 +84,8 @@ def dump_program(program: Program) -> str:
 
 
 def dump_within(program: Program, limit: int) -> str | None:
-    """As `dump_program`; None if the text has more bytes than that. It may be far larger than its source: it is not made then."""
+    """As `dump_program`; None if the text has more bytes than that. It may be far larger than its
+    source: it is not made then."""
     parts, size = list[str](), 0
     for part in _parts(program):
         size += len(part) if part.isascii() else len(part.encode("utf-8", "surrogatepass"))
@@ -129,11 +137,20 @@ def _decode(value: Any) -> Any:
     name = value.get("is")
     cls = _CLASSES.get(name) if isinstance(name, str) else None
     if cls is None:
-        raise InvalidProgram(f"not a stored program: it holds {name!r:.60}, which this Rhythm does not know")
-    decoded = {field: inner if cls is Const else _decode(inner) for field, inner in value.items() if field != "is"}
+        raise InvalidProgram(
+            f"not a stored program: it holds {name!r:.60}, which this Rhythm does not know"
+        )
+    decoded = {
+        field: inner if cls is Const else _decode(inner)
+        for field, inner in value.items()
+        if field != "is"
+    }
     odd = decoded.keys() ^ set(cls._fields)
     if any(field in decoded or not hasattr(cls, field) for field in odd):
-        raise InvalidProgram(f"not a stored program: `{name}` has the fields {', '.join(decoded)}; it takes {', '.join(cls._fields)}")
+        raise InvalidProgram(
+            f"not a stored program: `{name}` has the fields {', '.join(decoded)}; it "
+            f"takes {', '.join(cls._fields)}"
+        )
     record = cls(**decoded)
     _check_fields(record)
     return record
@@ -143,7 +160,9 @@ def _check_fields(record: Record) -> None:
     cls: Any = type(record)
     for name, wanted in _hints(cls).items():
         if not _fits(value := getattr(record, name), wanted):
-            raise InvalidProgram(f"not a stored program: `{name}` of {cls.__name__.lower()} cannot be {value!r:.60}")
+            raise InvalidProgram(
+                f"not a stored program: `{name}` of {cls.__name__.lower()} cannot be {value!r:.60}"
+            )
 
 
 @cache

@@ -9,16 +9,20 @@ from rhythm.ir.graph import Graph, Node
 from rhythm.ir.labels import Item
 
 _MARKS = {
-    "task": "●", "workflow": "◉", "wait": "◔", "group": "∥", "decision": "◇", "loop": "↻", "emit": "»", "return": "■", "throw": "✗",
+    "task": "●", "workflow": "◉", "wait": "◔", "group": "∥", "decision": "◇", "loop": "↻",
+    "emit": "»", "return": "■", "throw": "✗",
     "block": "⊘",
     "jump": "↪", "try": "┄", "catch": "┄", "finally": "┄", "branch": "┬",
 }  # fmt: skip
-_LEAVING = ("return", "throw", "jump")  # nodes that do not go on below themselves: the outline says where they go
+# nodes that do not go on below themselves: the outline says where they go
+_LEAVING = ("return", "throw", "jump")
 
 _SHAPES = {  # the brackets that Mermaid puts round a label
-    "start": ("([", "])"), "return": ("([", "])"), "throw": ("([", "])"), "block": ("([", "])"), "branch": ("([", "])"),
+    "start": ("([", "])"), "return": ("([", "])"), "throw": ("([", "])"), "block": ("([", "])"),
+    "branch": ("([", "])"),
     "workflow": ("[[", "]]"),
-    "wait": ("[/", "/]"), "decision": ("{", "}"), "loop": ("{{", "}}"), "group": ("[[", "]]"), "emit": (">", "]"), "task": ("[", "]"),
+    "wait": ("[/", "/]"), "decision": ("{", "}"), "loop": ("{{", "}}"), "group": ("[[", "]]"),
+    "emit": (">", "]"), "task": ("[", "]"),
     "jump": ("(", ")"), "try": ("(", ")"), "catch": ("(", ")"), "finally": ("(", ")"),
 }  # fmt: skip
 _ARROWS = {"next": "-->", "error": "-. error .->", "branch": "-. starts .->"}
@@ -31,7 +35,11 @@ def as_text(graph: Graph) -> str:
     for number, node in enumerate(graph.nodes[1:], 1):
         if node.opens_else:
             lines.append(_line(0, node.depth - 1, "else"))
-        lines.append(_line(node.line, node.depth, f"{_MARKS[node.kind]} {node.label}{gone_to.get(number, '')}"))
+        lines.append(
+            _line(
+                node.line, node.depth, f"{_MARKS[node.kind]} {node.label}{gone_to.get(number, '')}"
+            )
+        )
         lines += [_line(0, node.depth, f"  {row}") for row in _tree(node.items)]
     return "\n".join(lines)
 
@@ -47,7 +55,10 @@ def _gone_to(graph: Graph) -> dict[int, str]:
     for edge in graph.edges:
         target = graph.nodes[edge.target]
         if graph.nodes[edge.source].kind in _LEAVING and edge.label != "yes":
-            arrows[edge.source] = f"{arrows.get(edge.source, '')}  ⟶ {f'line {target.line}' if target.line else target.label}"
+            arrows[edge.source] = (
+                f"{arrows.get(edge.source, '')}  ⟶ "
+                f"{f'line {target.line}' if target.line else target.label}"
+            )
     return arrows
 
 
@@ -58,7 +69,9 @@ def _led_to(graph: Graph) -> dict[int, str]:
         plain = edge.label == "next" and edge.target == edge.source + 1
         if not plain and edge.label != "branch" and edge.source:
             target, how = graph.nodes[edge.target], "" if edge.label == "next" else f"{edge.label} "
-            arrows[edge.source] = f"{arrows.get(edge.source, '')}  {how}⟶ {target.step or target.kind}"
+            arrows[edge.source] = (
+                f"{arrows.get(edge.source, '')}  {how}⟶ {target.step or target.kind}"
+            )
     return arrows
 
 
@@ -75,14 +88,20 @@ def as_mermaid(graph: Graph) -> str:
     for i, node in enumerate(graph.nodes):
         left, right = _SHAPES[node.kind]
         lines.append(f'  n{i}{left}"{_box(node)}"{right}')
-    arrows = [f"  n{edge.source} {_ARROWS.get(edge.label, f'-- {edge.label} -->')} n{edge.target}" for edge in graph.edges]
+    arrows = [
+        f"  n{edge.source} {_ARROWS.get(edge.label, f'-- {edge.label} -->')} n{edge.target}"
+        for edge in graph.edges
+    ]
     return "\n".join(lines + arrows)
 
 
 def _box(node: Node) -> str:
-    return "<br/>".join(_escaped(row) for row in (node.label.removeprefix("else "), *_tree(node.items)))
+    return "<br/>".join(
+        _escaped(row) for row in (node.label.removeprefix("else "), *_tree(node.items))
+    )
 
 
 def _escaped(text: str) -> str:
-    """Mermaid's own entities for whatever means something to it or to HTML; spaces that must not be folded."""
+    """Mermaid's own entities for whatever means something to it or to HTML; spaces that must not be
+    folded."""
     return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", text).replace("  ", "\u00a0\u00a0")

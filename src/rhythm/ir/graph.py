@@ -1,10 +1,13 @@
-"""The flow of a program as a graph for people: what it waits for, decides, repeats, catches and ends with.
+"""The flow of a program as a graph for people: what it waits for, decides, repeats, catches and
+ends with.
 
-`graph` keeps the instructions that a reader would draw and follows the others (sets, the jumps between blocks, the bookkeeping
-of `finally`) to where they lead. It knows instructions only, so it serves every front end; `drawing` makes text of the result.
+`graph` keeps the instructions that a reader would draw and follows the others (sets, the jumps
+between blocks, the bookkeeping of `finally`) to where they lead. It knows instructions only, so it
+serves every front end; `drawing` makes text of the result.
 
-Two liberties for the reader's sake. Since nearly everything can fail, the `error` edges are those of a `try` as a whole and of
-`throw`. And a `return`, `break` or `continue` that has `finally` blocks to pass is drawn before them, as it is written.
+Two liberties for the reader's sake. Since nearly everything can fail, the `error` edges are those
+of a `try` as a whole and of `throw`. And a `return`, `break` or `continue` that has `finally`
+blocks to pass is drawn before them, as it is written.
 """
 
 from __future__ import annotations
@@ -19,14 +22,28 @@ from rhythm.ir.locals import handlers_around
 from rhythm.ir.program import Program
 from rhythm.record import Record
 
-_DRAWN = (ir.Await, ir.Start, ir.Gather, ir.Take, ir.Emit, ir.Return, ir.Throw, ir.Block, ir.JumpUnless, ir.Next)
+_DRAWN = (
+    ir.Await,
+    ir.Start,
+    ir.Gather,
+    ir.Take,
+    ir.Emit,
+    ir.Return,
+    ir.Throw,
+    ir.Block,
+    ir.JumpUnless,
+    ir.Next,
+)
 _HEADINGS = ("try", "catch", "finally")
 
 
 class Node(Record):
-    """An instruction that a reader would draw, or the place where an execution, a branch, a `try` or a handler begins."""
+    """An instruction that a reader would draw, or the place where an execution, a branch, a `try`
+    or a handler begins."""
 
-    kind: str  # start task workflow wait group decision loop emit return throw block jump try catch finally branch
+    # start task workflow wait group decision loop emit return throw block jump try catch finally
+    # branch
+    kind: str
     label: str
     line: int = 0  # in the source; 0 for what has no place of its own
     depth: int = 0  # how many blocks it stands in
@@ -44,7 +61,8 @@ class Edge(Record):
 
 
 class Graph(Record):
-    """The nodes in the order of the outline: as in the code, each branch right after what starts it."""
+    """The nodes in the order of the outline: as in the code, each branch right after what starts
+    it."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -68,7 +86,8 @@ class _Builder:
         self.labels = Labels(program, self.blocks)
         self.flow = _Flow(program)
         self.nodes: list[Node] = []
-        self.at: dict[int, list[tuple[int, Block | None]]] = {}  # nodes at an instruction: the blocks it begins, then itself
+        # nodes at an instruction: the blocks it begins, then itself
+        self.at: dict[int, list[tuple[int, Block | None]]] = {}
         self.edges: dict[Edge, None] = {}
 
     def graph(self) -> Graph:
@@ -87,21 +106,33 @@ class _Builder:
                 if block.kind == "else":
                     opens_else = block.last
                 elif block.kind in _HEADINGS:
-                    label = f"catch ({block.name})" if block.name and block.name[0] != "$" else block.kind
+                    label = (
+                        f"catch ({block.name})"
+                        if block.name and block.name[0] != "$"
+                        else block.kind
+                    )
                     self._add(pc, Node(block.kind, label, 0, inside, opens_else > pc), block)
                     opens_else = 0
                 inside += 1
-            if isinstance(self.code[pc], _DRAWN) or (isinstance(self.code[pc], ir.Jump) and pc not in self.blocks.seams):
+            if isinstance(self.code[pc], _DRAWN) or (
+                isinstance(self.code[pc], ir.Jump) and pc not in self.blocks.seams
+            ):
                 self._add_instruction(pc, inside, opens_else > pc)
                 opens_else = 0
 
     def _add_instruction(self, pc: int, depth: int, opens_else: bool) -> None:
         kind, label, items = self.labels.of(pc)
-        number = self._add(pc, Node(kind, label, self._line(self.code[pc]), depth, opens_else, items), None)
+        number = self._add(
+            pc, Node(kind, label, self._line(self.code[pc]), depth, opens_else, items), None
+        )
         for branch in branches_in(self.code[pc]):
             entry = self.program.branches[branch.entry]
             if entry not in self.at:
-                self._add_body(entry, Node("branch", f"branch {branch.entry + 1}", self._line(branch), depth + 1), depth + 1)
+                self._add_body(
+                    entry,
+                    Node("branch", f"branch {branch.entry + 1}", self._line(branch), depth + 1),
+                    depth + 1,
+                )
             self._edge(number, self.at[entry][0][0], "branch")
 
     def _add(self, pc: int, node: Node, block: Block | None) -> int:
@@ -127,15 +158,22 @@ class _Builder:
             if block:
                 self._fail(number, block.fails_to)
             elif isinstance(self.code[pc], ir.Throw):
-                self._fail(number, self.flow.handlers[pc][0].target if self.flow.handlers[pc] else None)
+                self._fail(
+                    number, self.flow.handlers[pc][0].target if self.flow.handlers[pc] else None
+                )
 
     def _lead(self, source: int, label: str, came_from: int, pc: int) -> None:
         """Edges to whatever is drawn at or after the instruction."""
         ahead, seen = [(came_from, pc)], set()
         while ahead:
             step = came_from, pc = ahead.pop()
-            # a jump back to the first instruction of a block, from inside, does not begin the block again
-            entered = (number for number, block in self.at.get(pc, ()) if block is None or not block.holds(came_from))
+            # a jump back to the first instruction of a block, from inside, does not begin the block
+            # again
+            entered = (
+                number
+                for number, block in self.at.get(pc, ())
+                if block is None or not block.holds(came_from)
+            )
             target = next(entered, None)
             if target is not None:
                 self._edge(source, target, label)
@@ -152,7 +190,8 @@ class _Builder:
 class _Flow:
     """Where instructions lead when nothing fails.
 
-    A *departure* is a `return` or jump behind the Pends of the `finally` blocks that it has to pass, which all stand together.
+    A *departure* is a `return` or jump behind the Pends of the `finally` blocks that it has to
+    pass, which all stand together.
     """
 
     def __init__(self, program: Program) -> None:
@@ -163,7 +202,9 @@ class _Flow:
         self.pends: dict[int, int] = {}  # and back to it
         for pc, instruction in enumerate(self.code):
             first = pc
-            while first and isinstance(before := self.code[first - 1], ir.Pend) and before.to == first:
+            while (
+                first and isinstance(before := self.code[first - 1], ir.Pend) and before.to == first
+            ):
                 first -= 1
             if first < pc and isinstance(instruction, ir.Return | ir.Jump):
                 self.departures[first], self.pends[pc] = pc, first
@@ -179,7 +220,8 @@ class _Flow:
             reached.add(pc)
             ahead += [handler.target for handler in self.handlers[pc]]
             instruction = self.code[pc]
-            if isinstance(instruction, ir.Pend):  # leads to both of its ends; where EndFinally leads follows from that
+            # leads to both of its ends; where EndFinally leads follows from that
+            if isinstance(instruction, ir.Pend):
                 self.pending.setdefault(instruction.state, []).append(pc)
                 ahead += [instruction.block, instruction.to]
             else:

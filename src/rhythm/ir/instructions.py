@@ -1,8 +1,9 @@
 """The instruction set: one line of meaning each.
 
-A program is a flat list of instructions over named locals. Blocks, loops, `try` and `for` are jumps; there is no call
-stack. Names that begin with `$` are the compiler's own locals (loop positions, pending `finally`s, awaited values).
-`at` is the offset in the source that a problem is reported at.
+A program is a flat list of instructions over named locals. Blocks, loops, `try` and `for` are
+jumps; there is no call stack. Names that begin with `$` are the compiler's own locals (loop
+positions, pending `finally`s, awaited values). `at` is the offset in the source that a problem is
+reported at.
 
 Changing anything here changes stored programs: raise `IR_VERSION` and keep decoding the older ones.
 """
@@ -120,7 +121,8 @@ class Call(Expression):
 
 
 class Comprehension(Expression):
-    """`element` for each of `source` where `condition`; `names` are set for each, and afterwards as they were"""
+    """`element` for each of `source` where `condition`; `names` are set for each, and afterwards as
+    they were"""
 
     element: Operand
     names: tuple[str, ...]
@@ -130,7 +132,8 @@ class Comprehension(Expression):
 
 
 class Operation(Record):
-    """One thing that can be awaited: task, workflow, sleep, sleep_until, signal, event, approval."""
+    """One thing that can be awaited: task, workflow, sleep, sleep_until, signal, event,
+    approval."""
 
     kind: str
     args: tuple[Expression, ...]
@@ -138,7 +141,8 @@ class Operation(Record):
 
 
 class Branch(Record):
-    """A block of this program as a child execution: its entry point and the locals it takes copies of."""
+    """A block of this program as a child execution: its entry point and the locals it takes copies
+    of."""
 
     entry: int
     captures: tuple[str, ...]
@@ -146,7 +150,8 @@ class Branch(Record):
 
 
 class Group(Record):
-    """`all`, `any`, `race` or `completed` over a Collection, or over ids that an expression gives."""
+    """`all`, `any`, `race` or `completed` over a Collection, or over ids that an expression
+    gives."""
 
     mode: str
     items: Collection
@@ -227,7 +232,8 @@ class Next(Instruction):
 
 
 class Await(Instruction):
-    """start the operand (or take the id it gives), suspend until it has ended; into := its result, or throw its failure"""
+    """start the operand (or take the id it gives), suspend until it has ended; into := its result,
+    or throw its failure"""
 
     operand: Operand
     into: str | None = None
@@ -262,7 +268,8 @@ class Take(Instruction):
 
 
 class Emit(Instruction):
-    """publish, send, log, progress, set_attribute or cancel: asked for in this turn's commit, not waited for"""
+    """publish, send, log, progress, set_attribute or cancel: asked for in this turn's commit, not
+    waited for"""
 
     kind: str
     args: tuple[Expression, ...]
@@ -308,7 +315,8 @@ class EndFinally(Instruction):
 
 
 class Handler(Record):
-    """A failure at an instruction of [first, last) goes to target with the error in `into`. Inner handlers come first."""
+    """A failure at an instruction of [first, last) goes to target with the error in `into`. Inner
+    handlers come first."""
 
     first: int
     last: int

@@ -1,4 +1,5 @@
-"""What a node of the graph says: one short line for an instruction, and the operations of a group as a tree."""
+"""What a node of the graph says: one short line for an instruction, and the operations of a group
+as a tree."""
 
 from __future__ import annotations
 
@@ -48,7 +49,14 @@ class Labels:
             case ir.Take(_, into):
                 return "loop", f"for {into}, as each of them ends", ()
             case ir.Next(state, names):
-                return "loop", f"for {', '.join(names)} in {show(self.sources[state]) if state in self.sources else state}", ()
+                return (
+                    "loop",
+                    (
+                        f"for {', '.join(names)} in "
+                        f"{show(self.sources[state]) if state in self.sources else state}"
+                    ),
+                    (),
+                )
             case ir.JumpUnless(condition):
                 return *self._condition(pc, show(condition)), ()
             case ir.Return(value):
@@ -58,14 +66,21 @@ class Labels:
             case ir.Jump(to):
                 return "jump", self._jump(pc, to), ()
         instruction = self.code[pc]
-        return "throw" if isinstance(instruction, ir.Throw) else "emit", show_instruction(instruction), ()
+        return (
+            "throw" if isinstance(instruction, ir.Throw) else "emit",
+            show_instruction(instruction),
+            (),
+        )
 
     def _condition(self, pc: int, condition: str) -> tuple[str, str]:
         if pc in self.blocks.loops:
             return "loop", f"while {condition}"
         if getattr(self.code[pc], "to", pc) <= pc:
             return "jump", f"unless {condition}"
-        return "decision", f"else if {condition}" if pc in self.blocks.else_ifs else f"if {condition}"
+        return (
+            "decision",
+            f"else if {condition}" if pc in self.blocks.else_ifs else f"if {condition}",
+        )
 
     def _jump(self, pc: int, to: int) -> str:
         loop = self.blocks.loop_around[pc]
@@ -77,8 +92,11 @@ class Labels:
         while pc and isinstance(self.code[pc - 1], ir.Pend):
             pc -= 1
         before = self.code[pc - 1] if pc else None
-        if isinstance(value, ir.Local) and value.name[0] == "$":  # a name that no author wrote: say what was put into it
-            value = before.value if isinstance(before, ir.Set) and before.name == value.name else value
+        # a name that no author wrote: say what was put into it
+        if isinstance(value, ir.Local) and value.name[0] == "$":
+            value = (
+                before.value if isinstance(before, ir.Set) and before.name == value.name else value
+            )
         if isinstance(value, ir.Local) and value.name[0] == "$":
             return "return the result"
         return "return" if value == ir.Const(None) else f"return {show(value)}"

@@ -12,15 +12,26 @@ from rhythm.ir.program import Program
 def listing(program: Program) -> str:
     """The whole program: header, instructions with their line in the source, handlers."""
     lines = [f"{program.name}  {program.language}  version {program.version[:12]}  ir {program.ir}"]
-    lines += [f"@{name} {json.dumps(value, ensure_ascii=False)}" for name, value in program.options.items()]
+    lines += [
+        f"@{name} {json.dumps(value, ensure_ascii=False)}"
+        for name, value in program.options.items()
+    ]
     targets, branches = _targets(program), {entry: n for n, entry in enumerate(program.branches)}
     for pc, instruction in enumerate(program.code):
         if pc in branches:
             lines.append(f"branch {branches[pc]}:")
         mark = ">" if pc in targets else " "
-        lines.append(f"{pc:>4} {mark} {show_instruction(instruction):<70} ; line {program.position(_at(instruction))[0]}".rstrip())
+        lines.append(
+            (
+                f"{pc:>4} {mark} {show_instruction(instruction):<70} ; line "
+                f"{program.position(_at(instruction))[0]}"
+            ).rstrip()
+        )
     for handler in program.handlers:
-        lines.append(f"{handler.kind:<7} {handler.first}..{handler.last - 1} -> {handler.target} with {handler.into}")
+        lines.append(
+            f"{handler.kind:<7} {handler.first}..{handler.last - 1} -> {handler.target} "
+            f"with {handler.into}"
+        )
     return "\n".join(lines)
 
 
@@ -30,7 +41,12 @@ def _at(instruction: ir.Instruction) -> int:
 
 def _targets(program: Program) -> set[int]:
     fields = ("to", "exit", "block")
-    jumps = {getattr(instruction, name) for instruction in program.code for name in fields if hasattr(instruction, name)}
+    jumps = {
+        getattr(instruction, name)
+        for instruction in program.code
+        for name in fields
+        if hasattr(instruction, name)
+    }
     return jumps | {handler.target for handler in program.handlers}
 
 
@@ -102,9 +118,20 @@ def show(node: Any) -> str:
         case ir.ListOf(items) | ir.OperandList(items):
             return f"[{_commas(items)}]"
         case ir.ObjectOf(entries) | ir.OperandObject(entries):
-            return "{ " + ", ".join(_entry(key, value) for key, value in entries) + " }" if entries else "{}"
+            return (
+                "{ " + ", ".join(_entry(key, value) for key, value in entries) + " }"
+                if entries
+                else "{}"
+            )
         case ir.Template(parts):
-            return "`" + "".join(_literal(p.value) if isinstance(p, ir.Const) else f"${{{show(p)}}}" for p in parts) + "`"
+            return (
+                "`"
+                + "".join(
+                    _literal(p.value) if isinstance(p, ir.Const) else f"${{{show(p)}}}"
+                    for p in parts
+                )
+                + "`"
+            )
         case ir.Call(name, args) | ir.Operation(name, args):
             return f"{name}({_commas(args)})"
         case ir.Comprehension(element, names, source, condition):
@@ -125,7 +152,9 @@ def _entry(key: str | None, value: Any) -> str:
 
 def _literal(value: Any) -> str:
     """A constant part of a template, on one line."""
-    text = json.dumps(value, ensure_ascii=False)[1:-1] if isinstance(value, str) else json.dumps(value)
+    text = (
+        json.dumps(value, ensure_ascii=False)[1:-1] if isinstance(value, str) else json.dumps(value)
+    )
     return text.replace('\\"', '"').replace("`", "\\`").replace("${", "\\${")
 
 

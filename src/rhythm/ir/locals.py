@@ -1,8 +1,10 @@
-"""What instructions do with locals: which they set, read and lose, and whether any is read where it may not be set.
+"""What instructions do with locals: which they set, read and lose, and whether any is read where it
+may not be set.
 
-`unset_reads` is a data-flow analysis over the flat code; a set of locals is the bits of one int. It knows two things that lose
-locals: a suspension keeps only its `keep`, and so does the `finally` block between a Pend and where that goes on. A
-comprehension loses none: what its names were before, they are again.
+`unset_reads` is a data-flow analysis over the flat code; a set of locals is the bits of one int. It
+knows two things that lose locals: a suspension keeps only its `keep`, and so does the `finally`
+block between a Pend and where that goes on. A comprehension loses none: what its names were before,
+they are again.
 """
 
 from __future__ import annotations
@@ -19,10 +21,16 @@ ALWAYS_SET = ("inputs", "ctx")
 EVERYTHING = -1
 
 
-def unset_reads(program: Program, captures: dict[int, tuple[str, ...]]) -> Iterator[tuple[int, str]]:
-    """Instructions that may read a local before it is set. `captures` are what each branch begins with."""
+def unset_reads(
+    program: Program, captures: dict[int, tuple[str, ...]]
+) -> Iterator[tuple[int, str]]:
+    """Instructions that may read a local before it is set. `captures` are what each branch begins
+    with."""
     analysis = _Analysis(program)
-    analysis.run({0: ALWAYS_SET} | {entry: (*ALWAYS_SET, *captures.get(n, ())) for n, entry in enumerate(program.branches)})
+    analysis.run(
+        {0: ALWAYS_SET}
+        | {entry: (*ALWAYS_SET, *captures.get(n, ())) for n, entry in enumerate(program.branches)}
+    )
     for pc, instruction in enumerate(program.code):
         known = analysis.known[pc]
         yield from ((pc, name) for name in reads(instruction) if not known & analysis.mask((name,)))
@@ -35,7 +43,8 @@ class _Analysis:
         self.kept: dict[int, int] = {}  # the bits of a `keep`, by its identity
         self.known = [EVERYTHING] * len(self.code)  # on arrival; everything where nothing arrives
         self.handlers = handlers_around(program)
-        self.told: set[tuple[int, int]] = set()  # handlers by their identity, and what is set in them: told once
+        # handlers by their identity, and what is set in them: told once
+        self.told: set[tuple[int, int]] = set()
         self.handlers_to: dict[int, list[ir.Handler]] = {}
         for handler in program.handlers:
             self.handlers_to.setdefault(handler.target, []).append(handler)
@@ -43,7 +52,8 @@ class _Analysis:
         for pc, instruction in enumerate(self.code):
             if isinstance(instruction, ir.EndFinally):
                 self.ends.setdefault(instruction.state, set()).add(pc)
-        self.through: dict[tuple[str, int], int] = {}  # what survives a `finally` block, by its state and entry
+        # what survives a `finally` block, by its state and entry
+        self.through: dict[tuple[str, int], int] = {}
 
     def mask(self, names: Iterable[str]) -> int:
         total = 0
@@ -89,10 +99,15 @@ class _Analysis:
                 yield exit, kept
             case ir.Jump(to) | ir.JumpUnless(_, to):
                 yield to, after
-        failed = kept & ~self.mask((instruction.state,)) if isinstance(instruction, ir.Take) else kept
+        failed = (
+            kept & ~self.mask((instruction.state,)) if isinstance(instruction, ir.Take) else kept
+        )
         if can_fail(instruction) and (told := (id(self.handlers[pc]), failed)) not in self.told:
             self.told.add(told)
-            yield from ((handler.target, failed | self.mask((handler.into,))) for handler in self.handlers[pc])
+            yield from (
+                (handler.target, failed | self.mask((handler.into,)))
+                for handler in self.handlers[pc]
+            )
 
     def _through_finally(self, state: str, block: int) -> int:
         if (state, block) not in self.through:
@@ -105,8 +120,9 @@ class _Analysis:
     def _region(self, state: str, block: int) -> set[int]:
         """The instructions on the ways from the block's first to its EndFinally.
 
-        Ways that leave it otherwise do not count, also if a loop around it leads them to its Pend or its failures again. So it
-        is found from its end: from its beginning, each `finally` would walk all that follows it.
+        Ways that leave it otherwise do not count, also if a loop around it leads them to its Pend
+        or its failures again. So it is found from its end: from its beginning, each `finally` would
+        walk all that follows it.
         """
         behind, ahead = self._back_from(state, self.ends.get(state, set())), set[int]()
         work = [block]
@@ -118,7 +134,8 @@ class _Analysis:
         return ahead
 
     def _back_from(self, state: str, ends: set[int]) -> set[int]:
-        """The instructions from which a way leads to an end of the block, and not through another Pend to it."""
+        """The instructions from which a way leads to an end of the block, and not through another
+        Pend to it."""
         found, work = set[int](), list(ends)
         while work:
             pc = work.pop()
@@ -132,7 +149,10 @@ class _Analysis:
         return found
 
     def _follow(self, pc: int, state: str) -> list[int]:
-        return [*_ways(pc, self.code[pc]), *(handler.target for handler in self.handlers[pc] if handler.into != state)]
+        return [
+            *_ways(pc, self.code[pc]),
+            *(handler.target for handler in self.handlers[pc] if handler.into != state),
+        ]
 
     @cached_property
     def _before(self) -> list[list[int]]:
@@ -149,7 +169,8 @@ class _Analysis:
 
 
 def handlers_around(program: Program) -> list[tuple[ir.Handler, ...]]:
-    """The handlers of each instruction, the innermost first; one tuple for all instructions in a row that have the same."""
+    """The handlers of each instruction, the innermost first; one tuple for all instructions in a
+    row that have the same."""
     changes: dict[int, list[int]] = {}
     for n, handler in enumerate(program.handlers):
         for pc in {handler.first, handler.last} if handler.first < handler.last else ():
@@ -170,17 +191,21 @@ def _ways(pc: int, instruction: ir.Instruction) -> list[int]:
 
 
 def targets(instruction: ir.Instruction) -> list[int]:
-    """Where the instruction may go besides the next one. A Pend also goes, in the end, where it says."""
+    """Where the instruction may go besides the next one. A Pend also goes, in the end, where it
+    says."""
     fields = instruction.__dict__
     return [fields[name] for name in ("to", "exit", "block") if name in fields]
 
 
 def falls_through(instruction: ir.Instruction) -> bool:
-    return not isinstance(instruction, ir.Jump | ir.Return | ir.Throw | ir.Block | ir.Pend | ir.EndFinally)
+    return not isinstance(
+        instruction, ir.Jump | ir.Return | ir.Throw | ir.Block | ir.Pend | ir.EndFinally
+    )
 
 
 def can_fail(instruction: ir.Instruction) -> bool:
-    """Whether a handler can be entered from here. A jump out of a `try` stands inside it, yet after its `finally` has run."""
+    """Whether a handler can be entered from here. A jump out of a `try` stands inside it, yet after
+    its `finally` has run."""
     match instruction:
         case ir.Jump() | ir.Pend() | ir.Return(ir.Local() | ir.Const()):
             return False
@@ -248,7 +273,8 @@ def _fields(node: Record) -> list[Any]:
 
 
 def roles(instruction: ir.Instruction) -> Iterator[tuple[str, str]]:
-    """What the instruction uses its locals for. The hidden ones hold what only their own kind of instruction understands."""
+    """What the instruction uses its locals for. The hidden ones hold what only their own kind of
+    instruction understands."""
     if not isinstance(instruction, ir.Iterate | ir.Gather | ir.Pend):
         yield from ((name, "a variable") for name in sets(instruction))
     match instruction:

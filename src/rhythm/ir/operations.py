@@ -1,7 +1,7 @@
 """What a workflow can call: operations, commands and builtins, with the arguments each takes.
 
-The front ends check against these tables, the interpreter implements them, the documentation lists them; a test
-holds the three together.
+The front ends check against these tables, the interpreter implements them, the documentation lists
+them; a test holds the three together.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from rhythm.record import Record
 
 
 class Signature(Record):
-    """How something is called: `least` to `most` arguments; an object literal as argument `options_at` takes `options`."""
+    """How something is called: `least` to `most` arguments; an object literal as argument
+    `options_at` takes `options`."""
 
     usage: str
     least: int
@@ -19,18 +20,32 @@ class Signature(Record):
     options_at: int = -1
 
 
-def _operation(usage: str, least: int, most: int, options: str = "", options_at: int | None = None) -> Signature:
-    return Signature(usage, least, most, frozenset(options.split()), most - 1 if options_at is None else options_at)
+def _operation(
+    usage: str, least: int, most: int, options: str = "", options_at: int | None = None
+) -> Signature:
+    return Signature(
+        usage,
+        least,
+        most,
+        frozenset(options.split()),
+        most - 1 if options_at is None else options_at,
+    )
 
 
 OPERATIONS: dict[str, Signature] = {
-    "task": _operation("task(name, inputs?, options?)", 1, 3, "retries backoff timeout queue priority key settle"),
-    "workflow": _operation("workflow(name, inputs?, options?)", 1, 3, "id queue priority timeout version key settle"),
+    "task": _operation(
+        "task(name, inputs?, options?)", 1, 3, "retries backoff timeout queue priority key settle"
+    ),
+    "workflow": _operation(
+        "workflow(name, inputs?, options?)", 1, 3, "id queue priority timeout version key settle"
+    ),
     "sleep": Signature("sleep(duration)", 1, 1),
     "sleep_until": Signature("sleep_until(time)", 1, 1),
     "signal": _operation("signal(name, options?)", 1, 2, "timeout default"),
     "event": _operation("event(type, options?)", 1, 2, "where timeout default"),
-    "approval": _operation("approval({ role, … })", 1, 1, "role reason timeout quorum four_eyes data escalate notify"),
+    "approval": _operation(
+        "approval({ role, … })", 1, 1, "role reason timeout quorum four_eyes data escalate notify"
+    ),
 }
 
 GROUPS: dict[str, Signature] = {

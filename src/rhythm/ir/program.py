@@ -1,4 +1,5 @@
-"""A program: the compiled form of one version of a workflow, whichever language it was written in."""
+"""A program: the compiled form of one version of a workflow, whichever language it was written
+in."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from rhythm.record import Record
 
 
 class Program(Record):
-    """What the interpreter runs. `version` names its content: a changed text is another version, for ever."""
+    """What the interpreter runs. `version` names its content: a changed text is another version,
+    for ever."""
 
     name: str
     language: str
@@ -21,12 +23,15 @@ class Program(Record):
     branches: tuple[int, ...] = ()  # entry points besides 0
     options: dict[str, Any] = {}  # from annotations: queue, timeout, on, schedule, version label
     file: str = ""
-    lines: tuple[int, ...] = (0,)  # source map: the offset in the file at which each line of the workflow begins
-    steps: tuple[tuple[int, str, str | None], ...] = ()  # where each named step begins, its id, the id of the one to follow
+    # source map: the offset in the file at which each line of the workflow begins
+    lines: tuple[int, ...] = (0,)
+    # where each named step begins, its id, the id of the one to follow
+    steps: tuple[tuple[int, str, str | None], ...] = ()
     ir: int = IR_VERSION
     first_line: int = 1  # the number, in the file, of the first of these lines
 
-    __hash__ = object.__hash__  # programs are cached by identity; comparing all their code to look one up would be absurd
+    # programs are cached by identity; comparing all their code to look one up would be absurd
+    __hash__ = object.__hash__
 
     def position(self, at: int) -> tuple[int, int]:
         """Line and column, both from 1, of an offset in the source."""
@@ -39,7 +44,8 @@ class Program(Record):
 
 
 def position_of(program: Program, statement: int) -> tuple[str | None, str | None]:
-    """The id of the step an instruction belongs to, and of the step that follows if it goes well; None where there is none."""
+    """The id of the step an instruction belongs to, and of the step that follows if it goes well;
+    None where there is none."""
     after = bisect_right(program.steps, statement, key=lambda step: step[0])
     if not after:
         return None, None
@@ -48,5 +54,8 @@ def position_of(program: Program, statement: int) -> tuple[str | None, str | Non
 
 
 def version_of(language: str, text: str, constants: str = "") -> str:
-    """The version of a workflow: the SHA-256 of its language, its own text and the constants it captured."""
-    return hashlib.sha256(f"{language}\0{text}\0{constants}".encode("utf-8", "surrogatepass")).hexdigest()
+    """The version of a workflow: the SHA-256 of its language, its own text and the constants it
+    captured."""
+    return hashlib.sha256(
+        f"{language}\0{text}\0{constants}".encode("utf-8", "surrogatepass")
+    ).hexdigest()

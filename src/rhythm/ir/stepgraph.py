@@ -1,4 +1,5 @@
-"""The graph of a program whose steps have names: a node for each step, whatever instructions it has become."""
+"""The graph of a program whose steps have names: a node for each step, whatever instructions it has
+become."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _SHOWN = (ir.Await, ir.JumpUnless, *_ENDS)
 
 
 def step_graph(program: Program) -> Graph:
-    """The steps in the order of the outline: those of a branch right after the step that starts it."""
+    """The steps in the order of the outline: those of a branch right after the step that starts
+    it."""
     return _Builder(program).graph()
 
 
@@ -28,7 +30,8 @@ class _Builder:
         self.program, self.code = program, program.code
         self.labels = Labels(program, Blocks(program))
         firsts = [first for first, _, _ in program.steps]
-        self.regions = dict(pairwise([*firsts, len(self.code)]))  # where each step ends, by where it begins
+        # where each step ends, by where it begins
+        self.regions = dict(pairwise([*firsts, len(self.code)]))
         self.ids = {first: id for first, id, _ in program.steps}
         self.nodes = [Node("start", program.name)]
         self.at: dict[int, int] = {}  # the node of a step, by where it begins
@@ -40,7 +43,9 @@ class _Builder:
         self._add_list(self._steps_of(0, [*entries, len(self.code)]), 1, [*entries, len(self.code)])
         self._edge(0, self.at[next(iter(self.regions))], "next")
         for first in self.at:
-            for label, to in sorted(set(self._ways(first)), key=lambda way: (_ORDER.index(way[0]), way[1])):
+            for label, to in sorted(
+                set(self._ways(first)), key=lambda way: (_ORDER.index(way[0]), way[1])
+            ):
                 self._edge(self.at[first], to, label)
         return Graph(self.program.name, tuple(self.nodes), tuple(self.edges), by_name=True)
 
@@ -71,12 +76,18 @@ class _Builder:
         return self.regions[first]
 
     def _main(self, first: int) -> int:
-        """The instruction that says what the step is for; one that only goes on has none but its first."""
-        return next((pc for pc in range(first, self._end(first)) if isinstance(self.code[pc], _SHOWN)), first)
+        """The instruction that says what the step is for; one that only goes on has none but its
+        first."""
+        return next(
+            (pc for pc in range(first, self._end(first)) if isinstance(self.code[pc], _SHOWN)),
+            first,
+        )
 
     def _node(self, pc: int, depth: int, id: str = "") -> Node:
         kind, label, items = self.labels.whole(pc)
-        label = _HIDDEN.sub("", label if kind != "return" or "pick($context" not in label else "end of the branch")
+        label = _HIDDEN.sub(
+            "", label if kind != "return" or "pick($context" not in label else "end of the branch"
+        )
         line = self.program.position(getattr(self.code[pc], "at", 0))[0]
         return Node(kind, clipped(f"{id}: {label}" if id else label), line, depth, False, items, id)
 
@@ -92,7 +103,9 @@ class _Builder:
             elif not first <= pc < last:
                 yield from [(label, self.at[pc])] if pc in self.at else []
             else:
-                ahead += [(label if label == "error" else way, to) for way, to in self._from(pc, label)]
+                ahead += [
+                    (label if label == "error" else way, to) for way, to in self._from(pc, label)
+                ]
 
     def _from(self, pc: int, label: str) -> list[tuple[str, int]]:
         match self.code[pc]:

@@ -1,8 +1,8 @@
 """Checks every program, whichever front end made it, before it is stored or run.
 
-What passes cannot jump outside its code, fall off its end, read a local before it is set, use one for two purposes, or call
-something unknown: the interpreter does not test for these again. That each field is of its type, the front ends' own types and
-`codec` have seen to.
+What passes cannot jump outside its code, fall off its end, read a local before it is set, use one
+for two purposes, or call something unknown: the interpreter does not test for these again. That
+each field is of its type, the front ends' own types and `codec` have seen to.
 """
 
 from __future__ import annotations
@@ -14,14 +14,25 @@ from typing import Any
 from rhythm.errors import InvalidProgram
 from rhythm.ir import instructions as ir
 from rhythm.ir.locals import falls_through, nodes, roles, targets, unset_reads
-from rhythm.ir.operations import BINARY_OPERATORS, BUILTINS, EMITS, GROUPS, LOGIC_OPERATORS, OPERATIONS, UNARY_OPERATORS, Signature
+from rhythm.ir.operations import (
+    BINARY_OPERATORS,
+    BUILTINS,
+    EMITS,
+    GROUPS,
+    LOGIC_OPERATORS,
+    OPERATIONS,
+    UNARY_OPERATORS,
+    Signature,
+)
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS, INT_MAX, INT_MIN
 from rhythm.record import Record
 
 _SPREADABLE = (ir.ListOf, ir.ObjectOf, ir.OperandList, ir.OperandObject)
-RESERVED = frozenset({"$m", "$started", "$resumed"})  # the interpreter's own: no instruction sets them
-HEIGHT = 200  # of one instruction, so that compiling it and running it stay within Python's own limit
+# the interpreter's own: no instruction sets them
+RESERVED = frozenset({"$m", "$started", "$resumed"})
+# of one instruction, so that compiling it and running it stay within Python's own limit
+HEIGHT = 200
 
 
 def verify(program: Program) -> Program:
@@ -67,7 +78,11 @@ class _Verifier:
 
     def _check_role(self, pc: int, name: str, role: str) -> None:
         if name in RESERVED or self.roles.setdefault(name, role) != role:
-            self._refuse(pc, f"uses {name!r} as {role}" + ("" if name in RESERVED else f"; elsewhere it is {self.roles[name]}"))
+            self._refuse(
+                pc,
+                f"uses {name!r} as {role}"
+                + ("" if name in RESERVED else f"; elsewhere it is {self.roles[name]}"),
+            )
 
     def _refuse(self, pc: int, problem: str) -> None:
         raise InvalidProgram(f"program {self.program.name!r}, instruction {pc}: {problem}")
@@ -102,20 +117,31 @@ class _Verifier:
                 self._refuse(pc, "keeps what is no value")
 
     def _check_places(self, pc: int, node: Record) -> None:
-        """What may stand only in some places: spreads, operations in a comprehension, `completed`."""
+        """What may stand only in some places: spreads, operations in a comprehension,
+        `completed`."""
         for name, below in node.__dict__.items():
             for key, child in _children(below) if name != "keep" else ():
-                if isinstance(child, ir.Spread) and (not isinstance(node, _SPREADABLE) or key is not None):
+                if isinstance(child, ir.Spread) and (
+                    not isinstance(node, _SPREADABLE) or key is not None
+                ):
                     self._refuse(pc, "spreads outside a list or object")
                 if not isinstance(child, ir.Spread) and key is None and name == "entries":
                     self._refuse(pc, "has an entry without a key")
-                operations = isinstance(child, ir.Comprehension) and not isinstance(child.element, ir.Expression)
-                if operations and not (isinstance(node, ir.Group | ir.Start) and name in ("items", "operand")):
+                operations = isinstance(child, ir.Comprehension) and not isinstance(
+                    child.element, ir.Expression
+                )
+                if operations and not (
+                    isinstance(node, ir.Group | ir.Start) and name in ("items", "operand")
+                ):
                     self._refuse(pc, "starts operations inside an expression")
-                if isinstance(child, ir.Group) and (child.mode == "completed") != isinstance(node, ir.Gather):
+                if isinstance(child, ir.Group) and (child.mode == "completed") != isinstance(
+                    node, ir.Gather
+                ):
                     self._refuse(pc, "takes `completed` for another group, or another group for it")
 
-    def _check_call(self, pc: int, signature: Signature | None, name: str, args: tuple[Any, ...]) -> None:
+    def _check_call(
+        self, pc: int, signature: Signature | None, name: str, args: tuple[Any, ...]
+    ) -> None:
         if signature is None:
             self._refuse(pc, f"calls {name!r}, which does not exist")
         elif not signature.least <= len(args) <= signature.most:
@@ -135,12 +161,17 @@ class _Verifier:
                 raise InvalidProgram(f"program {self.program.name!r}: {handler} is out of place")
             role = "a variable" if handler.kind == "catch" else "a pending finally"
             if handler.into in RESERVED or self.roles.setdefault(handler.into, role) != role:
-                raise InvalidProgram(f"program {self.program.name!r}: {handler} uses {handler.into!r} as {role}")
+                raise InvalidProgram(
+                    f"program {self.program.name!r}: {handler} uses {handler.into!r} as {role}"
+                )
 
     def _check_branches(self) -> None:
         for entry in self.program.branches:
             if not 0 <= entry < len(self.program.code):
-                raise InvalidProgram(f"program {self.program.name!r}: a branch begins at {entry}, outside the program")
+                raise InvalidProgram(
+                    f"program {self.program.name!r}: a branch begins at {entry}, outside "
+                    f"the program"
+                )
 
 
 def _children(field: Any) -> Iterator[tuple[str | None, Record]]:
@@ -155,7 +186,9 @@ def _is_json(value: Any, depth: int = DEFAULT_LIMITS.depth) -> bool:
     if isinstance(value, list):
         return depth > 0 and all(_is_json(item, depth - 1) for item in value)
     if isinstance(value, dict):
-        return depth > 0 and all(isinstance(key, str) and _is_json(item, depth - 1) for key, item in value.items())
+        return depth > 0 and all(
+            isinstance(key, str) and _is_json(item, depth - 1) for key, item in value.items()
+        )
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, int):

@@ -12,11 +12,13 @@ if TYPE_CHECKING:
 
 
 class Checked(Record):
-    """What there is to say about a file, and its workflows with their options: none if there are errors."""
+    """What there is to say about a file, and its workflows with their options: none if there are
+    errors."""
 
     source: Source
     diagnostics: list[Diagnostic]
-    workflows: tuple[tuple[Any, dict[str, Any]], ...] = ()  # trees of the file's language, each with a `name` and a `start`
+    # trees of the file's language, each with a `name` and a `start`
+    workflows: tuple[tuple[Any, dict[str, Any]], ...] = ()
 
     @property
     def errors(self) -> list[Diagnostic]:
@@ -24,7 +26,8 @@ class Checked(Record):
 
 
 class Compilation(Checked):
-    """What became of a file: its programs (none if there are errors) and everything there is to say about it."""
+    """What became of a file: its programs (none if there are errors) and everything there is to say
+    about it."""
 
     programs: tuple[Program, ...] = ()
 

@@ -1,4 +1,5 @@
-"""Which language a file is in, by its name: `.flow`, or JSON steps. Only the front end that is needed is imported."""
+"""Which language a file is in, by its name: `.flow`, or JSON steps. Only the front end that is
+needed is imported."""
 
 from __future__ import annotations
 
@@ -16,11 +17,14 @@ TAKEN_BY_NAME = (".flow", ".json")
 
 
 def is_steps(file: str, text: str) -> bool:
-    """Whether it is JSON steps. A text without a file's name tells by its first character: no `.flow` begins with a brace."""
+    """Whether it is JSON steps. A text without a file's name tells by its first character: no
+    `.flow` begins with a brace."""
     return file.endswith(".json") or (file == "-" and text.lstrip().startswith("{"))
 
 
-def check_text(text: str, file: str, known: Known | None = None, limits: Limits = DEFAULT_LIMITS) -> Checked:
+def check_text(
+    text: str, file: str, known: Known | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Checked:
     """Checks a file. Never raises, whatever the text is: problems come back as diagnostics."""
     if is_steps(file, text):
         from rhythm.lang.steps.check import check_steps
@@ -31,7 +35,9 @@ def check_text(text: str, file: str, known: Known | None = None, limits: Limits 
     return check_flow(text, file, known, limits)
 
 
-def compile_text(text: str, file: str, known: Known | None = None, limits: Limits = DEFAULT_LIMITS) -> Compilation:
+def compile_text(
+    text: str, file: str, known: Known | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Compilation:
     """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""
     if is_steps(file, text):
         from rhythm.lang.steps.compile import compile_steps
@@ -54,7 +60,8 @@ def names_in(text: str, file: str) -> frozenset[str]:
 
 
 def part_of(text: str, file: str, name: str, seen: Callable[[str], bool]) -> str:
-    """The file, for those who may see all of its workflows (`seen` says which); for others only the text of this workflow."""
+    """The file, for those who may see all of its workflows (`seen` says which); for others only the
+    text of this workflow."""
     if is_steps(file, text):  # a file has one workflow
         return text
     from rhythm.lang.flow.check import workflow_texts

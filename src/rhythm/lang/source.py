@@ -1,7 +1,7 @@
 """Source text, places in it, and what there is to say about them.
 
-A diagnostic is a value: severity, stable code, message, span, an optional label under the caret and help. Rendering is
-here too, so that every front end's messages look the same.
+A diagnostic is a value: severity, stable code, message, span, an optional label under the caret and
+help. Rendering is here too, so that every front end's messages look the same.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Source:
         return line, at - self.lines[line - 1] + 1
 
     def lines_of(self, start: int, end: int) -> tuple[int, tuple[int, ...]]:
-        """The number of the line in which a part begins, and the offset of that line and of the others it covers."""
+        """The number of the line in which a part begins, and the offset of that line and of the
+        others it covers."""
         first = bisect_right(self.lines, start)
         return first, self.lines[first - 1 : bisect_right(self.lines, end)]
 
@@ -62,7 +63,10 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 def render(source: Source, diagnostic: Diagnostic) -> str:
     """The diagnostic as people read it: headline, place, the line with a caret, help."""
-    places = [(diagnostic.start, diagnostic.end, diagnostic.label, "^"), *((*r, "-") for r in diagnostic.related)]
+    places = [
+        (diagnostic.start, diagnostic.end, diagnostic.label, "^"),
+        *((*r, "-") for r in diagnostic.related),
+    ]
     places.sort(key=lambda place: place[0])
     width = max(len(str(source.position(place[0])[0])) for place in places)
     line, column = source.position(diagnostic.start)
@@ -79,9 +83,13 @@ def render(source: Source, diagnostic: Diagnostic) -> str:
             shown = number, text
         before, under = text[:at], text[at : at + max(end - start, 1)]
         carets = mark * max(_columns(_visible(under)), 1)
-        out.append(f"{' ' * width} │ {' ' * _columns(_visible(before))}{carets} {one_line(label)}".rstrip())
+        out.append(
+            f"{' ' * width} │ {' ' * _columns(_visible(before))}{carets} {one_line(label)}".rstrip()
+        )
     for number, text in enumerate(diagnostic.help):
-        out.append(f"{' ' * width} {'= help: ' if number == 0 else '        '}{visible(text)}".rstrip())
+        out.append(
+            f"{' ' * width} {'= help: ' if number == 0 else '        '}{visible(text)}".rstrip()
+        )
     return "\n".join(out)
 
 
@@ -105,7 +113,9 @@ def as_json(source: Source, diagnostic: Diagnostic) -> dict[str, Any]:
         **place(diagnostic.start, diagnostic.end),
         "label": diagnostic.label,
         "help": "\n".join(diagnostic.help),
-        "related": [{**place(start, end), "label": label} for start, end, label in diagnostic.related],
+        "related": [
+            {**place(start, end), "label": label} for start, end, label in diagnostic.related
+        ],
     }
 
 
@@ -115,9 +125,14 @@ def nearest(word: str, known: Iterable[str], likeness: float = 0.65) -> str | No
         return None
     import difflib
 
-    folded = {name.lower().replace("_", ""): name for name in sorted(known)}  # a set has no order, and the answer must have one
+    # a set has no order, and the answer must have one
+    folded = {name.lower().replace("_", ""): name for name in sorted(known)}
     word = word.lower().replace("_", "")
-    likely = sorted(folded, key=lambda name: len(_pairs(word) & _pairs(name)) / (len(word) + len(name) + 1), reverse=True)[:COMPARED]
+    likely = sorted(
+        folded,
+        key=lambda name: len(_pairs(word) & _pairs(name)) / (len(word) + len(name) + 1),
+        reverse=True,
+    )[:COMPARED]
     match = difflib.get_close_matches(word, likely, n=1, cutoff=likeness)
     return folded[match[0]] if match else None
 
@@ -155,4 +170,7 @@ def _columns(text: str) -> int:
         return len(text)
     import unicodedata
 
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )

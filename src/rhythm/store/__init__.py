@@ -1,9 +1,10 @@
-"""Where executions live: what a store does (`interfaces`), the rules above both databases, and each database.
+"""Where executions live: what a store does (`interfaces`), the rules above both databases, and each
+database.
 
-A store is put together from roles: `store.claims`, `store.turns`, `store.messages` and so on. Each is
-an abstract class in `interfaces`, and a module of the same name in `sqlite` and in `postgres`. What
-several roles need inside a transaction is in `rows` (starting, waking, ending), `exchange` (events
-and those who wait for them), `flush` (the group commit) and `auditing` of each database.
+A store is put together from roles: `store.claims`, `store.turns`, `store.messages` and so on. Each
+is an abstract class in `interfaces`, and a module of the same name in `sqlite` and in `postgres`.
+What several roles need inside a transaction is in `rows` (starting, waking, ending), `exchange`
+(events and those who wait for them), `flush` (the group commit) and `auditing` of each database.
 
 How a turn becomes durable:
 
@@ -66,10 +67,10 @@ Who acts:
 
 Over HTTP a token says who acts and with which rights (`rights.py`); everywhere else whoever has the
 database says it. Either way an `Actor` comes with the call down to the store, and the last thing
-that the transaction does is `record` of its auditor: it looks up the token once more, under a lock that a change
-of the token waits for, and adds its rows to the chain, each with the hash of the one before. The
-roles that the token had when it was shown come with the actor (`token_roles`): nothing is committed
-with a token after its revocation, or after it has lost one of them. A trigger moves the head of the
-chain with every row, and refuses one that does not follow it. So an act and its record are one
-commit, and since the head is the last lock of all, whoever has it waits for nobody.
+that the transaction does is `record` of its auditor: it looks up the token once more, under a lock
+that a change of the token waits for, and adds its rows to the chain, each with the hash of the one
+before. The roles that the token had when it was shown come with the actor (`token_roles`): nothing
+is committed with a token after its revocation, or after it has lost one of them. A trigger moves
+the head of the chain with every row, and refuses one that does not follow it. So an act and its
+record are one commit, and since the head is the last lock of all, whoever has it waits for nobody.
 """

@@ -1,8 +1,9 @@
 """Who acts, with which rights, and the record of it: tokens and the audit chain.
 
-An act that an operator or a decider asks for is recorded in the transaction that does it: `audit` rows are only ever added, and each
-carries the hash of the one before, so that a row which is changed, left out or put in between is found. Of a token only a hash is
-stored, and its id, which is no secret.
+An act that an operator or a decider asks for is recorded in the transaction that does it: `audit`
+rows are only ever added, and each carries the hash of the one before, so that a row which is
+changed, left out or put in between is found. Of a token only a hash is stored, and its id, which is
+no secret.
 """
 
 from __future__ import annotations
@@ -25,15 +26,17 @@ LOWEST, HIGHEST = -(2**63), 2**63 - 1  # numbers that a row could have, whoever 
 class Actor(Record):
     """Who asks for something.
 
-    With a `token` its roles are those of the token, looked up in the transaction of the act (`authorise`); without one, whoever has the
-    database says which `roles` the actor has.
+    With a `token` its roles are those of the token, looked up in the transaction of the act
+    (`authorise`); without one, whoever has the database says which `roles` the actor has.
     """
 
     name: str
-    roles: tuple[str, ...] | None = None  # business roles, for approvals; None: all, for which whoever has the database answers
+    # business roles, for approvals; None: all, for which whoever has the database answers
+    roles: tuple[str, ...] | None = None
     token: str | None = None  # the id of the token, never its secret
     source: str = ""  # an address, "cli" or "python"
-    token_roles: tuple[str, ...] | None = None  # those of the token when it was shown; None: whoever has the database may do all
+    # those of the token when it was shown; None: whoever has the database may do all
+    token_roles: tuple[str, ...] | None = None
 
 
 class Act(Record):
@@ -45,12 +48,14 @@ class Act(Record):
 
 
 def act(action: str, subject: str, /, **detail: Any) -> Act:
-    """An act with a detail, in names and JSON values. Payloads are no detail: they may hold what is not for everyone who reads this."""
+    """An act with a detail, in names and JSON values. Payloads are no detail: they may hold what is
+    not for everyone who reads this."""
     return Act(action, subject, json.dumps(detail, ensure_ascii=False))
 
 
 class Head(Record):
-    """Where the chain ends: the number of its last row, and that row's hash. Kept elsewhere, it proves that nothing before it changed."""
+    """Where the chain ends: the number of its last row, and that row's hash. Kept elsewhere, it
+    proves that nothing before it changed."""
 
     n: int
     hash: str
@@ -84,11 +89,24 @@ class AuditRow(Record):
 
     @property
     def computed(self) -> str:
-        """SHA-256 of the row as a JSON list without spaces: prev, n, at, actor, token, source, action, object, detail (as text)."""
+        """SHA-256 of the row as a JSON list without spaces: prev, n, at, actor, token, source,
+        action, object, detail (as text)."""
         from hashlib import sha256
 
-        values = [self.prev, self.n, self.at, self.actor, self.token, self.source, self.action, self.object, self.detail]
-        return sha256(json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=repr).encode()).hexdigest()
+        values = [
+            self.prev,
+            self.n,
+            self.at,
+            self.actor,
+            self.token,
+            self.source,
+            self.action,
+            self.object,
+            self.detail,
+        ]
+        return sha256(
+            json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=repr).encode()
+        ).hexdigest()
 
 
 class Grant(Record):
@@ -123,7 +141,9 @@ class StoredToken(Record):
     def status(self) -> str:
         if self.revoked_at is not None:
             return "revoked"
-        return "expired" if self.expires_at is not None and self.expires_at <= self.now else "active"
+        return (
+            "expired" if self.expires_at is not None and self.expires_at <= self.now else "active"
+        )
 
     @property
     def limited(self) -> bool:
@@ -131,19 +151,26 @@ class StoredToken(Record):
         return limited(self.roles)
 
     def entitlement(self, root: str | None) -> tuple[Collection[str], Collection[str]]:
-        """The business roles with which it may decide, and those with which it may no more: all, if it is no longer valid.
+        """The business roles with which it may decide, and those with which it may no more: all, if
+        it is no longer valid.
 
-        `root`: the name at the root of the execution that asks; only if it is `limited` it must be given.
+        `root`: the name at the root of the execution that asks; only if it is `limited` it must be
+        given.
         """
         if self.status == "active" and allows(self.roles, "approval:decide", root):
             return self.business_roles, self.taken_roles
         return (), (*self.business_roles, *self.taken_roles)
 
-    def changed(self, roles: tuple[str, ...] | None, business_roles: tuple[str, ...] | None) -> StoredToken:
-        """With other roles; None leaves them as they are. Business roles that it loses are remembered."""
+    def changed(
+        self, roles: tuple[str, ...] | None, business_roles: tuple[str, ...] | None
+    ) -> StoredToken:
+        """With other roles; None leaves them as they are. Business roles that it loses are
+        remembered."""
         business = self.business_roles if business_roles is None else business_roles
         taken = tuple(sorted({*self.taken_roles, *self.business_roles} - {*business}))
-        return self.replace(roles=self.roles if roles is None else roles, business_roles=business, taken_roles=taken)
+        return self.replace(
+            roles=self.roles if roles is None else roles, business_roles=business, taken_roles=taken
+        )
 
     def granted(self) -> dict[str, Any]:
         """What it allows, for the audit."""
@@ -151,21 +178,27 @@ class StoredToken(Record):
 
 
 def authorise(actor: Actor, token: StoredToken | None) -> None:
-    """Refuses what is done with a token that is not valid any more (`TokenRevoked`), or has lost a role since it was shown (`Denied`).
+    """Refuses what is done with a token that is not valid any more (`TokenRevoked`), or has lost a
+    role since it was shown (`Denied`).
 
-    `token` is the actor's, as it is in the transaction of the act, under a lock for which a change of it waits. Whatever was allowed
-    by the roles that were shown is allowed while it has them all; and what is started goes on with them.
+    `token` is the actor's, as it is in the transaction of the act, under a lock for which a change
+    of it waits. Whatever was allowed by the roles that were shown is allowed while it has them all;
+    and what is started goes on with them.
     """
     if token is None or token.status != "active":
         is_so = token.status if token else "unknown"
-        raise TokenRevoked(f"the token {actor.token} is not valid any more ({is_so}), and nothing was done: ask for a new one")
+        raise TokenRevoked(
+            f"the token {actor.token} is not valid any more ({is_so}), and nothing was "
+            f"done: ask for a new one"
+        )
     if lost := sorted({*(actor.token_roles or ())} - {*token.roles}):
         what = f"the token {actor.token} has lost the role {lost[0]} meanwhile"
         raise Denied(f"{what}, and nothing was done: ask again", "permission_missing")
 
 
 def fingerprint(hash: str) -> str:
-    """By what the audit knows the secret of a token again: a hash of its hash, which opens nothing."""
+    """By what the audit knows the secret of a token again: a hash of its hash, which opens
+    nothing."""
     from hashlib import sha256
 
     return sha256(hash.encode()).hexdigest()[:32]
@@ -176,18 +209,42 @@ def token_acts(before: StoredToken | None, after: StoredToken) -> list[Act]:
     if before == after:
         return []
     if before is None:
-        detail = {"name": after.name, **after.granted(), "expires_at": after.expires_at, "fingerprint": fingerprint(after.hash)}
+        detail = {
+            "name": after.name,
+            **after.granted(),
+            "expires_at": after.expires_at,
+            "fingerprint": fingerprint(after.hash),
+        }
         return [act("token.create", after.id, **detail)]
     if after.revoked_at is not None:
         return [act("token.revoke", after.id, name=after.name)]
-    return [act("token.change", after.id, name=after.name, before=before.granted(), after=after.granted())]
+    return [
+        act(
+            "token.change",
+            after.id,
+            name=after.name,
+            before=before.granted(),
+            after=after.granted(),
+        )
+    ]
 
 
 def chained(head: Head, actor: Actor, acts: Sequence[Act], now: int) -> list[AuditRow]:
     """The rows that follow this head."""
     rows = list[AuditRow]()
     for act in acts:
-        row = AuditRow(head.n + 1, now, actor.name, actor.token, actor.source, act.action, act.object, act.detail, prev=head.hash, hash="")
+        row = AuditRow(
+            head.n + 1,
+            now,
+            actor.name,
+            actor.token,
+            actor.source,
+            act.action,
+            act.object,
+            act.detail,
+            prev=head.hash,
+            hash="",
+        )
         rows.append(row.replace(hash=row.computed))
         head = Head(rows[-1].n, rows[-1].hash)
     return rows
@@ -205,9 +262,11 @@ class Chain(Record):
 
 
 class Links:
-    """Follows a chain row by row, and says what in it is not what it was: row number and what is wrong.
+    """Follows a chain row by row, and says what in it is not what it was: row number and what is
+    wrong.
 
-    `kept` are heads that were kept elsewhere. `after` is one of them: the chain is followed from that row on, not from the first.
+    `kept` are heads that were kept elsewhere. `after` is one of them: the chain is followed from
+    that row on, not from the first.
     """
 
     def __init__(self, *kept: Head, after: Head | None = None) -> None:
@@ -221,13 +280,31 @@ class Links:
         """What is wrong with the next row."""
         self.rows += 1
         if row.n < 1:
-            yield row.n, f"row {row.n} is none of the chain, which begins with row 1: somebody has put it there"
+            yield (
+                row.n,
+                (
+                    f"row {row.n} is none of the chain, which begins with row 1: somebody has "
+                    f"put it there"
+                ),
+            )
             return
         if row.n != self.last.n + 1:
-            between = f"row {self.last.n + 1} is" if row.n == self.last.n + 2 else f"rows {self.last.n + 1} to {row.n - 1} are"
-            yield row.n, f"{between} gone" if row.n > self.last.n else f"row {row.n} comes after row {self.last.n}"
+            between = (
+                f"row {self.last.n + 1} is"
+                if row.n == self.last.n + 2
+                else f"rows {self.last.n + 1} to {row.n - 1} are"
+            )
+            yield (
+                row.n,
+                f"{between} gone"
+                if row.n > self.last.n
+                else f"row {row.n} comes after row {self.last.n}",
+            )
         if self._before is not None and row.prev != self._before:
-            yield row.n, f"row {row.n} does not follow the row before it: one of the two is not what it was"
+            yield (
+                row.n,
+                f"row {row.n} does not follow the row before it: one of the two is not what it was",
+            )
         if row.hash != row.computed:
             yield row.n, f"row {row.n} was changed after it was written"
         if any(head.n == row.n and head.hash != row.hash for head in self._kept):
@@ -236,11 +313,15 @@ class Links:
         self.last, self._before = Head(row.n, row.hash), row.hash
 
     def end(self, head: Head | None) -> Iterator[tuple[int, str]]:
-        """What is wrong if nothing more follows. `head`: where the chain ends, as far as that is known."""
+        """What is wrong if nothing more follows. `head`: where the chain ends, as far as that is
+        known."""
         if head is not None and head != self.last:
             yield _ended_elsewhere(self.last, head)
         for kept in self._kept:
-            yield kept.n, f"row {kept.n}, which was the head, is gone: the chain ends with row {self.last.n}"
+            yield (
+                kept.n,
+                f"row {kept.n}, which was the head, is gone: the chain ends with row {self.last.n}",
+            )
 
 
 def broken(rows: Iterable[AuditRow], head: Head | None, *kept: Head) -> Iterator[tuple[int, str]]:
@@ -253,7 +334,16 @@ def broken(rows: Iterable[AuditRow], head: Head | None, *kept: Head) -> Iterator
 
 def _ended_elsewhere(last: Head, head: Head) -> tuple[int, str]:
     if last.n < head.n:
-        return last.n + 1, f"the chain ends with row {last.n}, but {head.n} were written: the last ones are gone"
+        return (
+            last.n + 1,
+            f"the chain ends with row {last.n}, but {head.n} were written: the last ones are gone",
+        )
     if last.n > head.n:
-        return head.n + 1, f"only {head.n} were written, but the chain goes on to row {last.n}: somebody has added to it"
+        return (
+            head.n + 1,
+            (
+                f"only {head.n} were written, but the chain goes on to row {last.n}: somebody "
+                f"has added to it"
+            ),
+        )
     return head.n, f"row {head.n} is not the one that was written last"

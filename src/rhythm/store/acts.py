@@ -15,16 +15,20 @@ MOST_ACTS = 100  # rows for one turn
 
 
 def sending_acts(published: Iterable[NewEvent], sent: Iterable[NewSignal]) -> list[Act]:
-    """Audit rows for what was published and sent: one for each type of event, and for each receiver and name of a signal.
+    """Audit rows for what was published and sent: one for each type of event, and for each receiver
+    and name of a signal.
 
-    The audit is kept for ever, so a workflow that publishes in a loop must not fill it: a row says how many it
-    stands for (`count`, and the id of the `last`). The last of too many rows says how many are missing (`more`).
+    The audit is kept for ever, so a workflow that publishes in a loop must not fill it: a row says
+    how many it stands for (`count`, and the id of the `last`). The last of too many rows says how
+    many are missing (`more`).
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for event in published:
         groups.setdefault(("event.publish", event.type), []).append(event.id)
     for signal in sent:
-        groups.setdefault(("execution.signal", signal.execution_id, signal.name), []).append(signal.id)
+        groups.setdefault(("execution.signal", signal.execution_id, signal.name), []).append(
+            signal.id
+        )
     kept = list(groups.items())[:MOST_ACTS]
     more = sum(map(len, groups.values())) - sum(len(ids) for _, ids in kept)
     return [_act(group, ids, more if group is kept[-1][0] else 0) for group, ids in kept]
@@ -58,7 +62,9 @@ def retry_acts(id: str, retry: str) -> list[Act]:
     return [act("execution.retry", id, retry=retry)]
 
 
-def pause_acts(ids: Iterable[str], reason: str, timeout_s: float | None, then: str | None) -> list[Act]:
+def pause_acts(
+    ids: Iterable[str], reason: str, timeout_s: float | None, then: str | None
+) -> list[Act]:
     told = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then})
     return [Act("execution.pause", id, told) for id in ids]
 
@@ -90,7 +96,11 @@ def deadline_act(approval: StoredApproval) -> Act:
 
 def registered_acts(definitions: Sequence[Definition], before: Mapping[str, Listed]) -> list[Act]:
     """Which workflows have another version by now, for the audit."""
-    new = [each for each in definitions if each.name not in before or before[each.name].version != each.version]
+    new = [
+        each
+        for each in definitions
+        if each.name not in before or before[each.name].version != each.version
+    ]
     return [act("workflow.register", each.name, version=each.version) for each in new]
 
 

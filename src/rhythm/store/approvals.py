@@ -1,8 +1,9 @@
-"""Approvals as they are stored, and who may decide what: both stores ask `judge`; they only say where the rows are.
+"""Approvals as they are stored, and who may decide what: both stores ask `judge`; they only say
+where the rows are.
 
-An approval is a row beside the execution that waits for it. A decision, its deadline or a cancel ends it, whichever is first, and
-wakes the execution in the same transaction. `judge` is asked under the lock of the row, with the roles that the actor has at that
-moment.
+An approval is a row beside the execution that waits for it. A decision, its deadline or a cancel
+ends it, whichever is first, and wakes the execution in the same transaction. `judge` is asked under
+the lock of the row, with the roles that the actor has at that moment.
 """
 
 from __future__ import annotations
@@ -69,8 +70,11 @@ class StoredApproval(Record):
 
     @property
     def shown(self) -> str:
-        """The hash of what people see when they decide: who may, why, about what, and how many it takes."""
-        text = json.dumps([self.id, self.role, self.reason, self.quorum, self.data], ensure_ascii=True)
+        """The hash of what people see when they decide: who may, why, about what, and how many it
+        takes."""
+        text = json.dumps(
+            [self.id, self.role, self.reason, self.quorum, self.data], ensure_ascii=True
+        )
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
@@ -101,7 +105,8 @@ class StoredDecision(Record):
 
 
 class Decision(Record):
-    """What somebody wants to decide. `shown`: the hash of what they saw; `hold`: the execution stays where it is until it is resumed."""
+    """What somebody wants to decide. `shown`: the hash of what they saw; `hold`: the execution
+    stays where it is until it is resumed."""
 
     actor: Actor
     decision: str
@@ -113,15 +118,18 @@ class Decision(Record):
 
 
 RefusalCode = Literal[
-    "", "wrong_role", "role_revoked", "self_approval", "too_many_contributors", "already_decided", "decision_repeated",
+    "", "wrong_role", "role_revoked", "self_approval", "too_many_contributors", "already_decided",
+    "decision_repeated",
     "approval_changed", "approval_expired", "approval_cancelled", "no_escalation",
 ]  # fmt: skip
 
 
 class Verdict(Record):
-    """What follows from a decision. Without a refusal it counts; `ended`: the approval is over, with this outcome.
+    """What follows from a decision. Without a refusal it counts; `ended`: the approval is over,
+    with this outcome.
 
-    `approval`: the row that was judged, as it was under the lock. What people are told is about this row, not about a later one.
+    `approval`: the row that was judged, as it was under the lock. What people are told is about
+    this row, not about a later one.
     """
 
     refusal: RefusalCode = ""
@@ -144,9 +152,10 @@ def judge(
 ) -> Verdict:
     """Whether the decision counts, and what follows.
 
-    `held`: the actor's roles now, None: all; `revoked`: those that were taken away; `contributors`: everyone who had a hand in what is
-    decided about; `void`: tokens that were revoked since they were used. A decision that comes after the deadline comes too late, also
-    when nobody has told so yet.
+    `held`: the actor's roles now, None: all; `revoked`: those that were taken away; `contributors`:
+    everyone who had a hand in what is decided about; `void`: tokens that were revoked since they
+    were used. A decision that comes after the deadline comes too late, also when nobody has told so
+    yet.
     """
     verdict = _judged(approval, made, wanted, held, revoked, contributors, now, void)
     return verdict.replace(approval=approval)
@@ -166,9 +175,14 @@ def _judged(
     valid = [each for each in made if each.token is None or each.token not in void]
     if approval.four_eyes:  # whoever has given data since they voted has a hand in it now
         valid = [each for each in valid if not is_contributor(each.actor, contributors)]
-    votes = [each for each in valid if each.stage == approval.escalated and each.decision != ESCALATE]
+    votes = [
+        each for each in valid if each.stage == approval.escalated and each.decision != ESCALATE
+    ]
     own = [each for each in valid if person(each.actor) == who]
-    if any(each.key is not None and each.key == wanted.key and each.decision == wanted.decision for each in own):
+    if any(
+        each.key is not None and each.key == wanted.key and each.decision == wanted.decision
+        for each in own
+    ):
         return Verdict(repeated=True)
     if approval.ended_at is not None and approval.decision is None:
         return Verdict("approval_cancelled")
@@ -207,11 +221,14 @@ class DecisionMade(Record):
 
 
 def decided_with_a_hand(decisions: Iterable[DecisionMade]) -> Iterator[tuple[str, str]]:
-    """Decisions of people who had a hand in what they decided about, when they did or when their vote was counted."""
+    """Decisions of people who had a hand in what they decided about, when they did or when their
+    vote was counted."""
     for made in decisions:
         counted = made.actor in json.loads(made.decided_by or "[]")
         until = made.ended_at if counted and made.ended_at is not None else made.at
-        if is_contributor(made.actor, [name for name, since in json.loads(made.contributors) if since < until]):
+        if is_contributor(
+            made.actor, [name for name, since in json.loads(made.contributors) if since < until]
+        ):
             yield made.approval_id, f"{made.actor} had a hand in it, and decided"
 
 
@@ -227,37 +244,58 @@ def next_stage(approval: StoredApproval, stage: int = 0) -> dict[str, Any]:
     stages = json.loads(approval.stages)
     role, timeout_s, on_deadline = stages[stage]
     return {
-        "role": role, "timeout_us": None if timeout_s is None else int(timeout_s * 1e6), "on_deadline": on_deadline,
+        "role": role,
+        "timeout_us": None if timeout_s is None else int(timeout_s * 1e6),
+        "on_deadline": on_deadline,
         "stages": json.dumps(stages[stage + 1 :]),
-    }  # fmt: skip
+    }
 
 
 def notice(approval: StoredApproval, what: str) -> dict[str, Any] | None:
-    """The task that tells people about an approval, if its workflow names one: id, name, queue, attempts and inputs.
+    """The task that tells people about an approval, if its workflow names one: id, name, queue,
+    attempts and inputs.
 
-    Its id has spaces, which those that people choose have not: nobody can be there before it, and keep it from being told.
+    Its id has spaces, which those that people choose have not: nobody can be there before it, and
+    keep it from being told.
     """
     task = json.loads(approval.notify)
     if task is None:
         return None
     told = {
-        "event": what, "approval_id": approval.id, "execution_id": approval.execution_id, "workflow": approval.workflow,
-        "role": approval.role, "reason": approval.reason, "data": json.loads(approval.data), "deadline": _moment(approval.deadline_at),
-    }  # fmt: skip
+        "event": what,
+        "approval_id": approval.id,
+        "execution_id": approval.execution_id,
+        "workflow": approval.workflow,
+        "role": approval.role,
+        "reason": approval.reason,
+        "data": json.loads(approval.data),
+        "deadline": _moment(approval.deadline_at),
+    }
     id = f"{approval.id.replace('.', ' ')} {what} {approval.escalated}"
-    return {"id": id, "name": task["task"], "queue": task["queue"], "max_attempts": task["attempts"], "inputs": json.dumps(told)}
+    return {
+        "id": id,
+        "name": task["task"],
+        "queue": task["queue"],
+        "max_attempts": task["attempts"],
+        "inputs": json.dumps(told),
+    }
 
 
 def detail(made: StoredDecision, verdict: Verdict) -> str:
     """What the audit keeps of a decision."""
-    return json.dumps({"role": made.role, "comment": made.comment, "shown": made.shown, "ended": verdict.ended})
+    return json.dumps(
+        {"role": made.role, "comment": made.comment, "shown": made.shown, "ended": verdict.ended}
+    )
 
 
 def refuse_data(execution_id: str, data: str, open_: Sequence[str]) -> None:
     """`Undecidable` for data that would come under what somebody is being asked to decide about."""
     if data not in ("null", "{}") and open_:
         raise Undecidable(
-            f"{execution_id} waits for the decision about {open_[0]}, which was shown without this data: resume it without, or cancel it",
+            (
+                f"{execution_id} waits for the decision about {open_[0]}, which was shown "
+                f"without this data: resume it without, or cancel it"
+            ),
             "approval_open",
         )
 
@@ -269,7 +307,11 @@ def message_of(error: str) -> str | None:
 
 
 def _moment(us: int | None) -> str | None:
-    return None if us is None else datetime.fromtimestamp(us / 1e6, UTC).isoformat().replace("+00:00", "Z")
+    return (
+        None
+        if us is None
+        else datetime.fromtimestamp(us / 1e6, UTC).isoformat().replace("+00:00", "Z")
+    )
 
 
 class ResumeRequest(Record):

@@ -11,8 +11,12 @@ from rhythm.limits import TEXTS
 def with_attributes(before: str, new: str) -> str:
     """What it had and what was set, as JSON. Of too many, those go that were set longest ago."""
     old, set_now = json.loads(before), json.loads(new)
-    merged: dict[str, Any] = {name: value for name, value in old.items() if name not in set_now} | set_now
-    while len(merged) > len(set_now) and (len(merged) > TEXTS.attributes or len(_text(merged).encode()) > TEXTS.attributes_bytes):
+    merged: dict[str, Any] = {
+        name: value for name, value in old.items() if name not in set_now
+    } | set_now
+    while len(merged) > len(set_now) and (
+        len(merged) > TEXTS.attributes or len(_text(merged).encode()) > TEXTS.attributes_bytes
+    ):
         del merged[next(iter(merged))]
     return _text(merged)
 

@@ -1,6 +1,8 @@
-"""What the audit says must be so: decisions and tokens are as the rows tell that were written with them.
+"""What the audit says must be so: decisions and tokens are as the rows tell that were written with
+them.
 
-Pure: rows in, problems out. The doctor asks for the rows; whether they are those of the chain is judged elsewhere (`access.Links`).
+Pure: rows in, problems out. The doctor asks for the rows; whether they are those of the chain is
+judged elsewhere (`access.Links`).
 """
 
 from __future__ import annotations
@@ -59,7 +61,13 @@ def other_decisions(decisions: Iterable[DecisionTold]) -> Iterator[tuple[str, st
     for made in decisions:
         told = _object(made.detail)
         if wrong := [name for name in DECISION if told.get(name) != getattr(made, name)]:
-            yield made.approval_id, f"{made.decision} of {made.actor} has another {' and '.join(wrong)} than the audit says"
+            yield (
+                made.approval_id,
+                (
+                    f"{made.decision} of {made.actor} has another {' and '.join(wrong)} than "
+                    f"the audit says"
+                ),
+            )
 
 
 def told_of_tokens(known: dict[str, Told], acts: Sequence[TokenAct]) -> None:
@@ -79,14 +87,25 @@ def other_tokens(tokens: Sequence[TokenRow], told: dict[str, Told]) -> Iterator[
     """Tokens that are not as the audit says, or not in one of the two: id, and what is wrong."""
     for token in tokens:
         if "name" not in told.get(token.id, ()):
-            yield token.id, f"nobody made it: the audit has no token.create of this token of {token.name}"
+            yield (
+                token.id,
+                f"nobody made it: the audit has no token.create of this token of {token.name}",
+            )
             continue
         is_so, said = _as_told(token), told[token.id]
-        told_so = {"fingerprint": is_so["fingerprint"], **said}  # which the audit did not have at first
+        # which the audit did not have at first
+        told_so = {"fingerprint": is_so["fingerprint"], **said}
         if wrong := [name.replace("_", " ") for name in TOKEN if told_so.get(name) != is_so[name]]:
-            yield token.id, f"the token of {token.name} has another {' and '.join(wrong)} than the audit says"
+            yield (
+                token.id,
+                f"the token of {token.name} has another {' and '.join(wrong)} than the audit says",
+            )
         if said.get("revoked_at") != token.revoked_at:
-            has = "is not revoked, but was" if token.revoked_at is None else "is revoked, but not when the audit says, or not by anyone"
+            has = (
+                "is not revoked, but was"
+                if token.revoked_at is None
+                else "is revoked, but not when the audit says, or not by anyone"
+            )
             yield token.id, f"the token of {token.name} {has}"
     for id in sorted(told.keys() - {token.id for token in tokens}):
         yield id, "the token is in the audit, and is gone"
@@ -94,12 +113,20 @@ def other_tokens(tokens: Sequence[TokenRow], told: dict[str, Told]) -> Iterator[
 
 def _as_told(token: TokenRow) -> dict[str, Any]:
     roles, business = _json(token.roles), _json(token.business_roles)
-    named = {"name": token.name, "expires_at": token.expires_at, "fingerprint": fingerprint(token.hash)}
+    named = {
+        "name": token.name,
+        "expires_at": token.expires_at,
+        "fingerprint": fingerprint(token.hash),
+    }
     return {**named, "roles": roles, "business_roles": business}
 
 
 def _granted(value: Any) -> dict[str, Any]:
-    return {name: value.get(name) for name in ("roles", "business_roles")} if isinstance(value, dict) else {}
+    return (
+        {name: value.get(name) for name in ("roles", "business_roles")}
+        if isinstance(value, dict)
+        else {}
+    )
 
 
 def _object(text: str) -> dict[str, Any]:

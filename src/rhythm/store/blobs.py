@@ -1,7 +1,8 @@
-"""Snapshots that are too large for the row they belong to lie in table `blobs`; the row refers to them with one byte.
+"""Snapshots that are too large for the row they belong to lie in table `blobs`; the row refers to
+them with one byte.
 
-An execution has at most one blob, under its own id. It is written in the transaction of the turn that left it, in place of the one
-before, and is there exactly as long as the row says so.
+An execution has at most one blob, under its own id. It is written in the transaction of the turn
+that left it, in place of the one before, and is there exactly as long as the row says so.
 """
 
 from __future__ import annotations

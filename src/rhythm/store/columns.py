@@ -32,7 +32,13 @@ from rhythm.store.doctor import Child, Mailed
 from rhythm.store.events import Event, Wait
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.definitions import Definition, Listed
-from rhythm.store.interfaces.executions import NewExecution, Retry, StoredExecution, StoredSignal, StoredTimer
+from rhythm.store.interfaces.executions import (
+    NewExecution,
+    Retry,
+    StoredExecution,
+    StoredSignal,
+    StoredTimer,
+)
 from rhythm.store.interfaces.messages import Mail, NewWait
 from rhythm.store.interfaces.operating import Standing
 from rhythm.store.interfaces.reading import Execution, Transition
@@ -44,10 +50,12 @@ from rhythm.store.schedules import Fire, Schedule
 from rhythm.store.triggers import Trigger
 
 RECORDS: tuple[type[Record], ...] = (
-    AuditRow, Beat, Child, Claim, DecisionTold, Declaration, Definition, Done, Event, Execution, Fire,
+    AuditRow, Beat, Child, Claim, DecisionTold, Declaration, Definition, Done, Event, Execution,
+    Fire,
     Grant, Listed, Loaded, LoadedTask, Mail, Mailed, NewApproval, NewExecution, NewWait, Place,
     ResumeRequest, Retry, Schedule, SeenWorker, Standing, StoredApproval, StoredDecision,
-    StoredExecution, StoredSignal, StoredTimer, StoredToken, TokenAct, TokenRow, Transition, Trigger, Wait,
+    StoredExecution, StoredSignal, StoredTimer, StoredToken, TokenAct, TokenRow, Transition,
+    Trigger, Wait,
 )  # fmt: skip
 
 # Fields that are no columns of the table: others are made of them, or they are of another table.
@@ -66,8 +74,11 @@ NO_COLUMNS: Mapping[type[Record], str] = {
 }
 US = 1_000_000
 
-TYPES = {"str": "text", "int": "bigint", "bool": "bool", "float": "float8", "bytes": "bytea"}  # of PostgreSQL
-PLACEHOLDER = re.compile(r"\{(?:(\w+)\.|([:%$])([a-z]+_)?)?([A-Z]\w*)( = excluded)?(?: but ([\w, ]+))?\}")
+# of PostgreSQL
+TYPES = {"str": "text", "int": "bigint", "bool": "bool", "float": "float8", "bytes": "bytea"}
+PLACEHOLDER = re.compile(
+    r"\{(?:(\w+)\.|([:%$])([a-z]+_)?)?([A-Z]\w*)( = excluded)?(?: but ([\w, ]+))?\}"
+)
 
 
 def columns_of(record: type[Record]) -> tuple[str, ...]:

@@ -1,8 +1,10 @@
 """Which wait takes which event. Both stores ask this; they only say where the rows are.
 
-A wait takes the first event of its type that was published since its execution started and has the wanted values. An event is
-for every execution that waits, but each execution sees it once. Thousands may wait for an event of the same type, each with the
-number of its own order: a wait is stored with a key made of one wanted value, and an event looks only at waits whose key is one of its own.
+A wait takes the first event of its type that was published since its execution started and has the
+wanted values. An event is for every execution that waits, but each execution sees it once.
+Thousands may wait for an event of the same type, each with the number of its own order: a wait is
+stored with a key made of one wanted value, and an event looks only at waits whose key is one of its
+own.
 """
 
 from __future__ import annotations
@@ -48,8 +50,11 @@ class Match(Record):
     event: Event
 
 
-def matches(waits: Iterable[Wait], events: Iterable[Event], seen: Collection[tuple[str, str]] = ()) -> list[Match]:
-    """What is ended by what: the oldest event first, and of several waits of one execution the one with the lowest number.
+def matches(
+    waits: Iterable[Wait], events: Iterable[Event], seen: Collection[tuple[str, str]] = ()
+) -> list[Match]:
+    """What is ended by what: the oldest event first, and of several waits of one execution the one
+    with the lowest number.
 
     `seen`: executions and the events that they have taken before.
     """
@@ -62,7 +67,10 @@ def matches(waits: Iterable[Wait], events: Iterable[Event], seen: Collection[tup
         boxes = [open_[event.type, key] for key in keys_of(data) if (event.type, key) in open_]
         for place, wait in sorted((place, wait) for box in boxes for place, wait in box.items()):
             fresh = event.published_at >= wait.since and (wait.execution_id, event.id) not in taken
-            if fresh and all(_same(_at_path(data, path), value) for path, value in json.loads(wait.wanted).items()):
+            if fresh and all(
+                _same(_at_path(data, path), value)
+                for path, value in json.loads(wait.wanted).items()
+            ):
                 taken.add((wait.execution_id, event.id))
                 found.append(Match(wait, event))
                 del open_[wait.type, key_of(wait.wanted)][place]
@@ -70,7 +78,8 @@ def matches(waits: Iterable[Wait], events: Iterable[Event], seen: Collection[tup
 
 
 def key_of(wanted: str) -> str:
-    """The key of a wait: of the first wanted value that is a text, a number, true or false. Without one, `ANY`."""
+    """The key of a wait: of the first wanted value that is a text, a number, true or false. Without
+    one, `ANY`."""
     return min(_keys(json.loads(wanted)), default=(ANY, ANY))[1]
 
 
@@ -89,7 +98,12 @@ def _keys(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 stack.append((f"{before}{name}.", value))
             elif value is not None and not isinstance(value, list):
                 path = f"{before}{name}"
-                yield path, hashlib.blake2b(f"{path}\0{_plain(value)}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+                yield (
+                    path,
+                    hashlib.blake2b(
+                        f"{path}\0{_plain(value)}".encode("utf-8", "surrogatepass"), digest_size=12
+                    ).hexdigest(),
+                )
 
 
 def _plain(value: Any) -> str:
@@ -97,7 +111,8 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return f"bool {value}"
     if isinstance(value, int | float):
-        return f"number {float(value) + 0.0!r}" if abs(value) < LARGE else "large number"  # and -0.0 is 0
+        # and -0.0 is 0
+        return f"number {float(value) + 0.0!r}" if abs(value) < LARGE else "large number"
     return f"text {value}"
 
 

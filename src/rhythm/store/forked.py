@@ -1,4 +1,5 @@
-"""Stores in a process that was forked: what was opened before is the parent's. The child neither uses nor closes it, and opens its own."""
+"""Stores in a process that was forked: what was opened before is the parent's. The child neither
+uses nor closes it, and opens its own."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ class Renewed(Protocol):
 
 
 _stores: WeakSet[Renewed] = WeakSet()
-_inherited: list[Any] = []  # kept: what nobody refers to any more would be closed, for the parent, too
+# kept: what nobody refers to any more would be closed, for the parent, too
+_inherited: list[Any] = []
 
 
 def renew_after_fork(store: Renewed) -> None:

@@ -1,8 +1,8 @@
 """The life of an execution: which statuses there are, and what leads from one to another. Pure.
 
-This table is the only place that knows. The diagram in the documents is drawn from it, and the tests
-take each of its transitions on every database. What becomes of a turn, an attempt or a lost claim
-is decided in `verdicts`; a store reads rows, asks, and writes.
+This table is the only place that knows. The diagram in the documents is drawn from it, and the
+tests take each of its transitions on every database. What becomes of a turn, an attempt or a lost
+claim is decided in `verdicts`; a store reads rows, asks, and writes.
 
 Whether an execution is held (`paused_at`), was asked to end (`cancel_requested_at`) or is being run
 (its ready row) is no status: it is told beside it.
@@ -119,7 +119,8 @@ CHANGES = (
     Change("workflow", LIVE, (SUSPENDED, PAUSED), "turn",
            "has taken a turn, and awaits something", OF_TURN),
     Change("workflow", LIVE, (COMPLETED, FAILED, CANCELLED, BLOCKED), "finish",
-           "has taken its last turn; one that was asked to end is cancelled, whatever the turn says",
+           ("has taken its last turn; one that was asked to end is cancelled, whatever the "
+                   "turn says"),
            OF_TURN),
     Change("workflow", LIVE, (), "cancel",
            "is asked to end, and woken: its next turn ends it"),

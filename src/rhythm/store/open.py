@@ -1,4 +1,5 @@
-"""From a database URL to a store. The driver of a database is imported only when a URL asks for it."""
+"""From a database URL to a store. The driver of a database is imported only when a URL asks for
+it."""
 
 from __future__ import annotations
 
@@ -9,14 +10,28 @@ from rhythm.settings import parted_url, show_url
 from rhythm.store.interfaces.store import Store
 from rhythm.store.sqlfile import migrations
 
-POSSIBLE = "sqlite:///rhythm.db, sqlite:////absolute/path.db, sqlite://:memory:, postgresql://user@host/database"
+POSSIBLE = (
+    "sqlite:///rhythm.db, sqlite:////absolute/path.db, sqlite://:memory:, "
+    "postgresql://user@host/database"
+)
 SCHEMA = "rhythm"  # of PostgreSQL, unless the URL says ?schema=name
-OURS = ("schema", "pooled", "notify")  # parameters of a PostgreSQL URL that the server does not know
-SWITCH = {"true": True, "on": True, "1": True, "yes": True, "false": False, "off": False, "0": False, "no": False}
+# parameters of a PostgreSQL URL that the server does not know
+OURS = ("schema", "pooled", "notify")
+SWITCH = {
+    "true": True,
+    "on": True,
+    "1": True,
+    "yes": True,
+    "false": False,
+    "off": False,
+    "0": False,
+    "no": False,
+}
 
 
 def open_store(url: str, create: bool = True, listen_url: str = "") -> Store:
-    """The store behind a URL, not migrated. `create=False`: an SQLite file must be there already. `StoreError` says what is wrong.
+    """The store behind a URL, not migrated. `create=False`: an SQLite file must be there already.
+    `StoreError` says what is wrong.
 
     `listen_url`: of the same PostgreSQL database, past a pooler, for those who listen.
     """
@@ -35,9 +50,15 @@ def require_schema(store: Store) -> None:
     if not found:
         raise StoreError("the database has no tables of Rhythm: is it the right one?")
     if found > newest:
-        raise StoreError(f"the tables are those of a newer Rhythm (schema {found}, this one knows up to {newest}): upgrade Rhythm")
+        raise StoreError(
+            f"the tables are those of a newer Rhythm (schema {found}, this one knows up "
+            f"to {newest}): upgrade Rhythm"
+        )
     if found < newest:
-        raise StoreError(f"the tables are those of an older Rhythm (schema {found}, this one needs {newest}): migrate the database first")
+        raise StoreError(
+            f"the tables are those of an older Rhythm (schema {found}, this one needs "
+            f"{newest}): migrate the database first"
+        )
 
 
 def _sqlite(url: str, rest: str, create: bool) -> Store:
@@ -46,10 +67,13 @@ def _sqlite(url: str, rest: str, create: bool) -> Store:
     path = rest.removeprefix("/")
     if not path or (rest != ":memory:" and not rest.startswith("/")):
         raise StoreError(
-            f"`{url}` names no file: three slashes come before a relative path, four begin an absolute one; possible are {POSSIBLE}"
+            f"`{url}` names no file: three slashes come before a relative path, four "
+            f"begin an absolute one; possible are {POSSIBLE}"
         )
     if "?" in path:
-        raise StoreError(f"`{url}`: an SQLite URL takes no parameters; leave out what follows the question mark")
+        raise StoreError(
+            f"`{url}`: an SQLite URL takes no parameters; leave out what follows the question mark"
+        )
     if path != ":memory:":
         _look_at(Path(path), create)
     return SqliteStore(path, create=create)
@@ -70,10 +94,15 @@ def _postgres(url: str, listen_url: str) -> Store:
         from rhythm.store.postgres.connecting import Access
         from rhythm.store.postgres.store import PostgresStore
     except ImportError as problem:
-        what = "install Rhythm from its checkout with the extra, pip install -e 'PATH/TO/RHYTHM[postgres]'"
+        what = (
+            "install Rhythm from its checkout with the extra, pip install -e "
+            "'PATH/TO/RHYTHM[postgres]'"
+        )
         raise StoreError(f"PostgreSQL needs a driver: {what} ({problem})") from problem
     plain, ours = _parted(url)
-    access = Access(_switch(ours, "pooled", False), _switch(ours, "notify", True), _parted(listen_url)[0])
+    access = Access(
+        _switch(ours, "pooled", False), _switch(ours, "notify", True), _parted(listen_url)[0]
+    )
     return PostgresStore(plain, ours.get("schema", SCHEMA), access=access)
 
 
@@ -90,5 +119,7 @@ def _switch(ours: dict[str, str], name: str, default: bool) -> bool:
     if name not in ours:
         return default
     if (value := ours[name].lower()) not in SWITCH:
-        raise StoreError(f"`{name}={ours[name]}` in the database URL: write {name}=on or {name}=off")
+        raise StoreError(
+            f"`{name}={ours[name]}` in the database URL: write {name}=on or {name}=off"
+        )
     return SWITCH[value]

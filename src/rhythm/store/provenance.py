@@ -1,11 +1,14 @@
 """Who had a hand in something, and with which rights it was asked for.
 
-People start executions, send signals, publish events, give data with a resume, make schedules. What they gave flows on: an event starts an
-execution, a turn publishes another event, a retry begins anew. Their names flow with it, in the transaction that moves the data, so that
-four eyes need look nowhere else. Two things travel:
+People start executions, send signals, publish events, give data with a resume, make schedules. What
+they gave flows on: an event starts an execution, a turn publishes another event, a retry begins
+anew. Their names flow with it, in the transaction that moves the data, so that four eyes need look
+nowhere else. Two things travel:
 
-- *contributors*: everyone whose data may be in it. All executions of a family (a root and everything below it) share one set.
-- *authority*: the roles of those who asked for it. What a workflow does to others, each of them must have been allowed to do.
+- *contributors*: everyone whose data may be in it. All executions of a family (a root and
+  everything below it) share one set.
+- *authority*: the roles of those who asked for it. What a workflow does to others, each of them
+  must have been allowed to do.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ MAX_AUTHORITY = 50  # different sets of roles
 STEPS = 8  # until nothing changes any more; three were enough for every name that was tried
 NO_ROLES: tuple[str, ...] = ()
 
-_BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # letters and marks that show nothing
+# letters and marks that show nothing
+_BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 class Provenance(Record):
@@ -48,7 +52,8 @@ class Provenance(Record):
         )
 
     def allows(self, permission: str, name: str | None = None) -> bool:
-        """Whether everyone who asked for it was allowed to do this to what has this name at its root; without one, to everybody."""
+        """Whether everyone who asked for it was allowed to do this to what has this name at its
+        root; without one, to everybody."""
         return all(allows(roles, permission, name) for roles in self.authority)
 
     def allows_some(self, permission: str) -> bool:
@@ -65,7 +70,8 @@ NOBODY = Provenance()
 
 
 class Sender(Record):
-    """Who publishes an event or sends a signal: somebody, or the turn of an execution that somebody started."""
+    """Who publishes an event or sends a signal: somebody, or the turn of an execution that somebody
+    started."""
 
     started_by: str | None = None  # of a turn: who started the root of its family
     root_id: str = ""  # of a turn
@@ -100,8 +106,8 @@ def sending_turn(family: SendingFamily) -> Sender:
 def commenter(actor: Actor) -> str:
     """Somebody who decides with a comment, as a contributor of the family that asked.
 
-    A workflow can read the comment and send it on, so it counts for whatever takes that. In the family itself
-    it does not: one person may well decide twice there.
+    A workflow can read the comment and send it on, so it counts for whatever takes that. In the
+    family itself it does not: one person may well decide twice there.
     """
     return f"{COMMENTED}{person(actor.name)}"
 
@@ -116,9 +122,11 @@ def provenance_of(actor: Actor | None) -> Provenance:
 
 @lru_cache(maxsize=4096)
 def person(name: str) -> str:
-    """Whose name this is: ann, Ann and ANN are one, and so is what looks the same because some of it cannot be seen."""
+    """Whose name this is: ann, Ann and ANN are one, and so is what looks the same because some of
+    it cannot be seen."""
     plain = name
-    for _ in range(STEPS):  # what becomes visible together when something between it is taken out is composed, too
+    # what becomes visible together when something between it is taken out is composed, too
+    for _ in range(STEPS):
         before, plain = plain, _plainer(plain)
         if plain == before:
             break
@@ -136,7 +144,7 @@ def _invisible(character: str) -> bool:
         or (unicodedata.category(character) in ("Cf", "Cc") and not character.isspace())
         or "\ufe00" <= character <= "\ufe0f"
         or "\U000e0100" <= character <= "\U000e01ef"
-    )  # fmt: skip
+    )
 
 
 def bounded(people: Iterable[str]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""Reading what may be much: rows up to a size, and what has happened in an execution and below it, page by page.
+"""Reading what may be much: rows up to a size, and what has happened in an execution and below it,
+page by page.
 
-A page costs the same number of statements however much there is, and no more memory than it may: where it ends is decided by the
-database, or while its rows come in, before the rest is read.
+A page costs the same number of statements however much there is, and no more memory than it may:
+where it ends is decided by the database, or while its rows come in, before the rest is read.
 """
 
 from __future__ import annotations
@@ -30,11 +31,16 @@ class Found(list[T]):
 
 def size_of(row: Iterable[Any]) -> int:
     """The bytes of the texts of a row."""
-    return sum(len(value) if value.isascii() else len(value.encode()) for value in row if isinstance(value, str))
+    return sum(
+        len(value) if value.isascii() else len(value.encode())
+        for value in row
+        if isinstance(value, str)
+    )
 
 
 def up_to(rows: Iterable[Any], most_bytes: int | None) -> tuple[list[Any], bool]:
-    """The rows until they have so many bytes, at least one; and whether others follow. No more than one of those is taken."""
+    """The rows until they have so many bytes, at least one; and whether others follow. No more than
+    one of those is taken."""
     if most_bytes is None:
         return list(rows), False
     taken, size = list[Any](), 0
@@ -47,8 +53,8 @@ def up_to(rows: Iterable[Any], most_bytes: int | None) -> tuple[list[Any], bool]
 
 
 class Place(Record):
-    """Where in a trace something stands: by time; of what one commit did, ends come first, then turns, then starts; what is below another
-    ends before it, and starts after it."""
+    """Where in a trace something stands: by time; of what one commit did, ends come first, then
+    turns, then starts; what is below another ends before it, and starts after it."""
 
     at: int
     rank: int
@@ -60,8 +66,8 @@ class Place(Record):
 
 
 class Moment(Record):
-    """Something that happened. `detail`: JSON; of a start the inputs, of an end the result or error, of a turn its error, of a resume the
-    data."""
+    """Something that happened. `detail`: JSON; of a start the inputs, of an end the result or
+    error, of a turn its error, of a resume the data."""
 
     place: Place
     name: str

@@ -1,8 +1,8 @@
 """Rows as records, by the names of their columns.
 
-A row goes to the fields of a record that have the names of its columns, in whatever order either has
-them. A column without a field, and a field that must be there without a column, are errors when a
-statement is first read, never a wrong value.
+A row goes to the fields of a record that have the names of its columns, in whatever order either
+has them. A column without a field, and a field that must be there without a column, are errors when
+a statement is first read, never a wrong value.
 
 What goes where is worked out once for each statement and record; to fill one costs no more than by
 position.
@@ -29,8 +29,8 @@ def _names(stored: str | list[str]) -> tuple[str, ...]:
     return tuple(json.loads(stored) if isinstance(stored, str) else stored)
 
 
-# What makes a field of this type of what is stored, where that is something else. SQLite has numbers
-# for true and false.
+# What makes a field of this type of what is stored, where that is something else. SQLite has
+# numbers for true and false.
 STORED: Mapping[str, Convert] = {"tuple[str, ...]": _names}
 STORED_WITHOUT_BOOLEANS: Mapping[str, Convert] = {**STORED, "bool": bool}
 
@@ -56,7 +56,11 @@ class Columns:
     def _made(self, key: Any, record: type[Record], beside: tuple[str, ...]) -> Reader:
         self._refuse(record, beside)
         types = field_types(record)
-        converts = [(name, self._stored[types[name]]) for name in self.names if types.get(name) in self._stored]
+        converts = [
+            (name, self._stored[types[name]])
+            for name in self.names
+            if types.get(name) in self._stored
+        ]
         make = self._readers[key] = _reader(record, self.names, converts, beside)
         return make
 
@@ -64,14 +68,24 @@ class Columns:
         """`TypeError` unless each column has one place to go to, and each field has a value."""
         own = {*self.names} - {*beside}
         twice = {name for name in self.names if self.names.count(name) > 1}
-        wrong = twice | (own - record._known) | (record._required - own) | ({*beside} - {*self.names})
+        wrong = (
+            twice | (own - record._known) | (record._required - own) | ({*beside} - {*self.names})
+        )
         if wrong:
             wanted, there = " and ".join((record.__name__, *beside)), ", ".join(self.names)
-            raise TypeError(f"{wanted} cannot be read from the columns {there}: {', '.join(sorted(wrong))}")
+            raise TypeError(
+                f"{wanted} cannot be read from the columns {there}: {', '.join(sorted(wrong))}"
+            )
 
 
-def _reader(record: type[Record], names: tuple[str, ...], converts: list[tuple[str, Convert]], beside: tuple[str, ...]) -> Reader:
-    new, named = object.__new__, partial(zip, names)  # as many names as values: both are from one answer
+def _reader(
+    record: type[Record],
+    names: tuple[str, ...],
+    converts: list[tuple[str, Convert]],
+    beside: tuple[str, ...],
+) -> Reader:
+    # as many names as values: both are from one answer
+    new, named = object.__new__, partial(zip, names)
 
     def read(row: Row) -> Any:
         made = new(record)
@@ -138,7 +152,9 @@ class Statements:
         if known is None:
             # A row may be shorter than described: what only bounds a result is cut off at its end.
             described = zip(cursor.description, row, strict=False)
-            known = self._columns[text] = Columns((column[0] for column, _ in described), self._stored)
+            known = self._columns[text] = Columns(
+                (column[0] for column, _ in described), self._stored
+            )
         return known
 
     def result(self, text: str | bytes, rows: list[Any], cursor: Any) -> Result:

@@ -1,9 +1,11 @@
 """Schedules as rows: what starts a workflow by the clock, and what became of each of its slots.
 
-A slot of a schedule is one row of `schedule_fires`, written in the transaction that starts its execution and moves the schedule on to
-its next slot. What to do about a schedule that is due is worked out before that, outside of any transaction, by a pure plan
-(`rhythm.engine.schedules`). The plan holds for the schedule as it was read: every change of it, and every slot, is a new revision, and
-under the lock of the row a plan for another revision is dropped. Any number of processes may try, and one does it.
+A slot of a schedule is one row of `schedule_fires`, written in the transaction that starts its
+execution and moves the schedule on to its next slot. What to do about a schedule that is due is
+worked out before that, outside of any transaction, by a pure plan (`rhythm.engine.schedules`). The
+plan holds for the schedule as it was read: every change of it, and every slot, is a new revision,
+and under the lock of the row a plan for another revision is dropped. Any number of processes may
+try, and one does it.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ class Schedule(Record):
     created_at: int = 0
     created_by: str = ""
     updated_at: int = 0
-    provenance: str | None = None  # JSON: whose data it gives to what it starts, and with which rights
+    # JSON: whose data it gives to what it starts, and with which rights
+    provenance: str | None = None
 
     @property
     def timing(self) -> Timing:
@@ -52,9 +55,11 @@ class Schedule(Record):
 
 
 class Fire(Record):
-    """What became of a slot: "started", "skipped" (an execution still ran), "missed" (with all slots until `until_at`) or "failed".
+    """What became of a slot: "started", "skipped" (an execution still ran), "missed" (with all
+    slots until `until_at`) or "failed".
 
-    Of a run that was asked for before, with the same key, nothing is written: it is told as "repeated".
+    Of a run that was asked for before, with the same key, nothing is written: it is told as
+    "repeated".
     """
 
     schedule: str
@@ -74,7 +79,9 @@ class NewFire(Record):
     def started(self, id: str | None) -> Fire:
         """With this execution: its own, or the one that was there before, where its key was."""
         repeated = self.fire.manual and self.start is not None and id != self.start.id
-        return self.fire.replace(execution_id=id, outcome=REPEATED if repeated else self.fire.outcome)
+        return self.fire.replace(
+            execution_id=id, outcome=REPEATED if repeated else self.fire.outcome
+        )
 
 
 class Due(Record):
@@ -87,9 +94,11 @@ class Due(Record):
 
 
 class Firing(Record):
-    """What to do about a schedule: slots to write, executions to start and to cancel, and the slot where it goes on.
+    """What to do about a schedule: slots to write, executions to start and to cancel, and the slot
+    where it goes on.
 
-    It is for this `revision` of the schedule alone; without one, for whichever there is, and its slots stay as they are.
+    It is for this `revision` of the schedule alone; without one, for whichever there is, and its
+    slots stay as they are.
     """
 
     name: str

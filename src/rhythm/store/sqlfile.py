@@ -25,7 +25,10 @@ def migrations(package: str) -> list[tuple[int, str, str]]:
     """The migrations of a package in order: number, name, text."""
     folder = resources.files(package) / "migrations"
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return [(int(name[:4]), name.removesuffix(".sql"), (folder / name).read_text("utf-8")) for name in names]
+    return [
+        (int(name[:4]), name.removesuffix(".sql"), (folder / name).read_text("utf-8"))
+        for name in names
+    ]
 
 
 def _read(package: str, file: str) -> str:

@@ -1,6 +1,7 @@
 """Which turns are steps: their owner just goes on with tasks of its own. Pure.
 
-Most turns are. They need no lock but the claim of their owner, so each database has a short way for them.
+Most turns are. They need no lock but the claim of their owner, so each database has a short way for
+them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,20 @@ from rhythm.store.interfaces.turns import TurnCommit
 
 # What is written of a step. Whatever a turn has besides these takes the full way: a field that is
 # added to `TurnCommit` is never lost here, it makes turns slow until the short way writes it.
-STEP = ("id", "seq", "fence", "status", "worker", "cause", "statement", "snapshot", "owned", "awaiting")
-STEP_FIELDS = frozenset((*STEP, "done", "end", "wakes"))  # the answer tells the wakes that there are
+STEP = (
+    "id",
+    "seq",
+    "fence",
+    "status",
+    "worker",
+    "cause",
+    "statement",
+    "snapshot",
+    "owned",
+    "awaiting",
+)
+# the answer tells the wakes that there are
+STEP_FIELDS = frozenset((*STEP, "done", "end", "wakes"))
 _OTHERS = tuple(name for name in TurnCommit._fields if name not in STEP_FIELDS)
 _others_of = attrgetter(*_OTHERS)
 _UNUSED = _others_of(TurnCommit)  # their defaults

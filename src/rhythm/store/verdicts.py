@@ -1,8 +1,8 @@
 """What becomes of a turn, of an attempt, of what was lost, cancelled or too late. Pure.
 
 Both stores ask here: they read rows, ask, and write what they are told. No rule about the life of
-an execution is written down twice, and none in a store. Verdicts are tuples: every turn and every end
-of a task makes some.
+an execution is written down twice, and none in a store. Verdicts are tuples: every turn and every
+end of a task makes some.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""When what is awaited has ended, what follows for the rest, and which items of a group may begin (`concurrency`).
+"""When what is awaited has ended, what follows for the rest, and which items of a group may begin
+(`concurrency`).
 
-`resolve` looks at a plan and at what has ended and says how the whole has ended, or None. It is asked anew at every turn and
-remembers nothing, so a lost wake loses nothing.
+`resolve` looks at a plan and at what has ended and says how the whole has ended, or None. It is
+asked anew at every turn and remembers nothing, so a lost wake loses nothing.
 """
 
 from __future__ import annotations
@@ -11,15 +12,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from rhythm.ir.awaiting import PLAIN, Plan, fresh, has_row, has_signals, is_group, items_of, key_at, number_at, numbers, ranges, size_of
+from rhythm.ir.awaiting import (
+    PLAIN,
+    Plan,
+    fresh,
+    has_row,
+    has_signals,
+    is_group,
+    items_of,
+    key_at,
+    number_at,
+    numbers,
+    ranges,
+    size_of,
+)
 from rhythm.vm import commands as c
 from rhythm.vm.machine import Ends, Machine, Outcome, Signal
 from rhythm.vm.values import Fault, kind
 
 
 class Reserved(set[str]):
-    """The signals that earlier waits of the same await will take. `upto`: how many of a name are gone, so that thousands of waits for it
-    do not look at thousands of signals each."""
+    """The signals that earlier waits of the same await will take. `upto`: how many of a name are
+    gone, so that thousands of waits for it do not look at thousands of signals each."""
 
     @cached_property
     def upto(self) -> dict[str, int]:
@@ -40,7 +54,8 @@ def _outcomes(m: Machine, plan: Plan, reserved: Reserved) -> list[Outcome | None
 
 
 def release(m: Machine, plan: Plan) -> Plan:
-    """Lets held items run in place of those that have ended, in groups inside groups too; the plan that remembers it."""
+    """Lets held items run in place of those that have ended, in groups inside groups too; the plan
+    that remembers it."""
     if "items" in plan:
         plan = _updated(m, {**plan, "items": [release(m, item) for item in plan["items"]]})
     if "concurrency" not in plan:
@@ -59,8 +74,8 @@ def _running(m: Machine, plan: Plan, started: Sequence[int]) -> int:
 
 
 def _range_of(m: Machine, plan: Plan) -> Ends:
-    """What has ended of a group that is a range of numbers: counted once in a turn, in which no more can end. A loop over thousands asks
-    for every one of them."""
+    """What has ended of a group that is a range of numbers: counted once in a turn, in which no
+    more can end. A loop over thousands asks for every one of them."""
     known = m.ends.get(plan["n"])
     if known is None:
         taken, ends = set(plan.get("taken", ())), _outcomes(m, plan, Reserved())
@@ -91,7 +106,8 @@ def _released(m: Machine, plan: Plan, upto: int, of_item: Callable[[Plan], Itera
 
 
 def _updated(m: Machine, plan: Plan) -> Plan:
-    """The plan of a group that has let more of its items run, also where it is kept for whoever asks by id."""
+    """The plan of a group that has let more of its items run, also where it is kept for whoever
+    asks by id."""
     kept = m.plans.get(str(plan["n"]))
     if kept and kept["op"] != "settled":
         m.plans[str(plan["n"])] = plan
@@ -99,7 +115,8 @@ def _updated(m: Machine, plan: Plan) -> Plan:
 
 
 def _runnable(plan: Plan) -> Iterator[int]:
-    """The numbers of a plan's children, without those that its own `concurrency` still holds back."""
+    """The numbers of a plan's children, without those that its own `concurrency` still holds
+    back."""
     if "items" in plan or "first" in plan:
         items = items_of(plan)
         for i in fresh(plan)[: plan.get("released")]:
@@ -117,7 +134,9 @@ def child_number(m: Machine, value: Any) -> int:
             return int(rest)
     shown = f'"{value[:60]}"' if isinstance(value, str) else kind(value)
     advice = "; if it is a result already, leave out the `await`"
-    raise Fault("NotAChild", f"{shown} is not the id of something that this execution started{advice}")
+    raise Fault(
+        "NotAChild", f"{shown} is not the id of something that this execution started{advice}"
+    )
 
 
 def plan_of_child(m: Machine, value: Any) -> Plan:
@@ -132,7 +151,8 @@ def remember(m: Machine, plan: Plan) -> None:
 
 
 def resolve(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
-    """How the plan has ended, or None. `reserved` holds signals that earlier waits of the same await will take."""
+    """How the plan has ended, or None. `reserved` holds signals that earlier waits of the same
+    await will take."""
     op = plan["op"]
     if op in _RESOLVERS:
         outcome = _RESOLVERS[op](m, plan, reserved)
@@ -165,11 +185,16 @@ def _resolve_signal(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | Non
     ended_at = timer.ended_at if timer else 0.0
     if "default" in plan:
         return Outcome("completed", plan["default"], ended_at)
-    return Outcome("failed", {"code": "Timeout", "message": f"no signal `{plan['name']}` came in time", "data": None}, ended_at)
+    return Outcome(
+        "failed",
+        {"code": "Timeout", "message": f"no signal `{plan['name']}` came in time", "data": None},
+        ended_at,
+    )
 
 
 def _mail(m: Machine) -> dict[str, list[Signal]]:
-    """The mailbox by names, sorted once in a turn: thousands may wait for a name, and thousands of signals have others."""
+    """The mailbox by names, sorted once in a turn: thousands may wait for a name, and thousands of
+    signals have others."""
     if m.mail is None:
         m.mail = {}
         for signal in m.inputs.signals or ():
@@ -210,7 +235,9 @@ def _resolve_all(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
     values = [status_of(outcome) if plan.get("settle") else outcome.value for outcome in done]
     result = dict(zip(plan["keys"], values, strict=True)) if "keys" in plan else values
     takes = tuple(id for outcome in done for id in outcome.takes)
-    return Outcome("completed", result, max((outcome.ended_at for outcome in done), default=0.0), takes)
+    return Outcome(
+        "completed", result, max((outcome.ended_at for outcome in done), default=0.0), takes
+    )
 
 
 def _resolve_any(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
@@ -223,10 +250,19 @@ def _resolve_any(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
 
 
 def _resolve_need(
-    m: Machine, plan: Plan, ended: list[Outcome | None], need: int, reserved: Reserved, before: set[str]
-) -> Outcome | None:  # fmt: skip
+    m: Machine,
+    plan: Plan,
+    ended: list[Outcome | None],
+    need: int,
+    reserved: Reserved,
+    before: set[str],
+) -> Outcome | None:
     """The first `need` successes, or the failure to get them."""
-    good = [(i, outcome) for i, outcome in enumerate(ended) if outcome is not None and outcome.status == "completed"]
+    good = [
+        (i, outcome)
+        for i, outcome in enumerate(ended)
+        if outcome is not None and outcome.status == "completed"
+    ]
     open_ = sum(1 for outcome in ended if outcome is None)
     reserved.intersection_update(before)
     if len(good) >= need:
@@ -237,10 +273,16 @@ def _resolve_need(
         return Outcome("completed", value, good[-1][1].ended_at, takes)
     if len(good) + open_ >= need:
         return None
-    errors = [error_of(outcome) for outcome in ended if outcome is not None and outcome.status != "completed"]
+    errors = [
+        error_of(outcome)
+        for outcome in ended
+        if outcome is not None and outcome.status != "completed"
+    ]
     last = max((outcome.ended_at for outcome in ended if outcome is not None), default=0.0)
     message = f"`{plan['op']}`: {_why_unmet(need, len(errors), len(ended))}"
-    return Outcome("failed", {"code": "AllFailed", "message": message, "data": {"errors": errors}}, last)
+    return Outcome(
+        "failed", {"code": "AllFailed", "message": message, "data": {"errors": errors}}, last
+    )
 
 
 def _why_unmet(need: int, failed: int, count: int) -> str:
@@ -255,13 +297,19 @@ def _why_unmet(need: int, failed: int, count: int) -> str:
 
 def _resolve_race(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
     before = set(reserved)
-    ended = [(i, outcome) for i, outcome in enumerate(_outcomes(m, plan, reserved)) if outcome is not None]
+    ended = [
+        (i, outcome)
+        for i, outcome in enumerate(_outcomes(m, plan, reserved))
+        if outcome is not None
+    ]
     reserved.intersection_update(before)
     if not ended:
         return None
     i, first = min(ended, key=lambda pair: pair[1].ended_at)
     reserved.update(first.takes)
-    return Outcome("completed", {**_which(m, plan, i), **status_of(first)}, first.ended_at, first.takes)
+    return Outcome(
+        "completed", {**_which(m, plan, i), **status_of(first)}, first.ended_at, first.takes
+    )
 
 
 def _which(m: Machine, plan: Plan, position: int) -> dict[str, Any]:
@@ -274,9 +322,10 @@ _RESOLVERS: dict[str, Callable[[Machine, Plan, Reserved], Outcome | None]] = {
 
 
 def knows(m: Machine, plan: Plan) -> bool:
-    """Whether this turn knows all that decides a wait which it begins itself. If not, the workflow suspends there, and whoever has it
-    reads what is missing before the next turn: a look into a mailbox that nobody has read would find it empty, and of two that have
-    ended the one that happens to be known would win. What the snapshot awaits, the turn was given."""
+    """Whether this turn knows all that decides a wait which it begins itself. If not, the workflow
+    suspends there, and whoever has it reads what is missing before the next turn: a look into a
+    mailbox that nobody has read would find it empty, and of two that have ended the one that
+    happens to be known would win. What the snapshot awaits, the turn was given."""
     if m.inputs.signals is None and has_signals(plan):
         return False
     if m.inputs.asked is None or plan["n"] in m.known:
@@ -319,13 +368,15 @@ def _take(m: Machine, outcome: Outcome) -> None:
 
 
 def close(m: Machine, plan: Plan) -> None:
-    """Nobody waits for the plan any more: what has not ended is cancelled, unless the plan says to keep it."""
+    """Nobody waits for the plan any more: what has not ended is cancelled, unless the plan says to
+    keep it."""
     for first, last in ranges(_closed(m, plan, False)):
         m.commands.append(c.Cancel(first, last))
 
 
 def _closed(m: Machine, plan: Plan, keep: bool) -> Iterator[int]:
-    """The numbers to cancel. No row stands for a signal, so how a wait for one ended is kept in its plan, for whoever asks by id."""
+    """The numbers to cancel. No row stands for a signal, so how a wait for one ended is kept in its
+    plan, for whoever asks by id."""
     n, known = plan["n"], m.matched.get(plan["n"])
     final = known is not None and m.taken.issuperset(known.takes)
     if str(n) in m.plans and has_signals(plan) and (final or not keep):
@@ -340,23 +391,40 @@ def _closed(m: Machine, plan: Plan, keep: bool) -> Iterator[int]:
 
 
 def _settled_plan(n: int, outcome: Outcome) -> Plan:
-    return {"op": "settled", "n": n, "status": outcome.status, "value": outcome.value, "at": outcome.ended_at}
+    return {
+        "op": "settled",
+        "n": n,
+        "status": outcome.status,
+        "value": outcome.value,
+        "at": outcome.ended_at,
+    }
 
 
 def next_completed(m: Machine, state: Plan) -> tuple[Plan, dict[str, Any] | None]:
-    """The item of a `completed` loop that ended first of those not yet taken, and the state without it."""
+    """The item of a `completed` loop that ended first of those not yet taken, and the state without
+    it."""
     if "first" in state:
         return _next_of_range(m, state)
     taken = set(state["taken"])
-    ended = [(i, out) for i, out in enumerate(_outcomes(m, state, Reserved())) if i not in taken and out is not None]
+    ended = [
+        (i, out)
+        for i, out in enumerate(_outcomes(m, state, Reserved()))
+        if i not in taken and out is not None
+    ]
     if not ended:
         return state, None
     i, first = min(ended, key=lambda pair: pair[1].ended_at)
     _take(m, first)
     item = state["items"][i]
     close(m, item)
-    items = [_settled_plan(item["n"], Outcome("completed")) if i == j else other for j, other in enumerate(state["items"])]
-    return {**state, "items": items, "taken": [*state["taken"], i]}, {**_which(m, state, i), **status_of(first)}
+    items = [
+        _settled_plan(item["n"], Outcome("completed")) if i == j else other
+        for j, other in enumerate(state["items"])
+    ]
+    return {**state, "items": items, "taken": [*state["taken"], i]}, {
+        **_which(m, state, i),
+        **status_of(first),
+    }
 
 
 def _next_of_range(m: Machine, state: Plan) -> tuple[Plan, dict[str, Any] | None]:
@@ -365,11 +433,15 @@ def _next_of_range(m: Machine, state: Plan) -> tuple[Plan, dict[str, Any] | None
         return state, None
     m.charge(len(taken) // 64)
     i = ends.order[len(taken) - ends.taken]
-    return {**state, "taken": [*taken, i]}, {**_which(m, state, i), **status_of(m.inputs.outcomes[state["first"] + i])}
+    return {**state, "taken": [*taken, i]}, {
+        **_which(m, state, i),
+        **status_of(m.inputs.outcomes[state["first"] + i]),
+    }
 
 
 def forget_unused(m: Machine, locals: dict[str, Any]) -> None:
-    """Drops the plans whose ids no variable holds any more: a workflow that starts things for years must not grow."""
+    """Drops the plans whose ids no variable holds any more: a workflow that starts things for years
+    must not grow."""
     prefix, used, below = f"{m.id}.", set[str](), list(locals.values())
     while below:
         value = below.pop()

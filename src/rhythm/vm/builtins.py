@@ -1,7 +1,7 @@
 """The builtin functions: pure, over JSON values. `ir.operations.BUILTINS` says how each is called.
 
-`now`, `uuid` and `random` draw from the turn's inputs: a turn computed twice draws the same. Sizes are checked before
-anything large is made.
+`now`, `uuid` and `random` draw from the turn's inputs: a turn computed twice draws the same. Sizes
+are checked before anything large is made.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
 _POSITION = re.compile(r"[0-9]{1,9}", re.ASCII)
 _DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)
-_MONTHS = "January February March April May June July August September October November December".split()
+_MONTHS = (
+    "January February March April May June July August September October November December".split()
+)
 _DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 
 
@@ -92,7 +94,8 @@ def range_bounds(m: Machine, *args: Any) -> tuple[int, int, int]:
     step = numbers[2] if len(numbers) > 2 else 1
     if step == 0:
         raise Fault("InvalidArgument", "the step of `range` cannot be 0")
-    check_entries(max(0, -((start - stop) // step)), m.limits)  # `len(range(…))` does not count beyond 63 bits
+    # `len(range(…))` does not count beyond 63 bits
+    check_entries(max(0, -((start - stop) // step)), m.limits)
     return start, stop, step
 
 
@@ -195,7 +198,11 @@ def _reverse(m: Machine, x: Any) -> Any:
 def _slice(m: Machine, x: Any, start: Any, end: Any = None) -> Any:
     if type(x) not in (list, str):
         raise _wrong("slice", "a list or text", x)
-    return x[whole(start, "the start of `slice`") : None if end is None else whole(end, "the end of `slice`")]
+    return x[
+        whole(start, "the start of `slice`") : None
+        if end is None
+        else whole(end, "the end of `slice`")
+    ]
 
 
 def _concat(m: Machine, *lists: Any) -> list[Any]:
@@ -230,7 +237,11 @@ def _get(m: Machine, container: Any, key: Any, default: Any = None) -> Any:
         position = int(part) if type(part) is str and _POSITION.fullmatch(part) else part
         if type(value) is dict and type(part) is str and part in value:
             value = value[part]
-        elif type(value) in (list, str) and type(position) is int and -len(value) <= position < len(value):
+        elif (
+            type(value) in (list, str)
+            and type(position) is int
+            and -len(value) <= position < len(value)
+        ):
             value = value[position]
         else:
             return default
@@ -247,7 +258,11 @@ def _merge(m: Machine, *objects: Any) -> dict[str, Any]:
 
 def _pick(m: Machine, x: Any, names: Any) -> dict[str, Any]:
     source = _object("pick", x)
-    return {name: source[name] for name in (_text("pick", n) for n in _list("pick", names)) if name in source}
+    return {
+        name: source[name]
+        for name in (_text("pick", n) for n in _list("pick", names))
+        if name in source
+    }
 
 
 def _omit(m: Machine, x: Any, names: Any) -> dict[str, Any]:
@@ -351,7 +366,11 @@ def _parse_json(m: Machine, x: Any) -> Any:
     text = _text("parse_json", x)
     try:
         value = json.loads(
-            text, parse_constant=_no_constant, object_pairs_hook=_unique_keys, parse_int=_parse_int, parse_float=_parse_float
+            text,
+            parse_constant=_no_constant,
+            object_pairs_hook=_unique_keys,
+            parse_int=_parse_int,
+            parse_float=_parse_float,
         )
     except (ValueError, RecursionError) as problem:
         raise Fault("InvalidArgument", f"not JSON: {str(problem)[:200]}") from None
@@ -368,7 +387,9 @@ def _check_every_size(m: Machine, value: Any) -> None:
     while level := [item for item in level if type(item) in (list, dict)]:
         for item in level:
             check_entries(len(item), m.limits)
-        level = [inner for item in level for inner in (item.values() if type(item) is dict else item)]
+        level = [
+            inner for item in level for inner in (item.values() if type(item) is dict else item)
+        ]
 
 
 def _no_constant(name: str) -> Any:
@@ -406,7 +427,10 @@ def parse_time(value: Any) -> datetime:
         time = datetime.fromisoformat(value)
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise Fault("InvalidArgument", f"not a time: {_shown(value)}; write ISO 8601, as in 2026-11-15T09:30:00Z") from None
+        raise Fault(
+            "InvalidArgument",
+            f"not a time: {_shown(value)}; write ISO 8601, as in 2026-11-15T09:30:00Z",
+        ) from None
 
 
 def show_time(time: datetime) -> str:
@@ -422,7 +446,9 @@ def _now(m: Machine) -> str:
 def _date_add(m: Machine, time: Any, duration: Any) -> str:
     try:
         negative = type(duration) is str and duration.startswith("-")
-        seconds = duration if is_number(duration) else duration_s(duration[1:] if negative else duration)
+        seconds = (
+            duration if is_number(duration) else duration_s(duration[1:] if negative else duration)
+        )
         return show_time(parse_time(time) + timedelta(seconds=-seconds if negative else seconds))
     except ValueError as problem:
         raise Fault("InvalidArgument", f"`date_add`: {problem}") from None
@@ -438,14 +464,26 @@ def _date_diff(m: Machine, later: Any, earlier: Any) -> int | float:
 def _format_date(m: Machine, time: Any, form: Any) -> str:
     moment, pattern = parse_time(time), _text("format_date", form)
     pieces = {
-        "%Y": f"{moment.year:04}", "%y": f"{moment.year % 100:02}", "%m": f"{moment.month:02}", "%d": f"{moment.day:02}",
-        "%H": f"{moment.hour:02}", "%M": f"{moment.minute:02}", "%S": f"{moment.second:02}", "%j": f"{_day_of_year(moment):03}",
-        "%B": _MONTHS[moment.month - 1], "%b": _MONTHS[moment.month - 1][:3], "%A": _DAYS[moment.weekday()],
-        "%a": _DAYS[moment.weekday()][:3], "%%": "%",
-    }  # fmt: skip
+        "%Y": f"{moment.year:04}",
+        "%y": f"{moment.year % 100:02}",
+        "%m": f"{moment.month:02}",
+        "%d": f"{moment.day:02}",
+        "%H": f"{moment.hour:02}",
+        "%M": f"{moment.minute:02}",
+        "%S": f"{moment.second:02}",
+        "%j": f"{_day_of_year(moment):03}",
+        "%B": _MONTHS[moment.month - 1],
+        "%b": _MONTHS[moment.month - 1][:3],
+        "%A": _DAYS[moment.weekday()],
+        "%a": _DAYS[moment.weekday()][:3],
+        "%%": "%",
+    }
     unknown = [code for code in re.findall("%.?", pattern) if code not in pieces]
     if unknown:
-        raise Fault("InvalidArgument", f"`format_date` does not know {unknown[0]}; it knows {' '.join(sorted(pieces))}")
+        raise Fault(
+            "InvalidArgument",
+            f"`format_date` does not know {unknown[0]}; it knows {' '.join(sorted(pieces))}",
+        )
     return check_text(re.sub("%.", lambda code: pieces[code[0]], pattern), m.limits)
 
 
@@ -477,7 +515,9 @@ def canonical(m: Machine, value: Any) -> str:
     """JSON text that is the same for equal values: sorted keys, 1.0 as 1."""
     size, parts = measure(value, m.limits.text_bytes, "the value", m.limits.depth)
     m.charge(2 * walked(parts, size))
-    return json.dumps(_plain_numbers(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return json.dumps(
+        _plain_numbers(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True
+    )
 
 
 def _plain_numbers(value: Any) -> Any:
@@ -485,7 +525,9 @@ def _plain_numbers(value: Any) -> Any:
         return int(value)
     if type(value) is list:
         return [_plain_numbers(item) for item in value]
-    return {key: _plain_numbers(item) for key, item in value.items()} if type(value) is dict else value
+    return (
+        {key: _plain_numbers(item) for key, item in value.items()} if type(value) is dict else value
+    )
 
 
 def _hash(m: Machine, x: Any) -> str:
@@ -493,15 +535,24 @@ def _hash(m: Machine, x: Any) -> str:
 
 
 def _base64(m: Machine, x: Any) -> str:
-    return check_text(base64.b64encode(_text("base64", x).encode("utf-8", "surrogatepass")).decode(), m.limits)
+    return check_text(
+        base64.b64encode(_text("base64", x).encode("utf-8", "surrogatepass")).decode(), m.limits
+    )
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "len": _len, "range": _range, "keys": _keys, "values": _values, "entries": _entries, "min": _extreme("min", min),
-    "max": _extreme("max", max), "sum": _sum, "round": _round, "floor": _floor, "ceil": _ceil, "abs": _abs, "sort": _sort,
-    "unique": _unique, "reverse": _reverse, "slice": _slice, "concat": _concat, "flatten": _flatten, "contains": _contains,
-    "find_index": _find_index, "upper": _upper, "lower": _lower, "trim": _trim, "split": _split, "join": _join, "replace": _replace,
-    "starts_with": _starts_with, "ends_with": _ends_with, "str": _str, "int": _int, "float": _float, "bool": _bool, "json": _json,
-    "parse_json": _parse_json, "get": _get, "merge": _merge, "pick": _pick, "omit": _omit, "now": _now, "date_add": _date_add,
-    "date_diff": _date_diff, "format_date": _format_date, "uuid": _uuid, "random": _random, "hash": _hash, "base64": _base64,
+    "len": _len, "range": _range, "keys": _keys, "values": _values, "entries": _entries,
+    "min": _extreme("min", min),
+    "max": _extreme("max", max), "sum": _sum, "round": _round, "floor": _floor, "ceil": _ceil,
+    "abs": _abs, "sort": _sort,
+    "unique": _unique, "reverse": _reverse, "slice": _slice, "concat": _concat, "flatten": _flatten,
+    "contains": _contains,
+    "find_index": _find_index, "upper": _upper, "lower": _lower, "trim": _trim, "split": _split,
+    "join": _join, "replace": _replace,
+    "starts_with": _starts_with, "ends_with": _ends_with, "str": _str, "int": _int, "float": _float,
+    "bool": _bool, "json": _json,
+    "parse_json": _parse_json, "get": _get, "merge": _merge, "pick": _pick, "omit": _omit,
+    "now": _now, "date_add": _date_add,
+    "date_diff": _date_diff, "format_date": _format_date, "uuid": _uuid, "random": _random,
+    "hash": _hash, "base64": _base64,
 }  # fmt: skip

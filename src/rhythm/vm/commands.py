@@ -1,7 +1,8 @@
-"""What a turn asks the engine to do. All of it happens in the transaction that commits the turn, or none of it.
+"""What a turn asks the engine to do. All of it happens in the transaction that commits the turn, or
+none of it.
 
-`n` numbers an execution's children from 1: the child's id is `<execution>.<n>`. The number is derived, never random, so a
-turn that is computed twice asks for the same rows.
+`n` numbers an execution's children from 1: the child's id is `<execution>.<n>`. The number is
+derived, never random, so a turn that is computed twice asks for the same rows.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class StartTask(Command):
     n: int
     name: str
     inputs: Any
-    options: dict[str, Any]  # retries, backoff, timeout_s, queue, priority, key: as far as the call gave them
+    # retries, backoff, timeout_s, queue, priority, key: as far as the call gave them
+    options: dict[str, Any]
     held: bool = False
 
 
@@ -45,7 +47,8 @@ class StartBranch(Command):
 
 
 class StartTimer(Command):
-    """Wake this execution after `delay_s`, or at the time `until` (ISO 8601). Also the deadline of a wait for `signal`."""
+    """Wake this execution after `delay_s`, or at the time `until` (ISO 8601). Also the deadline of
+    a wait for `signal`."""
 
     n: int
     delay_s: float | None
@@ -55,7 +58,8 @@ class StartTimer(Command):
 
 
 class WaitEvent(Command):
-    """Complete child n with the next event of the type whose data equals `where` at its paths; fail it after the timeout."""
+    """Complete child n with the next event of the type whose data equals `where` at its paths; fail
+    it after the timeout."""
 
     n: int
     type: str
@@ -74,7 +78,8 @@ class RequestApproval(Command):
     timeout_s: float | None
     quorum: int
     four_eyes: bool
-    escalate: tuple[dict[str, Any], ...] = ()  # {role, after_s, timeout_s}: who is asked next, and how long after the one before
+    # {role, after_s, timeout_s}: who is asked next, and how long after the one before
+    escalate: tuple[dict[str, Any], ...] = ()
     held: bool = False
     notify: str = ""  # the task that tells them
 

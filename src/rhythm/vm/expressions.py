@@ -1,7 +1,8 @@
 """Expressions to closures: compiled once per program, then only called.
 
-A closure takes the frame (the locals, with `inputs`, `ctx` and the machine as `$m`) and gives the value. The common cases,
-integers and plain locals, are written out where it pays; everything else goes through `values`.
+A closure takes the frame (the locals, with `inputs`, `ctx` and the machine as `$m`) and gives the
+value. The common cases, integers and plain locals, are written out where it pays; everything else
+goes through `values`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from rhythm.vm.values import (
     kind,
     member,
     truthy,
-)  # fmt: skip
+)
 
 T = TypeVar("T")
 Frame = dict[str, Any]
@@ -77,12 +78,20 @@ class ExpressionCompiler:
             return self._order(node, _FAST_ORDER[node.op])
         if node.op in ("==", "!="):
             return self._equality(node)
-        left, right, at, limits, op = self.compile(node.left), self.compile(node.right), node.at, self.limits, node.op
+        left, right, at, limits, op = (
+            self.compile(node.left),
+            self.compile(node.right),
+            node.at,
+            self.limits,
+            node.op,
+        )
         if op == "%":
             return self._remainder(node)
         if op == "in":
             return lambda frame: placed(at, contains, left(frame), right(frame), frame["$m"].charge)
-        return lambda frame: placed(at, arithmetic, op, left(frame), right(frame), limits, frame["$m"].charge)
+        return lambda frame: placed(
+            at, arithmetic, op, left(frame), right(frame), limits, frame["$m"].charge
+        )
 
     def _arithmetic(self, node: ir.Binary, compute: Callable[[int, int], int]) -> Compiled:
         op, at, limits = node.op, node.at, self.limits
@@ -105,7 +114,11 @@ class ExpressionCompiler:
 
                 def with_value(frame: Frame) -> Any:
                     a, b = frame[name], value(frame)
-                    if type(a) is int and type(b) is int and INT_MIN <= (result := compute(a, b)) <= INT_MAX:
+                    if (
+                        type(a) is int
+                        and type(b) is int
+                        and INT_MIN <= (result := compute(a, b)) <= INT_MAX
+                    ):
                         return result
                     return general(frame, a, b)
 
@@ -114,18 +127,28 @@ class ExpressionCompiler:
 
         def of_values(frame: Frame) -> Any:
             a, b = left(frame), right(frame)
-            if type(a) is int and type(b) is int and INT_MIN <= (result := compute(a, b)) <= INT_MAX:
+            if (
+                type(a) is int
+                and type(b) is int
+                and INT_MIN <= (result := compute(a, b)) <= INT_MAX
+            ):
                 return result
             return general(frame, a, b)
 
         return of_values
 
     def _remainder(self, node: ir.Binary) -> Compiled:
-        left, right, at, limits = self.compile(node.left), self.compile(node.right), node.at, self.limits
+        left, right, at, limits = (
+            self.compile(node.left),
+            self.compile(node.right),
+            node.at,
+            self.limits,
+        )
 
         def remainder(frame: Frame) -> Any:
             a, b = left(frame), right(frame)
-            if type(a) is int and type(b) is int and a >= 0 and b > 0:  # of the others, Python's has another sign
+            # of the others, Python's has another sign
+            if type(a) is int and type(b) is int and a >= 0 and b > 0:
                 return a % b
             return placed(at, arithmetic, "%", a, b, limits, frame["$m"].charge)
 
@@ -141,12 +164,20 @@ class ExpressionCompiler:
 
     def _order(self, node: ir.Binary, compare: Callable[[int, int], bool]) -> Compiled:
         op, at, right = node.op, node.at, self.compile(node.right)
-        if isinstance(node.left, ir.Local) and isinstance(node.right, ir.Const) and type(node.right.value) is int:
+        if (
+            isinstance(node.left, ir.Local)
+            and isinstance(node.right, ir.Const)
+            and type(node.right.value) is int
+        ):
             local, number = node.left.name, node.right.value
 
             def with_constant(frame: Frame) -> bool:
                 a = frame[local]
-                return compare(a, number) if type(a) is int else placed(at, in_order, op, a, number, frame["$m"].charge)
+                return (
+                    compare(a, number)
+                    if type(a) is int
+                    else placed(at, in_order, op, a, number, frame["$m"].charge)
+                )
 
             return with_constant
         if isinstance(node.left, ir.Local):
@@ -170,7 +201,11 @@ class ExpressionCompiler:
 
             def with_constant(frame: Frame) -> bool:
                 a = left(frame)
-                return (a == constant) is wanted if type(a) is kind_of else placed(at, equal, a, constant, frame["$m"].charge) is wanted
+                return (
+                    (a == constant) is wanted
+                    if type(a) is kind_of
+                    else placed(at, equal, a, constant, frame["$m"].charge) is wanted
+                )
 
             return with_constant
 
@@ -193,7 +228,11 @@ class ExpressionCompiler:
         return lambda frame: right(frame) if (value := left(frame)) is None else value
 
     def _choose(self, node: ir.Choose) -> Compiled:
-        condition, yes, no = self.compile(node.condition), self.compile(node.yes), self.compile(node.no)
+        condition, yes, no = (
+            self.compile(node.condition),
+            self.compile(node.yes),
+            self.compile(node.no),
+        )
         return lambda frame: yes(frame) if truthy(condition(frame)) else no(frame)
 
     def _member(self, node: ir.Member) -> Compiled:
@@ -208,8 +247,15 @@ class ExpressionCompiler:
         return read
 
     def _index(self, node: ir.Index) -> Compiled:
-        target, index, optional, at = self.compile(node.target), self.compile(node.index), node.optional, node.at
-        return lambda frame: placed(at, element, target(frame), index(frame), frame["$m"].charge, optional)
+        target, index, optional, at = (
+            self.compile(node.target),
+            self.compile(node.index),
+            node.optional,
+            node.at,
+        )
+        return lambda frame: placed(
+            at, element, target(frame), index(frame), frame["$m"].charge, optional
+        )
 
     def _list(self, node: ir.ListOf) -> Compiled:
         if any(isinstance(item, ir.Spread) for item in node.items):
@@ -218,7 +264,13 @@ class ExpressionCompiler:
         return lambda frame: [item(frame) for item in items]
 
     def _spread_list(self, node: ir.ListOf) -> Compiled:
-        parts = [(isinstance(item, ir.Spread), self.compile(item.value if isinstance(item, ir.Spread) else item)) for item in node.items]
+        parts = [
+            (
+                isinstance(item, ir.Spread),
+                self.compile(item.value if isinstance(item, ir.Spread) else item),
+            )
+            for item in node.items
+        ]
         at, limits = node.at, self.limits
 
         def build(frame: Frame) -> list[Any]:
@@ -242,7 +294,10 @@ class ExpressionCompiler:
         return lambda frame: {key: value(frame) for key, value in entries}
 
     def _spread_object(self, node: ir.ObjectOf) -> Compiled:
-        parts = [(key, self.compile(value.value if isinstance(value, ir.Spread) else value)) for key, value in node.entries]
+        parts = [
+            (key, self.compile(value.value if isinstance(value, ir.Spread) else value))
+            for key, value in node.entries
+        ]
         at, limits = node.at, self.limits
 
         def build(frame: Frame) -> dict[str, Any]:
@@ -288,22 +343,31 @@ class ExpressionCompiler:
         return call
 
     def _comprehension(self, node: ir.Comprehension) -> Compiled:
-        element_of, condition = self.compile(node.element), self.compile(node.condition) if node.condition else None
+        element_of, condition = (
+            self.compile(node.element),
+            self.compile(node.condition) if node.condition else None,
+        )
         bind = self.binder(node)
 
         def build(frame: Frame) -> list[Any]:
-            return [element_of(frame) for _ in bind(frame) if condition is None or truthy(condition(frame))]
+            return [
+                element_of(frame)
+                for _ in bind(frame)
+                if condition is None or truthy(condition(frame))
+            ]
 
         return build
 
     def binder(self, node: ir.Comprehension) -> Callable[[Frame], Iterator[None]]:
-        """Sets the comprehension's names in the frame for each element in turn, and puts back at the end what was there before."""
+        """Sets the comprehension's names in the frame for each element in turn, and puts back at
+        the end what was there before."""
         source, names, at, work = self.compile(node.source), node.names, node.at, element_work(node)
 
         def bind(frame: Frame) -> Iterator[None]:
             elements = placed(at, elements_of, source(frame), len(names), frame["$m"].charge)
             charge = frame["$m"].charge
-            before = {name: frame[name] for name in names if name in frame}  # `_` may stand for something outside too
+            # `_` may stand for something outside too
+            before = {name: frame[name] for name in names if name in frame}
             try:
                 for value in elements:
                     charge(work)
@@ -320,9 +384,20 @@ class ExpressionCompiler:
         return bind
 
     _TABLE: dict[type, Any] = {
-        ir.Const: _const, ir.Local: _local, ir.Unary: _unary, ir.Binary: _binary, ir.Logic: _logic, ir.Choose: _choose, ir.Member: _member,
-        ir.Index: _index, ir.ListOf: _list, ir.ObjectOf: _object, ir.Template: _template, ir.Call: _call, ir.Comprehension: _comprehension,
-    }  # fmt: skip
+        ir.Const: _const,
+        ir.Local: _local,
+        ir.Unary: _unary,
+        ir.Binary: _binary,
+        ir.Logic: _logic,
+        ir.Choose: _choose,
+        ir.Member: _member,
+        ir.Index: _index,
+        ir.ListOf: _list,
+        ir.ObjectOf: _object,
+        ir.Template: _template,
+        ir.Call: _call,
+        ir.Comprehension: _comprehension,
+    }
 
 
 def placed(at: int | None, function: Callable[..., T], *args: Any) -> T:
@@ -346,18 +421,27 @@ def spread_list(value: Any, charge: Charge) -> list[Any]:
 def spread_object(value: Any, charge: Charge) -> dict[str, Any]:
     """What `...value` adds to an object."""
     if type(value) is not dict:
-        raise Fault("TypeMismatch", f"only an object can be spread into an object, not {kind(value)}")
+        raise Fault(
+            "TypeMismatch", f"only an object can be spread into an object, not {kind(value)}"
+        )
     charge(len(value) // 2 + looked_up(value))
     return value
 
 
 def elements_of(value: Any, arity: int, charge: Charge) -> list[Any]:
-    """What a loop walks: elements of a list or keys of an object; with two names, positions or keys beside them."""
+    """What a loop walks: elements of a list or keys of an object; with two names, positions or keys
+    beside them."""
     if arity == 2 or type(value) is dict:
         charge(len(value) if type(value) is list or type(value) is dict else 0)
     if type(value) is list:
         return value if arity == 1 else [[i, item] for i, item in enumerate(value)]
     if type(value) is dict:
         return list(value) if arity == 1 else [[key, item] for key, item in value.items()]
-    hint = '; split(text, "") gives its characters' if type(value) is str else "; range(n) counts" if is_number(value) else ""
+    hint = (
+        '; split(text, "") gives its characters'
+        if type(value) is str
+        else "; range(n) counts"
+        if is_number(value)
+        else ""
+    )
     raise Fault("TypeMismatch", f"can only walk a list or an object, not {kind(value)}{hint}")

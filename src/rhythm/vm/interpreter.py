@@ -1,11 +1,15 @@
-"""`advance`: one turn of an execution, from a snapshot to the next await, the end, or the turn's last instruction.
+"""`advance`: one turn of an execution, from a snapshot to the next await, the end, or the turn's
+last instruction.
 
-Same program + same snapshot + same inputs = same turn. Nothing here looks at a clock, draws chance or does I/O.
+Same program + same snapshot + same inputs = same turn. Nothing here looks at a clock, draws chance
+or does I/O.
 
-Whoever calls may say when the turn has lasted long enough (`over`), and then the same turn computed twice may end at another instruction.
-That is harmless: it ends between two instructions, as it does when its fuel is spent, with a snapshot of exactly what has been done; its
-commands are those of the instructions before, under the numbers that these always give. Snapshot and commands are one commit, guarded by
-`seq`, so of two computations of a turn one counts, and the next turn goes on from where that one ended.
+Whoever calls may say when the turn has lasted long enough (`over`), and then the same turn computed
+twice may end at another instruction. That is harmless: it ends between two instructions, as it does
+when its fuel is spent, with a snapshot of exactly what has been done; its commands are those of the
+instructions before, under the numbers that these always give. Snapshot and commands are one commit,
+guarded by `seq`, so of two computations of a turn one counts, and the next turn goes on from where
+that one ended.
 """
 
 from __future__ import annotations
@@ -28,26 +32,30 @@ from rhythm.vm.values import CancelFault, Fault, LimitFault, weigh
 
 CHUNK = 256  # instructions between two looks at the fuel
 CHUNK_WORK = 10_000  # and the work inside of them, in instructions
-PLANS_KEPT = 100  # plans of started things in a snapshot before those without an id in some variable are dropped
+# plans of started things in a snapshot before those without an id in some variable are dropped
+PLANS_KEPT = 100
 FAULT_WORK = 100  # what catching a failure costs, in instructions
 HINT_WORK = 3000  # and one whose message says what may have been meant
 
 
 class TurnEnd(Record):
-    """What became of a turn. `drew`: time or chance went into it, so commit it before anything acts on its commands."""
+    """What became of a turn. `drew`: time or chance went into it, so commit it before anything acts
+    on its commands."""
 
     commands: tuple[Command, ...]
     drew: bool
 
 
 class Suspended(TurnEnd):
-    """Waits for what `snapshot.awaiting` says. The very snapshot that came in means: nothing has changed."""
+    """Waits for what `snapshot.awaiting` says. The very snapshot that came in means: nothing has
+    changed."""
 
     snapshot: Snapshot
 
 
 class Continue(TurnEnd):
-    """The turn's fuel is spent, not a failure: commit, let others run, and go on from the snapshot."""
+    """The turn's fuel is spent, not a failure: commit, let others run, and go on from the
+    snapshot."""
 
     snapshot: Snapshot
 
@@ -59,7 +67,8 @@ class Completed(TurnEnd):
 
 
 class Failed(TurnEnd):
-    """The execution is over, with this error `{code, message, data}` from this offset of the source."""
+    """The execution is over, with this error `{code, message, data}` from this offset of the
+    source."""
 
     error: dict[str, Any]
     at: int
@@ -67,7 +76,8 @@ class Failed(TurnEnd):
 
 
 class Blocked(TurnEnd):
-    """The execution is over, by decision: no failure, and no result. The reason is an error `{code, message, data}`."""
+    """The execution is over, by decision: no failure, and no result. The reason is an error `{code,
+    message, data}`."""
 
     error: dict[str, Any]
     at: int
@@ -79,13 +89,20 @@ _CODE: WeakKeyDictionary[Program, tuple[Limits, list[Run]]] = WeakKeyDictionary(
 
 
 def advance(
-    program: Program, snapshot: Snapshot, inputs: Inputs, limits: Limits = DEFAULT_LIMITS, *, over: Callable[[], bool] = lambda: False
+    program: Program,
+    snapshot: Snapshot,
+    inputs: Inputs,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    over: Callable[[], bool] = lambda: False,
 ) -> Turn:
-    """Takes one turn. `program` must have passed `ir.verify`. `over`: whether the turn has lasted long enough, and is to yield
-    (`Continue`); asked after every CHUNK of instructions, so that every turn gets on."""
+    """Takes one turn. `program` must have passed `ir.verify`. `over`: whether the turn has lasted
+    long enough, and is to yield (`Continue`); asked after every CHUNK of instructions, so that
+    every turn gets on."""
     if not 0 <= snapshot.statement_index < len(program.code):
         raise InvalidProgram(
-            f"the snapshot stands at instruction {snapshot.statement_index} of {len(program.code)}: it is of another program"
+            f"the snapshot stands at instruction {snapshot.statement_index} of "
+            f"{len(program.code)}: it is of another program"
         )
     machine = Machine(snapshot, inputs, limits)
     # a workflow that takes no inputs or ctx may have variables of these names
@@ -107,7 +124,14 @@ def _prepared(program: Program, limits: Limits) -> list[Run]:
 
 
 class _Turn:
-    def __init__(self, program: Program, snapshot: Snapshot, machine: Machine, frame: Frame, over: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        snapshot: Snapshot,
+        machine: Machine,
+        frame: Frame,
+        over: Callable[[], bool],
+    ) -> None:
         self.program = program
         self.over = over
         self.snapshot = snapshot
@@ -141,7 +165,8 @@ class _Turn:
                 if next < 0:
                     break
                 pc = next
-                if machine.fuel <= least:  # one statement may overdraw the turn; the next one must not add to that
+                # one statement may overdraw the turn; the next one must not add to that
+                if machine.fuel <= least:
                     break
         finally:
             self.pc = pc
@@ -160,18 +185,31 @@ class _Turn:
         return self._yielded() if self.machine.fuel <= 0 or self.over() else None
 
     def _spent(self) -> int:
-        return self.snapshot.instructions + self.machine.limits.turn_instructions - self.machine.fuel
+        return (
+            self.snapshot.instructions + self.machine.limits.turn_instructions - self.machine.fuel
+        )
 
     def _snapshot(self, locals: dict[str, Any]) -> Snapshot:
         machine = self.machine
-        weigh([locals, machine.awaiting], machine.limits.snapshot_bytes, "the state of the execution", machine.limits.depth + 2)
-        return Snapshot(self.pc, locals, machine.awaiting, machine.next_child, self._spent(), machine.cancelled)
+        weigh(
+            [locals, machine.awaiting],
+            machine.limits.snapshot_bytes,
+            "the state of the execution",
+            machine.limits.depth + 2,
+        )
+        return Snapshot(
+            self.pc, locals, machine.awaiting, machine.next_child, self._spent(), machine.cancelled
+        )
 
     def _suspended(self) -> Turn:
         machine, frame = self.machine, self.frame
         locals = {name: frame[name] for name in machine.keep if name in frame}
         self._go_on(name for name in frame if name not in locals)
-        still = self.pc == self.snapshot.statement_index and not machine.commands and machine.awaiting == self.snapshot.awaiting
+        still = (
+            self.pc == self.snapshot.statement_index
+            and not machine.commands
+            and machine.awaiting == self.snapshot.awaiting
+        )
         if still and machine.inputs.resume_data is None:
             return Suspended((), machine.drew, self.snapshot)
         return self._checked(Suspended, locals)
@@ -179,9 +217,21 @@ class _Turn:
     def _yielded(self) -> Turn:
         machine = self.machine
         if self._spent() > machine.limits.lifetime_instructions:
-            return self._failed(LimitFault(f"more than {machine.limits.lifetime_instructions:,} instructions in one execution"))
+            return self._failed(
+                LimitFault(
+                    f"more than {machine.limits.lifetime_instructions:,} instructions in "
+                    f"one execution"
+                )
+            )
         given = {"inputs": machine.inputs.inputs, "ctx": machine.ctx, "$m": machine}
-        return self._checked(Continue, {name: value for name, value in self.frame.items() if value is not given.get(name, given)})
+        return self._checked(
+            Continue,
+            {
+                name: value
+                for name, value in self.frame.items()
+                if value is not given.get(name, given)
+            },
+        )
 
     def _checked(self, outcome: type[Suspended] | type[Continue], locals: dict[str, Any]) -> Turn:
         machine = self.machine
@@ -216,7 +266,8 @@ class _Turn:
             release_all(self.machine, plan)
 
     def _go_on(self, left: Iterable[str]) -> None:
-        """What is held back goes on: in groups that nobody awaits yet one for one, in `completed` loops that were left at once."""
+        """What is held back goes on: in groups that nobody awaits yet one for one, in `completed`
+        loops that were left at once."""
         machine, frame = self.machine, self.frame
         for n, plan in machine.plans.items():
             if plan["op"] != "settled":
@@ -229,7 +280,13 @@ class _Turn:
         at = getattr(self.program.code[self.pc], "at", 0) if fault.at is None else fault.at
         if self.machine.cancelled and not isinstance(fault, CancelFault):
             fault = CancelFault(at)
-        return Failed(tuple(self.machine.commands), self.machine.drew, fault.value(), at, self.machine.cancelled)
+        return Failed(
+            tuple(self.machine.commands),
+            self.machine.drew,
+            fault.value(),
+            at,
+            self.machine.cancelled,
+        )
 
     # faults
 
@@ -249,11 +306,17 @@ class _Turn:
         if isinstance(fault, LimitFault):
             return self._failed(fault)
         for handler in self.program.handlers:
-            if handler.first <= self.pc < handler.last and (fault.catchable or handler.kind == "finally"):
+            if handler.first <= self.pc < handler.last and (
+                fault.catchable or handler.kind == "finally"
+            ):
                 if handler.kind == "catch":
                     frame[handler.into] = fault.value()
                 else:
-                    frame[handler.into] = {"throw": fault.value(), "at": at, "cancel": isinstance(fault, CancelFault)}
+                    frame[handler.into] = {
+                        "throw": fault.value(),
+                        "at": at,
+                        "cancel": isinstance(fault, CancelFault),
+                    }
                 self.pc = handler.target
                 return None
         fault.at = at

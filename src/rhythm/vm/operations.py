@@ -1,4 +1,5 @@
-"""Starting operations: from the arguments of a call to the command that asks for it and the plan to wait for it."""
+"""Starting operations: from the arguments of a call to the command that asks for it and the plan to
+wait for it."""
 
 from __future__ import annotations
 
@@ -31,14 +32,26 @@ def _next_number(m: Machine) -> int:
 
 def _start_task(m: Machine, n: int, name: Any, inputs: Any = None, options: Any = None) -> Plan:
     given = _options("task", options)
-    m.commands.append(c.StartTask(n, _name("task", name), _payload(m, inputs, f"the inputs of task `{name}`"), _task_options(m, given)))
+    m.commands.append(
+        c.StartTask(
+            n,
+            _name("task", name),
+            _payload(m, inputs, f"the inputs of task `{name}`"),
+            _task_options(m, given),
+        )
+    )
     return _with_settle({"op": "task", "n": n, "name": name}, given)
 
 
 def _start_workflow(m: Machine, n: int, name: Any, inputs: Any = None, options: Any = None) -> Plan:
     check_generations(m)
     given = _options("workflow", options)
-    child = c.StartWorkflow(n, _name("workflow", name), _payload(m, inputs, f"the inputs of workflow `{name}`"), _child_options(m, given))
+    child = c.StartWorkflow(
+        n,
+        _name("workflow", name),
+        _payload(m, inputs, f"the inputs of workflow `{name}`"),
+        _child_options(m, given),
+    )
     m.commands.append(child)
     return _with_settle({"op": "workflow", "n": n, "name": name}, given)
 
@@ -47,7 +60,9 @@ def start_branch(m: Machine, branch: int, copies: dict[str, Any]) -> Plan:
     """Asks for a branch with copies of these locals."""
     check_generations(m)
     n = _next_number(m)
-    m.charge(weigh(copies, m.limits.snapshot_bytes, "what a branch takes with it", m.limits.depth) // 16)
+    m.charge(
+        weigh(copies, m.limits.snapshot_bytes, "what a branch takes with it", m.limits.depth) // 16
+    )
     m.commands.append(c.StartBranch(n, branch, copies))
     return {"op": "branch", "n": n}
 
@@ -88,14 +103,26 @@ def _approval(m: Machine, n: int, options: Any) -> Plan:
     quorum = _count("quorum", given.get("quorum", 1), 1)
     reason = "" if given.get("reason") is None else as_text(given["reason"], m.limits, m.charge)
     if len(reason) > TEXTS.comment:
-        raise Fault("InvalidArgument", f"the reason of an approval has at most {TEXTS.comment:,} characters, not {len(reason):,}")
+        raise Fault(
+            "InvalidArgument",
+            (
+                f"the reason of an approval has at most {TEXTS.comment:,} characters, not "
+                f"{len(reason):,}"
+            ),
+        )
     m.commands.append(
         c.RequestApproval(
-            n, _text("role", given.get("role")), reason, _payload(m, given.get("data"), "the data of an approval"),
-            _timeout(given), quorum, truthy(given.get("four_eyes", True)), _escalation(m, given.get("escalate")),
+            n,
+            _text("role", given.get("role")),
+            reason,
+            _payload(m, given.get("data"), "the data of an approval"),
+            _timeout(given),
+            quorum,
+            truthy(given.get("four_eyes", True)),
+            _escalation(m, given.get("escalate")),
             notify="" if given.get("notify") is None else _text("notify", given["notify"]),
         )
-    )  # fmt: skip
+    )
     return {"op": "approval", "n": n, "name": given["role"]}
 
 
@@ -103,7 +130,10 @@ def _escalation(m: Machine, value: Any) -> tuple[dict[str, Any], ...]:
     """A role, `{ role, after, timeout }`, or a list of them."""
     stages = value if isinstance(value, list) else [] if value is None else [value]
     if len(stages) > TEXTS.escalations:
-        raise Fault("InvalidArgument", f"`escalate` has at most {TEXTS.escalations} stages, not {len(stages):,}")
+        raise Fault(
+            "InvalidArgument",
+            f"`escalate` has at most {TEXTS.escalations} stages, not {len(stages):,}",
+        )
     m.charge(COMMAND_WORK * len(stages))
     return tuple(_stage(stage) for stage in stages)
 
@@ -111,7 +141,9 @@ def _escalation(m: Machine, value: Any) -> tuple[dict[str, Any], ...]:
 def _stage(value: Any) -> dict[str, Any]:
     given = value if isinstance(value, dict) else {"role": value}
     if unknown := given.keys() - {"role", "after", "timeout"}:
-        raise Fault("InvalidArgument", f"`escalate` knows role, after and timeout, not {sorted(unknown)[0]}")
+        raise Fault(
+            "InvalidArgument", f"`escalate` knows role, after and timeout, not {sorted(unknown)[0]}"
+        )
     stage: dict[str, Any] = {"role": _text("escalate.role", given.get("role"))}
     for name in ("after", "timeout"):
         if given.get(name) is not None:
@@ -120,13 +152,17 @@ def _stage(value: Any) -> dict[str, Any]:
 
 
 _STARTERS: dict[str, Callable[..., Plan]] = {
-    "task": _start_task, "workflow": _start_workflow, "sleep": _sleep, "sleep_until": _sleep_until, "signal": _signal, "event": _event,
+    "task": _start_task, "workflow": _start_workflow, "sleep": _sleep, "sleep_until": _sleep_until,
+    "signal": _signal, "event": _event,
     "approval": _approval,
 }  # fmt: skip
 
 
-def start_group(m: Machine, mode: str, n: int, items: list[Plan], keys: list[str] | None, options: Any) -> Plan:
-    """The plan of a group whose items were started just now; those over its `concurrency` are held back."""
+def start_group(
+    m: Machine, mode: str, n: int, items: list[Plan], keys: list[str] | None, options: Any
+) -> Plan:
+    """The plan of a group whose items were started just now; those over its `concurrency` are held
+    back."""
     given = _options(mode, options)
     if mode == "race" and not items:
         raise Fault("InvalidArgument", "a race of nothing never ends")
@@ -138,7 +174,10 @@ def start_group(m: Machine, mode: str, n: int, items: list[Plan], keys: list[str
             plan[flag] = True
     if given.get("need") is not None:
         if plan.get("settle"):
-            raise Fault("InvalidArgument", "`need` and `settle` exclude each other: with `need`, failures are left out")
+            raise Fault(
+                "InvalidArgument",
+                "`need` and `settle` exclude each other: with `need`, failures are left out",
+            )
         plan["need"] = _count("need", given["need"], 1)
     if given.get("concurrency") is not None:
         limit, started = _count("concurrency", given["concurrency"], 1), fresh(plan)
@@ -151,7 +190,10 @@ def start_group(m: Machine, mode: str, n: int, items: list[Plan], keys: list[str
 def check_generations(m: Machine) -> None:
     """The id of a child is its parent's and a number, so it tells how many are above."""
     if m.id.count(".") >= m.limits.generations:
-        what = f"a workflow that is {m.limits.generations + 1:,} generations below the one that all of this began with"
+        what = (
+            f"a workflow that is {m.limits.generations + 1:,} generations below the one that "
+            f"all of this began with"
+        )
         raise LimitFault(f"{what}; the limit is {m.limits.generations:,}. Let it loop instead")
 
 
@@ -161,7 +203,8 @@ def check_fan_out(m: Machine, count: int) -> None:
 
 
 def _hold(m: Machine, items: list[Plan]) -> None:
-    """Holds back what the group asked for: that is the last of what the statement did, in which there may be thousands of groups."""
+    """Holds back what the group asked for: that is the last of what the statement did, in which
+    there may be thousands of groups."""
     held = {n for item in items for n in numbers(item)}
     first = min(held, default=m.next_child)
     for i in range(len(m.commands) - 1, m.mark - 1, -1):
@@ -180,26 +223,38 @@ def _options(op: str, value: Any) -> dict[str, Any]:
     known = (GROUPS.get(op) or OPERATIONS[op]).options
     for name in value:
         if name not in known:
-            raise Fault("InvalidArgument", f"`{op}` has no option `{name}`; it knows {', '.join(sorted(known))}")
+            raise Fault(
+                "InvalidArgument",
+                f"`{op}` has no option `{name}`; it knows {', '.join(sorted(known))}",
+            )
     return value
 
 
 def _name(op: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise Fault("InvalidArgument", f"`{op}` needs a name, not {kind(value) if value != '' else 'an empty text'}")
+        raise Fault(
+            "InvalidArgument",
+            f"`{op}` needs a name, not {kind(value) if value != '' else 'an empty text'}",
+        )
     return _short(op, value)
 
 
 def _short(op: str, value: str) -> str:
     """Names are looked up in indexes of the database, which take no long ones."""
     if len(value) > LONGEST_NAME:
-        raise Fault("InvalidArgument", f"a name of `{op}` has at most {LONGEST_NAME} characters, not {len(value):,}")
+        raise Fault(
+            "InvalidArgument",
+            f"a name of `{op}` has at most {LONGEST_NAME} characters, not {len(value):,}",
+        )
     return value
 
 
 def _text(option: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise Fault("InvalidArgument", f"`{option}` is text, not {kind(value) if value != '' else 'an empty one'}")
+        raise Fault(
+            "InvalidArgument",
+            f"`{option}` is text, not {kind(value) if value != '' else 'an empty one'}",
+        )
     return _short(option, value)
 
 
@@ -261,8 +316,15 @@ def _backoff(value: Any) -> dict[str, Any]:
         return {"initial_s": _duration("backoff", value)}
     unknown = value.keys() - {"initial", "factor", "max", "jitter"}
     if unknown:
-        raise Fault("InvalidArgument", f"`backoff` knows initial, factor, max and jitter, not {sorted(unknown)[0]}")
-    chosen: dict[str, Any] = {f"{name}_s": _duration(f"backoff.{name}", value[name]) for name in ("initial", "max") if name in value}
+        raise Fault(
+            "InvalidArgument",
+            f"`backoff` knows initial, factor, max and jitter, not {sorted(unknown)[0]}",
+        )
+    chosen: dict[str, Any] = {
+        f"{name}_s": _duration(f"backoff.{name}", value[name])
+        for name in ("initial", "max")
+        if name in value
+    }
     if "factor" in value:
         if not isinstance(value["factor"], int | float) or not 1 <= value["factor"] <= 100:
             raise Fault("InvalidArgument", "`backoff.factor` is a number from 1 to 100")
@@ -284,7 +346,13 @@ def emit(m: Machine, kind_of: str, args: list[Any]) -> None:
     """Asks for something that nobody waits for."""
     m.charge(COMMAND_WORK)
     if kind_of in m.inputs.forbidden:
-        raise Fault("Forbidden", f"`{kind_of}` reaches other executions, for which whoever started this one has no permission")
+        raise Fault(
+            "Forbidden",
+            (
+                f"`{kind_of}` reaches other executions, for which whoever started this one "
+                f"has no permission"
+            ),
+        )
     command = _EMITTERS[kind_of](m, *args)
     if command is not None:
         m.commands.append(command)
@@ -295,7 +363,11 @@ def _publish(m: Machine, type: Any, data: Any = None) -> c.Command:
 
 
 def _send(m: Machine, execution: Any, name: Any, payload: Any = None) -> c.Command:
-    return c.Send(_name("send", execution), _name("send", name), _payload(m, payload, "the payload of a signal"))
+    return c.Send(
+        _name("send", execution),
+        _name("send", name),
+        _payload(m, payload, "the payload of a signal"),
+    )
 
 
 def _log(m: Machine, message: Any, fields: Any = None) -> c.Command:
@@ -312,14 +384,18 @@ def _progress(m: Machine, fraction: Any, message: Any = "") -> c.Command:
 
 def _set_attribute(m: Machine, name: Any, value: Any) -> c.Command:
     if type(value) in (list, dict):
-        raise Fault("TypeMismatch", f"an attribute is text, a number, true, false or null, not {kind(value)}")
+        raise Fault(
+            "TypeMismatch",
+            f"an attribute is text, a number, true, false or null, not {kind(value)}",
+        )
     size = weigh(_name("set_attribute", name), TEXTS.attributes_bytes, "the name of an attribute")
     size += weigh(value, TEXTS.attribute_bytes, f"the attribute `{name}`")
     m.charge(size // 16)
     m.attributes[name] = size
     if len(m.attributes) > TEXTS.attributes or sum(m.attributes.values()) > TEXTS.attributes_bytes:
         raise LimitFault(
-            f"an execution has at most {TEXTS.attributes} attributes, of {TEXTS.attributes_bytes:,} bytes together: `{name}` is too much"
+            f"an execution has at most {TEXTS.attributes} attributes, of "
+            f"{TEXTS.attributes_bytes:,} bytes together: `{name}` is too much"
         )
     return c.SetAttribute(name, value)
 
@@ -335,5 +411,6 @@ def _message(m: Machine, value: Any) -> str:
 
 
 _EMITTERS: dict[str, Callable[..., Any]] = {
-    "publish": _publish, "send": _send, "log": _log, "progress": _progress, "set_attribute": _set_attribute, "cancel": _cancel,
+    "publish": _publish, "send": _send, "log": _log, "progress": _progress,
+    "set_attribute": _set_attribute, "cancel": _cancel,
 }  # fmt: skip

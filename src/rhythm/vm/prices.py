@@ -1,8 +1,9 @@
 """What the parts of a statement cost, in instructions, as far as it can be told beforehand.
 
-A builtin is paid for before it is called: one that fails has worked, too, and a loop that catches its failure must not work for nothing. An
-instruction takes about a tenth of a microsecond; the prices are set so that no part takes much more than three tenths for each instruction
-that it costs, whatever it is given. What a call makes is paid for when it is there (`made`).
+A builtin is paid for before it is called: one that fails has worked, too, and a loop that catches
+its failure must not work for nothing. An instruction takes about a tenth of a microsecond; the
+prices are set so that no part takes much more than three tenths for each instruction that it costs,
+whatever it is given. What a call makes is paid for when it is there (`made`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from rhythm.record import Record
 
 CALL = 8  # of any builtin
 LONG = 256  # characters: as many are compared or copied in the time of an instruction
-PLACES = 2_500  # of a text, at which Python may compare every character of a part that is nearly there, however long the two are
+# of a text, at which Python may compare every character of a part that is nearly there, however
+# long the two are
+PLACES = 2_500
 SHORT = 30_000, 100  # and texts and parts of texts up to which it may do so at all places
 FREE_NODES = 16  # of an instruction's expressions: what an ordinary statement has
 
@@ -35,7 +38,8 @@ def copied(value: Any) -> int:
 
 
 def looked_up(value: Any) -> int:
-    """To look up a text, those of a list, or the keys of an object: each is compared with the one that is found, unless it is the same."""
+    """To look up a text, those of a list, or the keys of an object: each is compared with the one
+    that is found, unless it is the same."""
     if type(value) is list or type(value) is dict:
         return sum(map(characters, value)) // LONG
     return characters(value) // LONG
@@ -49,8 +53,9 @@ def made(value: Any) -> int:
 def search(text: Any, part: Any) -> int:
     """To look for a part of a text.
 
-    In a long text Python does it in linear time. In a short one it may compare the whole part at every place, and so it may at the last
-    2,000 places of a long text of which the part is a third or more.
+    In a long text Python does it in linear time. In a short one it may compare the whole part at
+    every place, and so it may at the last 2,000 places of a long text of which the part is a third
+    or more.
     """
     long, short = characters(text), characters(part)
     places = max(long - short, 0) if short > 1 else 0
@@ -60,7 +65,8 @@ def search(text: Any, part: Any) -> int:
 
 
 def _compared(places: int, short: int) -> int:
-    """To compare a part with what stands at each of these places; to get to the next one takes as long as a few characters."""
+    """To compare a part with what stands at each of these places; to get to the next one takes as
+    long as a few characters."""
     return places * (short + 8) // 512
 
 
@@ -89,7 +95,12 @@ def _contains(container: Any, x: Any) -> int:
 
 def _get(container: Any, key: Any, default: Any = None) -> int:
     """Each part of the path is a step, which may be a number to read; most have few."""
-    return 20 + 3 * (key.count(".") if type(key) is str else entries(key)) + characters(key) // 16 + looked_up(key)
+    return (
+        20
+        + 3 * (key.count(".") if type(key) is str else entries(key))
+        + characters(key) // 16
+        + looked_up(key)
+    )
 
 
 def _parse_json(text: Any) -> int:
@@ -103,7 +114,8 @@ def _format_date(time: Any, form: Any) -> int:
 
 _PRICES: dict[str, Callable[..., int]] = {
     "entries": _each(4), "min": _each(1), "max": _each(1), "sum": _each(2), "flatten": _each(1),
-    "sort": lambda x, key=None: CALL + entries(x) * (3 + looked_up(key)), "unique": lambda x: 30 + 4 * entries(x) + looked_up(x),
+    "sort": lambda x, key=None: CALL + entries(x) * (3 + looked_up(key)),
+    "unique": lambda x: 30 + 4 * entries(x) + looked_up(x),
     "merge": lambda *objects: CALL + sum(map(entries, objects)) // 2 + sum(map(looked_up, objects)),
     "join": lambda x, mark="": CALL + 4 * entries(x) + copied(mark),
     "pick": lambda x, names: CALL + 2 * entries(names) + looked_up(names),
@@ -111,7 +123,8 @@ _PRICES: dict[str, Callable[..., int]] = {
     "contains": _contains, "find_index": _contains,
     "split": lambda x, mark=None: CALL + search(x, mark) + characters(x) // 32,
     "replace": lambda x, old, new: CALL + 2 * search(x, old) + copied(new),
-    "get": _get, "parse_json": _parse_json, "json": _call(40), "str": _call(10), "hash": _call(30), "uuid": _call(20), "random": _call(20),
+    "get": _get, "parse_json": _parse_json, "json": _call(40), "str": _call(10), "hash": _call(30),
+    "uuid": _call(20), "random": _call(20),
     "date_add": _call(60), "date_diff": _call(20), "format_date": _format_date,
 }  # fmt: skip
 
@@ -122,8 +135,9 @@ def price_of(builtin: str) -> Callable[..., int]:
 
 
 def nodes_of(node: Any) -> int:
-    """How many expressions are evaluated when this one is, or this instruction; those that a comprehension evaluates for each element are
-    paid for there. A long constant text counts as several: it may be compared."""
+    """How many expressions are evaluated when this one is, or this instruction; those that a
+    comprehension evaluates for each element are paid for there. A long constant text counts as
+    several: it may be compared."""
     count, below = 0, [node]
     while below:
         item = below.pop()

@@ -1,9 +1,11 @@
 """The state of an execution between two turns: one flat JSON object, and its codec.
 
-`{"v", "statement_index", "locals", "awaiting", "next_child", "instructions", "cancelled"}`. No call stack, no closures, no
-syntax. Every format version that was ever written must load for ever: golden files in the tests hold us to it.
+`{"v", "statement_index", "locals", "awaiting", "next_child", "instructions", "cancelled"}`. No call
+stack, no closures, no syntax. Every format version that was ever written must load for ever: golden
+files in the tests hold us to it.
 
-What is stored is that JSON as it is, or compressed: the first byte tells which, and `{` is that of the JSON itself.
+What is stored is that JSON as it is, or compressed: the first byte tells which, and `{` is that of
+the JSON itself.
 """
 
 from __future__ import annotations
@@ -18,12 +20,15 @@ from rhythm.record import Record
 
 SNAPSHOT_VERSION = 1
 COMPRESSED = b"z"
-COMPRESS_BYTES = 2048  # what is larger leaves its page on PostgreSQL, which costs more than compressing it
-LEVEL = 1  # leaves 36 % of a typical snapshot; level 6 leaves 31 % and takes two to three times as long
+# what is larger leaves its page on PostgreSQL, which costs more than compressing it
+COMPRESS_BYTES = 2048
+# leaves 36 % of a typical snapshot; level 6 leaves 31 % and takes two to three times as long
+LEVEL = 1
 
 
 class Snapshot(Record):
-    """Where an execution is. `awaiting` says what it waits for, in plain JSON, for `why` and `doctor` to read."""
+    """Where an execution is. `awaiting` says what it waits for, in plain JSON, for `why` and
+    `doctor` to read."""
 
     statement_index: int = 0
     locals: dict[str, Any] = {}
@@ -57,14 +62,18 @@ def pack(data: bytes) -> bytes:
 
 
 def decode_snapshot(data: bytes | str) -> Snapshot:
-    """The snapshot that was encoded, packed or not; `InvalidProgram` if it is damaged or from a newer Rhythm."""
+    """The snapshot that was encoded, packed or not; `InvalidProgram` if it is damaged or from a
+    newer Rhythm."""
     try:
         if isinstance(data, bytes) and data.startswith(COMPRESSED):
             data = zlib.decompress(data[1:])
         fields = orjson.loads(data)
         version = fields.pop("v")
         if version > SNAPSHOT_VERSION:
-            raise NewerFormat(f"the snapshot has format {version}, this Rhythm knows up to {SNAPSHOT_VERSION}: upgrade the worker")
+            raise NewerFormat(
+                f"the snapshot has format {version}, this Rhythm knows up to "
+                f"{SNAPSHOT_VERSION}: upgrade the worker"
+            )
         return _checked(Snapshot(**fields), version)
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as problem:
         raise InvalidProgram(f"not a snapshot: {type(problem).__name__}: {problem}") from problem
@@ -80,6 +89,7 @@ def _checked(snapshot: Snapshot, version: int) -> Snapshot:
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
-    "statement_index": (int,), "locals": (dict,), "awaiting": (dict, type(None)), "next_child": (int,), "instructions": (int,),
+    "statement_index": (int,), "locals": (dict,), "awaiting": (dict, type(None)),
+    "next_child": (int,), "instructions": (int,),
     "cancelled": (bool,),
 }  # fmt: skip

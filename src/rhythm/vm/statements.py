@@ -1,4 +1,5 @@
-"""Instructions to closures. Each runs one instruction on a frame and gives the number of the next, or SUSPEND, DONE or BLOCKED."""
+"""Instructions to closures. Each runs one instruction on a frame and gives the number of the next,
+or SUSPEND, DONE or BLOCKED."""
 
 from __future__ import annotations
 
@@ -8,13 +9,38 @@ from typing import Any
 from rhythm.ir import instructions as ir
 from rhythm.ir.awaiting import Plan, size_of
 from rhythm.limits import INT_MAX, INT_MIN, Limits
-from rhythm.vm.awaits import error_of, knows, next_completed, plan_of_child, release, remember, settle
+from rhythm.vm.awaits import (
+    error_of,
+    knows,
+    next_completed,
+    plan_of_child,
+    release,
+    remember,
+    settle,
+)
 from rhythm.vm.builtins import range_bounds
-from rhythm.vm.expressions import Compiled, ExpressionCompiler, Frame, elements_of, placed, spread_list, spread_object
+from rhythm.vm.expressions import (
+    Compiled,
+    ExpressionCompiler,
+    Frame,
+    elements_of,
+    placed,
+    spread_list,
+    spread_object,
+)
 from rhythm.vm.machine import COMMAND_WORK, Machine, Outcome
 from rhythm.vm.operations import check_fan_out, emit, start_branch, start_group, start_operation
 from rhythm.vm.prices import statement_work
-from rhythm.vm.values import CancelFault, Fault, as_text, check_entries, kind, truthy, weigh, with_element
+from rhythm.vm.values import (
+    CancelFault,
+    Fault,
+    as_text,
+    check_entries,
+    kind,
+    truthy,
+    weigh,
+    with_element,
+)
 
 SUSPEND = -1
 DONE = -2
@@ -25,7 +51,8 @@ Starter = Callable[[Frame], Plan]
 
 
 class StatementCompiler:
-    """Compiles one program's instructions. A jump is never taken at run time: whatever leads to it leads to where it ends."""
+    """Compiles one program's instructions. A jump is never taken at run time: whatever leads to it
+    leads to where it ends."""
 
     def __init__(self, code: Sequence[ir.Instruction], limits: Limits) -> None:
         self.code = code
@@ -34,7 +61,10 @@ class StatementCompiler:
         self.value = self.expressions.compile
 
     def compile(self) -> list[Run]:
-        return [self._compiled(instruction, self._landing(pc + 1)) for pc, instruction in enumerate(self.code)]
+        return [
+            self._compiled(instruction, self._landing(pc + 1))
+            for pc, instruction in enumerate(self.code)
+        ]
 
     def _compiled(self, instruction: ir.Instruction, next: int) -> Run:
         run: Run = self._TABLE[type(instruction)](self, instruction, next)
@@ -49,7 +79,8 @@ class StatementCompiler:
         return long
 
     def _landing(self, pc: int) -> int:
-        """Where one gets to from here without doing anything; a loop that does nothing is left to the fuel."""
+        """Where one gets to from here without doing anything; a loop that does nothing is left to
+        the fuel."""
         for _ in range(len(self.code)):
             if pc >= len(self.code) or not isinstance(instruction := self.code[pc], ir.Jump):
                 break
@@ -64,7 +95,9 @@ class StatementCompiler:
             return next
 
         match node.value:
-            case ir.Binary("+" | "-" as op, ir.Local(counter), ir.Const(int() as number)) if type(number) is int:
+            case ir.Binary("+" | "-" as op, ir.Local(counter), ir.Const(int() as number)) if (
+                type(number) is int
+            ):
                 return self._count(name, counter, number if op == "+" else -number, run, next)
         return run
 
@@ -86,7 +119,9 @@ class StatementCompiler:
 
         def run(frame: Frame) -> int:
             new, keys = value(frame), [part(frame) for part in path]
-            frame[name] = placed(at, with_element, frame[name], keys, new, limits, frame["$m"].charge)
+            frame[name] = placed(
+                at, with_element, frame[name], keys, new, limits, frame["$m"].charge
+            )
             return next
 
         return run
@@ -107,15 +142,24 @@ class StatementCompiler:
         return run
 
     def _iterate(self, node: ir.Iterate, next: int) -> Run:
-        """The loop's hidden state is its list, or `{"range": […]}` so that counting far costs the snapshot nothing."""
+        """The loop's hidden state is its list, or `{"range": […]}` so that counting far costs the
+        snapshot nothing."""
         state, position, arity, at = node.state, f"{node.state}.i", node.arity, node.at
         counts = isinstance(node.source, ir.Call) and node.source.name == "range" and arity == 1
-        args = [self.value(arg) for arg in node.source.args] if counts and isinstance(node.source, ir.Call) else []
+        args = (
+            [self.value(arg) for arg in node.source.args]
+            if counts and isinstance(node.source, ir.Call)
+            else []
+        )
         source = self.value(node.source)
 
         def run(frame: Frame) -> int:
             if counts:
-                frame[state] = {"range": list(placed(at, range_bounds, frame["$m"], *[arg(frame) for arg in args]))}
+                frame[state] = {
+                    "range": list(
+                        placed(at, range_bounds, frame["$m"], *[arg(frame) for arg in args])
+                    )
+                }
             else:
                 frame[state] = placed(at, elements_of, source(frame), arity, frame["$m"].charge)
             frame[position] = 0
@@ -124,7 +168,12 @@ class StatementCompiler:
         return run
 
     def _next(self, node: ir.Next, next: int) -> Run:
-        state, position, names, exit = node.state, f"{node.state}.i", node.names, self._landing(node.exit)
+        state, position, names, exit = (
+            node.state,
+            f"{node.state}.i",
+            node.names,
+            self._landing(node.exit),
+        )
         first = names[0]
 
         def run(frame: Frame) -> int:
@@ -191,9 +240,12 @@ class StatementCompiler:
             plan = given or frame[state]
             if len(plan["taken"]) == size_of(plan):
                 return exit
-            plan, item = next_completed(machine, plan) if given or knows(machine, plan) else (plan, None)
+            plan, item = (
+                next_completed(machine, plan) if given or knows(machine, plan) else (plan, None)
+            )
             plan = release(machine, plan)
-            if item is None:  # the plan waits in `awaiting`, where `why` and `doctor` read it, and not twice
+            # the plan waits in `awaiting`, where `why` and `doctor` read it, and not twice
+            if item is None:
                 frame.pop(state, None)
                 machine.awaiting, machine.keep = plan, keep
                 return SUSPEND
@@ -227,16 +279,27 @@ class StatementCompiler:
 
         def run(frame: Frame) -> int:
             error = value(frame)
-            frame["$m"].charge(placed(at, weigh, error, limits.payload_bytes, "the error", limits.depth) // 16)
+            frame["$m"].charge(
+                placed(at, weigh, error, limits.payload_bytes, "the error", limits.depth) // 16
+            )
             raise _thrown(error, at)
 
         return run
 
     def _block(self, node: ir.Block, next: int) -> Run:
-        reason, data, at, limits = self.value(node.reason), self.value(node.data), node.at, self.limits
+        reason, data, at, limits = (
+            self.value(node.reason),
+            self.value(node.data),
+            node.at,
+            self.limits,
+        )
 
         def run(frame: Frame) -> int:
-            error = {"code": "Blocked", "message": as_text(reason(frame), limits, frame["$m"].charge), "data": data(frame)}
+            error = {
+                "code": "Blocked",
+                "message": as_text(reason(frame), limits, frame["$m"].charge),
+                "data": data(frame),
+            }
             placed(at, weigh, error, limits.payload_bytes, "the reason", limits.depth)
             frame["$m"].result = error
             return BLOCKED
@@ -267,29 +330,52 @@ class StatementCompiler:
         return run
 
     _TABLE: dict[type, Any] = {
-        ir.Set: _set, ir.SetPath: _set_path, ir.Jump: _jump, ir.JumpUnless: _jump_unless, ir.Iterate: _iterate, ir.Next: _next,
-        ir.Await: _await, ir.Start: _start, ir.Gather: _gather, ir.Take: _take, ir.Emit: _emit, ir.Return: _return, ir.Throw: _throw,
-        ir.Block: _block, ir.Pend: _pend, ir.EndFinally: _end_finally,
-    }  # fmt: skip
+        ir.Set: _set,
+        ir.SetPath: _set_path,
+        ir.Jump: _jump,
+        ir.JumpUnless: _jump_unless,
+        ir.Iterate: _iterate,
+        ir.Next: _next,
+        ir.Await: _await,
+        ir.Start: _start,
+        ir.Gather: _gather,
+        ir.Take: _take,
+        ir.Emit: _emit,
+        ir.Return: _return,
+        ir.Throw: _throw,
+        ir.Block: _block,
+        ir.Pend: _pend,
+        ir.EndFinally: _end_finally,
+    }
 
     # operations
 
     def _starter(self, operand: Any) -> Starter:
-        """Starts the operand and gives its plan; an expression gives the id of something started before."""
-        at = getattr(operand, "at", None)  # a variable has no place of its own: then it is that of the whole statement
+        """Starts the operand and gives its plan; an expression gives the id of something started
+        before."""
+        # a variable has no place of its own: then it is that of the whole statement
+        at = getattr(operand, "at", None)
         match operand:
             case ir.Operation(kind_, args):
                 values = [self.value(arg) for arg in args]
-                return lambda frame: placed(at, start_operation, frame["$m"], kind_, [value(frame) for value in values])
+                return lambda frame: placed(
+                    at, start_operation, frame["$m"], kind_, [value(frame) for value in values]
+                )
             case ir.Branch(entry, captures):
-                return lambda frame: placed(at, start_branch, frame["$m"], entry, {name: frame[name] for name in captures})
+                return lambda frame: placed(
+                    at, start_branch, frame["$m"], entry, {name: frame[name] for name in captures}
+                )
             case ir.Group():
                 return self._group_starter(operand)
         id = self.value(operand)
         return lambda frame: placed(at, plan_of_child, frame["$m"], id(frame))
 
     def _group_starter(self, group: ir.Group) -> Starter:
-        plans, options, at = self._collection(group.items), self.value(group.options) if group.options else None, group.at
+        plans, options, at = (
+            self._collection(group.items),
+            self.value(group.options) if group.options else None,
+            group.at,
+        )
 
         def start(frame: Frame) -> Plan:
             machine: Machine = frame["$m"]
@@ -297,7 +383,8 @@ class StatementCompiler:
             machine.next_child += 1
             keys, items = plans(frame)
             given = options(frame) if options else None
-            placed(at, check_fan_out, machine, max(len(items), machine.started))  # groups in groups count together
+            # groups in groups count together
+            placed(at, check_fan_out, machine, max(len(items), machine.started))
             return placed(at, start_group, machine, group.mode, n, items, keys, given)
 
         return start
@@ -313,9 +400,12 @@ class StatementCompiler:
         ids, at = self.value(items), getattr(items, "at", None)
         return lambda frame: placed(at, _plans_of_ids, frame, ids(frame))
 
-    def _plan_object(self, items: ir.OperandObject) -> Callable[[Frame], tuple[list[str], list[Plan]]]:
+    def _plan_object(
+        self, items: ir.OperandObject
+    ) -> Callable[[Frame], tuple[list[str], list[Plan]]]:
         starters: list[tuple[str | None, Any]] = [
-            (key, self.value(item.value) if isinstance(item, ir.Spread) else self._starter(item)) for key, item in items.entries
+            (key, self.value(item.value) if isinstance(item, ir.Spread) else self._starter(item))
+            for key, item in items.entries
         ]
         at = items.at
 
@@ -323,7 +413,12 @@ class StatementCompiler:
             plans: dict[str, Plan] = {}
             for key, starter in starters:
                 if key is None:
-                    keys, more = placed(at, _plans_of_ids, frame, placed(at, spread_object, starter(frame), frame["$m"].charge))
+                    keys, more = placed(
+                        at,
+                        _plans_of_ids,
+                        frame,
+                        placed(at, spread_object, starter(frame), frame["$m"].charge),
+                    )
                     plans.update(zip(keys or (), more, strict=True))
                 else:
                     plans[key] = starter(frame)
@@ -333,7 +428,10 @@ class StatementCompiler:
 
     def _plan_list(self, items: ir.OperandList) -> Callable[[Frame], tuple[None, list[Plan]]]:
         starters: list[tuple[bool, Any]] = [
-            (True, self.value(item.value)) if isinstance(item, ir.Spread) else (False, self._starter(item)) for item in items.items
+            (True, self.value(item.value))
+            if isinstance(item, ir.Spread)
+            else (False, self._starter(item))
+            for item in items.items
         ]
         at = items.at
 
@@ -341,7 +439,12 @@ class StatementCompiler:
             plans: list[Plan] = []
             for spread, starter in starters:
                 if spread:
-                    plans += placed(at, _plans_of_ids, frame, placed(at, spread_list, starter(frame), frame["$m"].charge))[1]
+                    plans += placed(
+                        at,
+                        _plans_of_ids,
+                        frame,
+                        placed(at, spread_list, starter(frame), frame["$m"].charge),
+                    )[1]
                 else:
                     plans.append(starter(frame))
             return None, plans
@@ -367,7 +470,8 @@ class StatementCompiler:
         return each
 
     def _started(self, operand: Any) -> Compiled:
-        """Starts without waiting; gives the id, or the list or object with ids where operations stood."""
+        """Starts without waiting; gives the id, or the list or object with ids where operations
+        stood."""
         match operand:
             case ir.OperandList():
                 return self._started_list(operand)
@@ -381,13 +485,20 @@ class StatementCompiler:
         return self.value(operand)
 
     def _started_list(self, operand: ir.OperandList) -> Compiled:
-        parts = [(isinstance(item, ir.Spread), self._started(_spread_or_self(item))) for item in operand.items]
+        parts = [
+            (isinstance(item, ir.Spread), self._started(_spread_or_self(item)))
+            for item in operand.items
+        ]
         at, limits = operand.at, self.limits
 
         def started(frame: Frame) -> list[Any]:
             made: list[Any] = []
             for spread, part in parts:
-                made += placed(at, spread_list, part(frame), frame["$m"].charge) if spread else [part(frame)]
+                made += (
+                    placed(at, spread_list, part(frame), frame["$m"].charge)
+                    if spread
+                    else [part(frame)]
+                )
                 placed(at, check_entries, len(made), limits)
             return made
 
@@ -400,7 +511,11 @@ class StatementCompiler:
         def started(frame: Frame) -> dict[str, Any]:
             made: dict[str, Any] = {}
             for key, part in parts:
-                made.update(placed(at, spread_object, part(frame), frame["$m"].charge) if key is None else {key: part(frame)})
+                made.update(
+                    placed(at, spread_object, part(frame), frame["$m"].charge)
+                    if key is None
+                    else {key: part(frame)}
+                )
                 placed(at, check_entries, len(made), limits)
             return made
 
@@ -455,6 +570,12 @@ def _thrown(value: Any, at: int) -> Fault:
     """What `throw` throws: text, or an object with code, message, data."""
     if type(value) is str:
         return Fault("Error", value, None, at)
-    if type(value) is dict and type(value.get("message", "")) is str and type(value.get("code", "Error")) is str:
+    if (
+        type(value) is dict
+        and type(value.get("message", "")) is str
+        and type(value.get("code", "Error")) is str
+    ):
         return Fault(value.get("code", "Error"), value.get("message", ""), value.get("data"), at)
-    return Fault("TypeMismatch", "`throw` takes text, or an object whose code and message are text", None, at)
+    return Fault(
+        "TypeMismatch", "`throw` takes text, or an object whose code and message are text", None, at
+    )

@@ -1,7 +1,8 @@
 """JSON values as the language sees them: truth, equality, order, text, arithmetic, size.
 
-Values have no identity and are never changed in place, so they may share structure inside the interpreter. Whatever
-walks a value counts what it walks: sharing can make a small value an enormous tree.
+Values have no identity and are never changed in place, so they may share structure inside the
+interpreter. Whatever walks a value counts what it walks: sharing can make a small value an enormous
+tree.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from rhythm.vm.prices import LONG, looked_up, search, walked
 
 LONGEST_HINT = 40  # characters of a name that is compared with others, which takes their product
 HINTS = 8  # how many it is compared with
-Charge = Callable[[int], None]  # counts work, in instructions; raises a LimitFault when one statement does too much
+# counts work, in instructions; raises a LimitFault when one statement does too much
+Charge = Callable[[int], None]
 
 
 class Fault(Exception):
-    """A failure inside the workflow: a value with code, message and data, on its way to a `catch`."""
+    """A failure inside the workflow: a value with code, message and data, on its way to a
+    `catch`."""
 
     catchable = True
 
@@ -54,7 +57,15 @@ class CancelFault(Fault):
 
 def kind(value: Any) -> str:
     """The type of a value as messages name it."""
-    names = {type(None): "null", bool: "true/false", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
+    names = {
+        type(None): "null",
+        bool: "true/false",
+        int: "a number",
+        float: "a number",
+        str: "text",
+        list: "a list",
+        dict: "an object",
+    }
     return names.get(type(value), type(value).__name__)
 
 
@@ -63,8 +74,11 @@ def is_number(value: Any) -> bool:
 
 
 def truthy(value: Any) -> bool:
-    """As in JavaScript: null, false, 0 and "" are false; lists and objects are true, empty or not."""
-    return value is True or (value is not False and value is not None and value != 0 and value != "")
+    """As in JavaScript: null, false, 0 and "" are false; lists and objects are true, empty or
+    not."""
+    return value is True or (
+        value is not False and value is not None and value != 0 and value != ""
+    )
 
 
 def equal(left: Any, right: Any, charge: Charge) -> bool:
@@ -122,7 +136,9 @@ def in_order(op: str, left: Any, right: Any, charge: Charge) -> bool:
     """`< <= > >=` of two numbers or two texts."""
     if type(left) is str:
         charge(len(left) // LONG)
-    if not (is_number(left) and is_number(right)) and not (type(left) is str and type(right) is str):
+    if not (is_number(left) and is_number(right)) and not (
+        type(left) is str and type(right) is str
+    ):
         raise Fault("TypeMismatch", f"cannot compare {kind(left)} and {kind(right)} with `{op}`")
     if op == "<":
         return bool(left < right)
@@ -132,7 +148,8 @@ def in_order(op: str, left: Any, right: Any, charge: Charge) -> bool:
 
 
 def as_text(value: Any, limits: Limits, charge: Charge) -> str:
-    """The value in a template: text as it is, numbers as JavaScript writes them, the rest as JSON."""
+    """The value in a template: text as it is, numbers as JavaScript writes them, the rest as
+    JSON."""
     if type(value) is str:
         return value
     if type(value) is list or type(value) is dict:
@@ -145,7 +162,8 @@ def as_text(value: Any, limits: Limits, charge: Charge) -> str:
 
 
 def _float_text(value: float) -> str:
-    """The shortest digits that read back as the same number, with an exponent only where JavaScript writes one."""
+    """The shortest digits that read back as the same number, with an exponent only where JavaScript
+    writes one."""
     if value == 0:
         return "0"
     mantissa, _, exponent = repr(value).removesuffix(".0").partition("e")
@@ -236,28 +254,51 @@ def member(target: Any, name: str, optional: bool = False) -> Any:
             return target[name]
         if optional:
             return None
-        raise Fault("MissingProperty", f"there is no property `{name}`{_did_you_mean(name, target)}")
+        raise Fault(
+            "MissingProperty", f"there is no property `{name}`{_did_you_mean(name, target)}"
+        )
     if optional and target is None:
         return None
-    hint = "; `?.` gives null instead" if target is None else "; write len(x)" if name in ("length", "size") else ""
+    hint = (
+        "; `?.` gives null instead"
+        if target is None
+        else "; write len(x)"
+        if name in ("length", "size")
+        else ""
+    )
     raise Fault("MissingProperty", f"{kind(target)} has no property `{name}`{hint}")
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
     import difflib
 
-    some = [key for _, key in zip(range(20), known, strict=False)]  # enough for a hint; a loop may end up here often
-    near = [key for key in some if len(key) <= LONGEST_HINT and abs(len(key) - len(name)) <= len(name) // 2 + 1]
-    close = difflib.get_close_matches(name, near[:HINTS], n=1, cutoff=0.6) if len(name) <= LONGEST_HINT else []
+    # enough for a hint; a loop may end up here often
+    some = [key for _, key in zip(range(20), known, strict=False)]
+    near = [
+        key
+        for key in some
+        if len(key) <= LONGEST_HINT and abs(len(key) - len(name)) <= len(name) // 2 + 1
+    ]
+    close = (
+        difflib.get_close_matches(name, near[:HINTS], n=1, cutoff=0.6)
+        if len(name) <= LONGEST_HINT
+        else []
+    )
     if close:
         return f"; did you mean `{close[0]}`?"
     return (
-        f"; there are {', '.join(f'`{key[:40]}`' for key in some[:8])}{', …' if len(some) > 8 else ''}" if some else "; the object is empty"
+        (
+            "; there are "
+            f"{', '.join(f'`{key[:40]}`' for key in some[:8])}{', …' if len(some) > 8 else ''}"
+        )
+        if some
+        else "; the object is empty"
     )
 
 
 def element(target: Any, index: Any, charge: Charge, optional: bool = False) -> Any:
-    """The element at a position (negative from the end), the property of a key, or the character of a text."""
+    """The element at a position (negative from the end), the property of a key, or the character of
+    a text."""
     if type(target) is dict and type(index) is str:
         if len(index) > LONG:
             charge(looked_up(index))
@@ -270,7 +311,9 @@ def element(target: Any, index: Any, charge: Charge, optional: bool = False) -> 
             return target[position]
         if optional:
             return None
-        raise Fault("IndexOutOfRange", f"index {position} is outside {kind(target)} of {len(target)}")
+        raise Fault(
+            "IndexOutOfRange", f"index {position} is outside {kind(target)} of {len(target)}"
+        )
     if type(target) is dict:
         raise Fault("TypeMismatch", f"a key is text, not {kind(index)}")
     raise Fault("TypeMismatch", f"{kind(target)} has no elements")
@@ -282,11 +325,15 @@ def whole(value: Any, what: str) -> int:
         return value
     if type(value) is float and value.is_integer():
         return int(check_number(int(value)))
-    raise Fault("TypeMismatch", f"{what} is a whole number, not {kind(value) if not is_number(value) else value}")
+    raise Fault(
+        "TypeMismatch",
+        f"{what} is a whole number, not {kind(value) if not is_number(value) else value}",
+    )
 
 
 def with_element(target: Any, path: list[Any], value: Any, limits: Limits, charge: Charge) -> Any:
-    """A copy of the target in which the element at the path is the value; what lies beside the path is shared."""
+    """A copy of the target in which the element at the path is the value; what lies beside the path
+    is shared."""
     key, rest = path[0], path[1:]
     if type(target) is dict:
         charge(len(target) // 8 + 2 * looked_up(key))
@@ -298,20 +345,24 @@ def with_element(target: Any, path: list[Any], value: Any, limits: Limits, charg
     if type(target) is list:
         charge(len(target) // 16)
         old, copy = element(target, key, charge), target.copy()
-        copy[whole(key, "an index")] = with_element(old, rest, value, limits, charge) if rest else value
+        copy[whole(key, "an index")] = (
+            with_element(old, rest, value, limits, charge) if rest else value
+        )
         return copy
     raise Fault("TypeMismatch", f"{kind(target)} has no elements to set")
 
 
 def weigh(value: Any, limit: int, what: str, depth: int = DEFAULT_LIMITS.depth) -> int:
-    """About how many bytes the value has as JSON; a LimitFault when it is over the limit or nested too deep."""
+    """About how many bytes the value has as JSON; a LimitFault when it is over the limit or nested
+    too deep."""
     return measure(value, limit, what, depth)[0]
 
 
 def measure(value: Any, limit: int, what: str, depth: int) -> tuple[int, int]:
     """What `weigh` gives, and how many values there are in the value, with itself.
 
-    Goes level by level: the depth comes for free, and a value that shares its parts is counted as the tree it would be.
+    Goes level by level: the depth comes for free, and a value that shares its parts is counted as
+    the tree it would be.
     """
     total, parts, level = 0, 0, [value]
     for _ in range(depth + 1):
@@ -330,7 +381,8 @@ def measure(value: Any, limit: int, what: str, depth: int) -> tuple[int, int]:
             elif kind_of is dict or kind_of is list:
                 below += item.values() if kind_of is dict else item
                 total += sum(map(len, item)) + 3 * len(item) if kind_of is dict else 0
-                if total + 3 * len(below) > limit:  # what shares its parts can be larger than memory
+                # what shares its parts can be larger than memory
+                if total + 3 * len(below) > limit:
                     break
         if total + 3 * len(below) > limit:
             raise LimitFault(f"{what} is over {limit // 1024:,} KiB")
@@ -349,7 +401,9 @@ def unstorable(value: Any) -> str:
         item, path = below.pop()
         if type(item) is dict and (key := next(filter(_text_problem, item), None)) is not None:
             return f"{_text_problem(key)} at {show_path((path, key)).lstrip('.')}"
-        for step, inner in item.items() if type(item) is dict else enumerate(item) if type(item) is list else ():
+        for step, inner in (
+            item.items() if type(item) is dict else enumerate(item) if type(item) is list else ()
+        ):
             if problem := _text_problem(inner):
                 return f"{problem} at {show_path((path, step)).lstrip('.')}"
             if type(inner) is dict or type(inner) is list:

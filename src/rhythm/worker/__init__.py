@@ -1,4 +1,5 @@
-"""Running work: `loop` is one worker, its parts are beside it; `services` is what happens by itself.
+"""Running work: `loop` is one worker, its parts are beside it; `services` is what happens by
+itself.
 
 A worker lives among others that it does not know:
 

@@ -23,7 +23,9 @@ NOT_BEGUN_S = 1.0  # before a task is tried again that could not be begun
 class RunsHandlers(Protocol):
     """What runs handlers. `report` is called once for each, from any thread."""
 
-    def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
+    def start(
+        self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]
+    ) -> Callable[[], object]:
         """Starts an attempt; returns what cancels it, as far as that is possible."""
 
     def close(self) -> None: ...
@@ -58,11 +60,15 @@ class Attempts:
         self._inbox: queue.SimpleQueue[tuple[Attempt, Ended] | None] = queue.SimpleQueue()
 
     def start(self, attempt: Attempt) -> None:
-        """What cannot be begun, as where no more threads can be had, is put back: another worker may have the means."""
+        """What cannot be begun, as where no more threads can be had, is put back: another worker
+        may have the means."""
         self.running[attempt.id] = attempt
         try:
             attempt.cancel = self.handlers.start(
-                attempt.task, attempt.inputs, attempt.current, lambda ended: self._inbox.put((attempt, ended))
+                attempt.task,
+                attempt.inputs,
+                attempt.current,
+                lambda ended: self._inbox.put((attempt, ended)),
             )
         except (RuntimeError, MemoryError, OSError):
             log.exception("task %s (%s) could not be begun", attempt.id, attempt.task.name)
@@ -77,7 +83,8 @@ class Attempts:
             attempt.cancel()
 
     def give_up(self) -> None:
-        """Stops them all, from another thread than the one that decides: that is told, and forgets them in its time."""
+        """Stops them all, from another thread than the one that decides: that is told, and forgets
+        them in its time."""
         for attempt in list(self.running.values()):
             attempt.over = True
             attempt.cancel()
@@ -87,8 +94,8 @@ class Attempts:
         self._inbox.put(None)
 
     def ended(self, wait_s: float = 0.0) -> list[tuple[Attempt, Ended]]:
-        """What has ended, or run out of time; waits for the first of it if there is nothing yet. An answer counts, however late
-        we come to look: only who has not answered is late."""
+        """What has ended, or run out of time; waits for the first of it if there is nothing yet. An
+        answer counts, however late we come to look: only who has not answered is late."""
         woken, answers = self._answers(0.0)
         found = self._taken(answers) or self._late()
         if found or woken:  # by what came after its caller had looked for work
@@ -109,14 +116,20 @@ class Attempts:
         """Whether somebody has called `wake`, and what was reported."""
         taken: list[tuple[Attempt, Ended] | None] = []
         with suppress(queue.Empty):
-            taken.append(self._inbox.get(timeout=wait_s) if wait_s > 0 else self._inbox.get_nowait())
+            taken.append(
+                self._inbox.get(timeout=wait_s) if wait_s > 0 else self._inbox.get_nowait()
+            )
             while True:
                 taken.append(self._inbox.get_nowait())
         return None in taken, [answer for answer in taken if answer is not None]
 
     def _late(self) -> list[tuple[Attempt, Ended]]:
         now = self.now()
-        late = [attempt for attempt in self.running.values() if attempt.timeout_s is not None and now >= attempt.began + attempt.timeout_s]
+        late = [
+            attempt
+            for attempt in self.running.values()
+            if attempt.timeout_s is not None and now >= attempt.began + attempt.timeout_s
+        ]
         for attempt in late:
             self.stop(attempt.id)
         return [(attempt, Ended(error=_timeout(attempt), retry=True)) for attempt in late]
@@ -124,4 +137,8 @@ class Attempts:
 
 def _timeout(attempt: Attempt) -> dict[str, Any]:
     took = show_duration(attempt.timeout_s or 0.0)
-    return {"code": "Timeout", "message": f"task `{attempt.task.name}` took longer than {took}", "data": None}
+    return {
+        "code": "Timeout",
+        "message": f"task `{attempt.task.name}` took longer than {took}",
+        "data": None,
+    }

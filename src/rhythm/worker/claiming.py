@@ -41,7 +41,9 @@ class Claimer:
         deadline = self.ownership.deadline(self.now())
         queues = self._queues() if room > 0 else ()
         limit = room if room > 0 else self.settings.batch
-        claims = self.store.claims.claim(self.ownership.worker, queues, limit, self.settings.claim_ttl_s)
+        claims = self.store.claims.claim(
+            self.ownership.worker, queues, limit, self.settings.claim_ttl_s
+        )
         self.asked_at, self.full = self.now(), len(claims) == limit
         going_on = all(claim.queue == SYSTEM_QUEUE for claim in claims)
         self._crowded = bool(queues) and self.full and going_on

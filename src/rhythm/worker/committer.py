@@ -88,7 +88,9 @@ class Committer:
                 break
         return answers
 
-    def _repeated(self, turns: Sequence[TurnCommit], committed: Sequence[Committed]) -> list[Committed]:
+    def _repeated(
+        self, turns: Sequence[TurnCommit], committed: Sequence[Committed]
+    ) -> list[Committed]:
         """The answers to a repetition.
 
         What it has lost, it may have lost to its first sending, which came through after all.
@@ -96,7 +98,9 @@ class Committer:
         lost = {answer.id for answer in committed if answer.outcome == "lost"}
         doubtful = [turn for turn in turns if turn.id in lost]
         found = self._find(doubtful) if doubtful else Found()
-        settled = {turn.id: _settled(turn, found) for turn in doubtful if turn.id in found.witnesses}
+        settled = {
+            turn.id: _settled(turn, found) for turn in doubtful if turn.id in found.witnesses
+        }
         return [settled.get(answer.id, answer) for answer in committed]
 
     def _find(self, turns: Sequence[TurnCommit]) -> Found:
@@ -104,7 +108,9 @@ class Committer:
         began = self.now()
         for tries in count(1):
             try:
-                witnesses = {turn.id: self.store.turns.witness(turn.id, turn.seq + 1) for turn in turns}
+                witnesses = {
+                    turn.id: self.store.turns.witness(turn.id, turn.seq + 1) for turn in turns
+                }
                 fences = {turn.id: turn.fence for turn in turns}
                 wakes = self.store.claims.extend(fences, self.claim_ttl_s)
                 there = {id: fence for id, fence in witnesses.items() if fence is not None}
@@ -123,7 +129,11 @@ class Committer:
 
 def _settled(turn: TurnCommit, found: Found) -> Committed:
     """What became of a turn that is known to be committed, by this worker or by another."""
-    promoted = {n: fence for n in turn.promoted if (fence := found.mine.get(child_id(turn.id, n))) is not None}
+    promoted = {
+        n: fence
+        for n in turn.promoted
+        if (fence := found.mine.get(child_id(turn.id, n))) is not None
+    }
     if found.witnesses[turn.id] != turn.fence:
         return Committed(turn.id, "lost", promoted=promoted)
     if turn.id not in found.wakes:

@@ -21,11 +21,14 @@ _attempt: ContextVar[Current] = ContextVar("rhythm.current")
 
 
 def current() -> Current:
-    """The attempt whose handler calls this. `RuntimeError` outside of one, as in a unit test that calls the function itself."""
+    """The attempt whose handler calls this. `RuntimeError` outside of one, as in a unit test that
+    calls the function itself."""
     try:
         return _attempt.get()
     except LookupError:
-        raise RuntimeError("rhythm.current() is known only inside a task that a worker runs") from None
+        raise RuntimeError(
+            "rhythm.current() is known only inside a task that a worker runs"
+        ) from None
 
 
 class Current:
@@ -35,24 +38,29 @@ class Current:
         self.id = id  #: of this task's execution
         self.task = task
         self.attempt = attempt  #: 1 for the first
-        self.workflow_id = id.rpartition(".")[0] or None  #: of the execution that awaits it, if one does
+        # : of the execution that awaits it, if one does
+        self.workflow_id = id.rpartition(".")[0] or None
         self.timeout_s = timeout_s
         self.deadline: datetime | None = None  #: when this attempt is given up
         self.progress: Any = None  #: what the last heartbeat told
-        self.within: Callable[[Callable[[], Ended]], Ended] = lambda attempt: attempt()  # a transaction, if the task wants one
-        self.may_begin: Callable[[], bool] = lambda: True  # asked by whoever runs the handler, right before
+        # a transaction, if the task wants one
+        self.within: Callable[[Callable[[], Ended]], Ended] = lambda attempt: attempt()
+        # asked by whoever runs the handler, right before
+        self.may_begin: Callable[[], bool] = lambda: True
         self.told: Callable[[Any], None] = lambda progress: None
         self._connection: Any = None
         self._over = False
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at this task, and for no other task: pass it to whoever must not do a thing twice."""
+        """The same for every attempt at this task, and for no other task: pass it to whoever must
+        not do a thing twice."""
         return self.id
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody waits for this attempt any more: cancelled, over its time, or passed to another worker."""
+        """Whether nobody waits for this attempt any more: cancelled, over its time, or passed to
+        another worker."""
         return self._over
 
     @property
@@ -63,13 +71,18 @@ class Current:
 
     @property
     def connection(self) -> Any:
-        """The psycopg connection of a `transactional` task: what is written on it is committed with the task's end, or not at all."""
+        """The psycopg connection of a `transactional` task: what is written on it is committed with
+        the task's end, or not at all."""
         if self._connection is None:
-            raise RuntimeError(f"task `{self.task}` has no connection; declare it with @rhythm.task(transactional=True)")
+            raise RuntimeError(
+                f"task `{self.task}` has no connection; declare it with "
+                f"@rhythm.task(transactional=True)"
+            )
         return self._connection
 
     def heartbeat(self, progress: Any = None) -> None:
-        """Tells how far it is. `TaskCancelled` if nobody waits for it any more: let that pass, and the attempt ends."""
+        """Tells how far it is. `TaskCancelled` if nobody waits for it any more: let that pass, and
+        the attempt ends."""
         if self.cancelled:
             raise TaskCancelled(f"attempt {self.attempt} at task `{self.task}` was given up")
         self.progress = progress

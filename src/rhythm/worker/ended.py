@@ -1,4 +1,5 @@
-"""Every way a handler can end, as one value: a result that can be stored, an error, a wish to be tried later."""
+"""Every way a handler can end, as one value: a result that can be stored, an error, a wish to be
+tried later."""
 
 from __future__ import annotations
 
@@ -18,7 +19,12 @@ from rhythm.record import Record
 from rhythm.store.lifecycle import COMPLETED, FAILED
 from rhythm.worker.handlers import Task
 
-_NOT_THE_USERS = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), os.path.dirname(os.path.dirname(__file__)), "<")
+_NOT_THE_USERS = (
+    sysconfig.get_path("stdlib"),
+    sysconfig.get_path("purelib"),
+    os.path.dirname(os.path.dirname(__file__)),
+    "<",
+)
 MESSAGE = 16 * 1024  # characters of what a task says
 CAUSES = 10  # of an exception, shown
 MAX_FRAMES, FRAME_CHARACTERS = 20, 300  # of Python, kept with an error
@@ -31,7 +37,8 @@ class Ended(Record):
     error: dict[str, Any] | None = None
     retry: bool = False
     frames: tuple[str, ...] = ()  # where in the user's Python it was raised, outermost first
-    delay_s: float | None = None  # the handler asked to be tried again after this long: not a failure
+    # the handler asked to be tried again after this long: not a failure
+    delay_s: float | None = None
     kept: bool = False  # its end is committed already, with what it wrote
 
     @property
@@ -73,8 +80,11 @@ def stored_end(ended: Ended) -> tuple[int, str]:
 
 
 def not_begun(task: Task[..., Any], delay_s: float = 0.0) -> Ended:
-    """The handler was never called, since that was impossible, or its claim may be another's by now: this was no attempt."""
-    return Ended(error=task_error(task.name, "it could not be begun in time"), retry=True, delay_s=delay_s)
+    """The handler was never called, since that was impossible, or its claim may be another's by
+    now: this was no attempt."""
+    return Ended(
+        error=task_error(task.name, "it could not be begun in time"), retry=True, delay_s=delay_s
+    )
 
 
 def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
@@ -82,14 +92,21 @@ def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
     try:
         value = call()
     except Misfit as misfit:
-        return Ended(error=task_error(task.name, f"input `{misfit.path}` {misfit.problem}", "InvalidInputs"))
+        return Ended(
+            error=task_error(task.name, f"input `{misfit.path}` {misfit.problem}", "InvalidInputs")
+        )
     except TaskFailed as failure:
         return Ended(error=_own_error(failure))
     except RetryLater as later:
         return Ended(error=task_error(task.name, text_of(later)), retry=True, delay_s=later.delay_s)
-    except BaseException as problem:  # a handler may raise anything, SystemExit too: it is that task's failure, never ours
+    # a handler may raise anything, SystemExit too: it is that task's failure, never ours
+    except BaseException as problem:
         again = not isinstance(problem, task.give_up_on)
-        return Ended(error=task_error(task.name, text_of(problem), type(problem).__name__), retry=again, frames=_frames(problem))
+        return Ended(
+            error=task_error(task.name, text_of(problem), type(problem).__name__),
+            retry=again,
+            frames=_frames(problem),
+        )
     try:
         return Ended(dump(value, "result"))
     except BaseException as problem:  # the gate refuses it, or its own way to become JSON is broken
@@ -97,10 +114,14 @@ def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
 
 
 def _own_error(failure: TaskFailed) -> dict[str, Any]:
-    """The error that a task made itself; what of it cannot be stored is left out, and the message says so."""
+    """The error that a task made itself; what of it cannot be stored is left out, and the message
+    says so."""
     code, data, message = failure.code, failure.data, text_of(failure.message)
     if not isinstance(code, str) or not code:
-        code, message = "TaskFailed", f"{message} (its code is not a text: {text_of(repr(code)):.80})"
+        code, message = (
+            "TaskFailed",
+            f"{message} (its code is not a text: {text_of(repr(code)):.80})",
+        )
     try:
         data = load(dump(data, "data"))
     except BaseException as problem:
@@ -116,11 +137,16 @@ def text_of(message: object) -> str:
         text = f"{type(message).__name__}, which cannot be shown: {type(problem).__name__}"
     if len(text) > MESSAGE:
         text = f"{text[:MESSAGE]}… ({len(text):,} characters)"
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return (
+        text.encode("utf-16", "surrogatepass")
+        .decode("utf-16", "replace")
+        .replace("\0", "\N{REPLACEMENT CHARACTER}")
+    )
 
 
 def _frames(problem: BaseException) -> tuple[str, ...]:
-    """The lines of the user's own code that led to the exception, after those that led to its causes."""
+    """The lines of the user's own code that led to the exception, after those that led to its
+    causes."""
     causes: list[BaseException] = []
     cause: BaseException | None = problem
     while cause and len(causes) < CAUSES:
@@ -130,7 +156,10 @@ def _frames(problem: BaseException) -> tuple[str, ...]:
     for cause in causes:
         stack = traceback.extract_tb(cause.__traceback__)
         own = [frame for frame in stack if not frame.filename.startswith(_NOT_THE_USERS)]
-        shown += [f"{_short(frame.filename)}:{frame.lineno} in {frame.name}: {frame.line}" for frame in own or stack[-1:]]
+        shown += [
+            f"{_short(frame.filename)}:{frame.lineno} in {frame.name}: {frame.line}"
+            for frame in own or stack[-1:]
+        ]
         shown += [f"{type(cause).__name__}: {text_of(cause)}"] if cause is not problem else []
     return tuple(shown)
 

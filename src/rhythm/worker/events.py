@@ -1,8 +1,10 @@
-"""What workers and servers tell of themselves: the table of all events that are logged, and how an event becomes a line.
+"""What workers and servers tell of themselves: the table of all events that are logged, and how an
+event becomes a line.
 
-An event is a record of the standard `logging` with a name and fields (`record.event`, `record.fields`, and each field by itself); its
-message has the same in words. What is told again and again while it lasts is told once, and when it is over. This module knows no
-handler but the one of `rhythm worker`: applications set up logging as they like.
+An event is a record of the standard `logging` with a name and fields (`record.event`,
+`record.fields`, and each field by itself); its message has the same in words. What is told again
+and again while it lasts is told once, and when it is over. This module knows no handler but the one
+of `rhythm worker`: applications set up logging as they like.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from rhythm import visible
 from rhythm.record import Record
 
 LOG = "rhythm.worker"
-VALUE, DETAIL, TRACEBACK = 200, 1000, 40  # characters of a field and of the detail, lines of a traceback
+# characters of a field and of the detail, lines of a traceback
+VALUE, DETAIL, TRACEBACK = 200, 1000, 40
 DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 
 
@@ -31,45 +34,159 @@ class Event(Record):
 
 _TABLE = (
     Event("worker_started", INFO, "the worker takes work from now on"),
-    Event("worker_draining", INFO, "it was asked to stop: it claims nothing more, what runs may end within the grace"),
+    Event(
+        "worker_draining",
+        INFO,
+        "it was asked to stop: it claims nothing more, what runs may end within the grace",
+    ),
     Event("worker_stopped", INFO, "it has given back what was not finished, and taken its leave"),
-    Event("worker_failed", ERROR, "it has ended by itself, which is a bug: the traceback says where; what it held goes to others"),
-    Event("worker_lapsed", WARNING, "none of its heartbeats got through for too long: what ran here is given up, others may have it"),
-    Event("worker_dead", INFO, "the process of a worker on this machine is gone: what it held is free", "dead_worker"),
-    Event("process_ended", WARNING, "a process of `--processes` has died, and another one begins", "pid"),
-    Event("claims_left", WARNING, "the worker could not give its claims back when it stopped: they go to others when they expire"),
-    Event("claim_lost", WARNING, "an execution is another worker's by now: what was begun here for it is not committed"),
-    Event("executions_rescued", WARNING, "executions of workers that died or were silent for too long were taken back"),
-    Event("execution_quarantined", ERROR, "its worker has died too often while it ran: it has failed, and is not tried again"),
-    Event("commit_unknown", WARNING, "a commit had no answer: whether it was made is looked up, and what was not is sent again"),
-    Event("database_unanswered", WARNING, "the database does not answer; it is asked again, ever less often. Told once until it is back"),
+    Event(
+        "worker_failed",
+        ERROR,
+        (
+            "it has ended by itself, which is a bug: the traceback says where; what it held "
+            "goes to others"
+        ),
+    ),
+    Event(
+        "worker_lapsed",
+        WARNING,
+        (
+            "none of its heartbeats got through for too long: what ran here is given up, "
+            "others may have it"
+        ),
+    ),
+    Event(
+        "worker_dead",
+        INFO,
+        "the process of a worker on this machine is gone: what it held is free",
+        "dead_worker",
+    ),
+    Event(
+        "process_ended",
+        WARNING,
+        "a process of `--processes` has died, and another one begins",
+        "pid",
+    ),
+    Event(
+        "claims_left",
+        WARNING,
+        (
+            "the worker could not give its claims back when it stopped: they go to others "
+            "when they expire"
+        ),
+    ),
+    Event(
+        "claim_lost",
+        WARNING,
+        "an execution is another worker's by now: what was begun here for it is not committed",
+    ),
+    Event(
+        "executions_rescued",
+        WARNING,
+        "executions of workers that died or were silent for too long were taken back",
+    ),
+    Event(
+        "execution_quarantined",
+        ERROR,
+        "its worker has died too often while it ran: it has failed, and is not tried again",
+    ),
+    Event(
+        "commit_unknown",
+        WARNING,
+        "a commit had no answer: whether it was made is looked up, and what was not is sent again",
+    ),
+    Event(
+        "database_unanswered",
+        WARNING,
+        (
+            "the database does not answer; it is asked again, ever less often. Told once "
+            "until it is back"
+        ),
+    ),
     Event("database_back", INFO, "the database answers again"),
     Event(
         "service_failed",
         WARNING,
-        "timers, schedules, rescue, sweeper, pruner or events has failed, and is tried again. Told once until it recovers",
+        (
+            "timers, schedules, rescue, sweeper, pruner or events has failed, and is tried "
+            "again. Told once until it recovers"
+        ),
         "service",
     ),
-    Event("service_recovered", INFO, "a service that had failed has done its work again", "service"),
-    Event("schedule_missed", WARNING, "slots of a schedule passed while no worker ran, and are not made up for", "schedule"),
-    Event("schedule_failed", ERROR, "a slot of a schedule started nothing, since its workflow is not registered", "schedule"),
-    Event("schedule_stuck", WARNING, "this worker cannot fire a schedule: its time zone or program is not known here", "schedule"),
-    Event("listener_deaf", WARNING, "hints about new work (NOTIFY) are not heard: it is found by looking every `poll_interval`"),
+    Event(
+        "service_recovered", INFO, "a service that had failed has done its work again", "service"
+    ),
+    Event(
+        "schedule_missed",
+        WARNING,
+        "slots of a schedule passed while no worker ran, and are not made up for",
+        "schedule",
+    ),
+    Event(
+        "schedule_failed",
+        ERROR,
+        "a slot of a schedule started nothing, since its workflow is not registered",
+        "schedule",
+    ),
+    Event(
+        "schedule_stuck",
+        WARNING,
+        "this worker cannot fire a schedule: its time zone or program is not known here",
+        "schedule",
+    ),
+    Event(
+        "listener_deaf",
+        WARNING,
+        "hints about new work (NOTIFY) are not heard: it is found by looking every `poll_interval`",
+    ),
     Event("listener_hears", INFO, "hints about new work are heard again"),
-    Event("program_newer", WARNING, "a workflow can only be run by a newer Rhythm: it is left to workers that have one"),
-    Event("program_broken", ERROR, "the stored program or snapshot of a workflow cannot be read: the execution fails"),
-    Event("handler_missing", WARNING, "there is no handler of this name here: the task is put back for others. Told once for each name"),
-    Event("payload_large", WARNING, "an input, result, signal or event comes near the limit of its size. Told once for each name"),
-    Event("snapshot_large", WARNING, "the state of a workflow comes near the limit of its size. Told once for each workflow"),
+    Event(
+        "program_newer",
+        WARNING,
+        "a workflow can only be run by a newer Rhythm: it is left to workers that have one",
+    ),
+    Event(
+        "program_broken",
+        ERROR,
+        "the stored program or snapshot of a workflow cannot be read: the execution fails",
+    ),
+    Event(
+        "handler_missing",
+        WARNING,
+        (
+            "there is no handler of this name here: the task is put back for others. Told "
+            "once for each name"
+        ),
+    ),
+    Event(
+        "payload_large",
+        WARNING,
+        (
+            "an input, result, signal or event comes near the limit of its size. Told once "
+            "for each name"
+        ),
+    ),
+    Event(
+        "snapshot_large",
+        WARNING,
+        "the state of a workflow comes near the limit of its size. Told once for each workflow",
+    ),
     Event(
         "access_refused",
         WARNING,
-        "a server has refused a request: without a valid token or permission, or too many of them. Told once a minute for each address and "
+        "a server has refused a request: without a valid token or permission, or too many "
+        "of them. Told once a minute for each address and "
         "reason, with how often it was `repeated`",
         "address",
     ),
     Event(
-        "bug", ERROR, "something happened that Rhythm rules out; the execution, or the whole worker, is looked at anew. Please report it"
+        "bug",
+        ERROR,
+        (
+            "something happened that Rhythm rules out; the execution, or the whole worker, is "
+            "looked at anew. Please report it"
+        ),
     ),
     Event("start", DEBUG, "a workflow takes its first turn"),
     Event("task", DEBUG, "an attempt at a task begins"),
@@ -90,9 +207,11 @@ _TABLE = (
     Event("blocked", DEBUG, "a workflow was blocked: a step of it said so, or a person"),
 )
 EVENTS = {event.name: event for event in _TABLE}
-ENDS = {"database_back": "database_unanswered", "service_recovered": "service_failed"}  # what is over with an event
+# what is over with an event
+ENDS = {"database_back": "database_unanswered", "service_recovered": "service_failed"}
 LASTING = frozenset(ENDS.values())
-OF_A_TASK = ("execution_id", "task", "attempt")  # fields of what a task says with `rhythm.current().log`
+# fields of what a task says with `rhythm.current().log`
+OF_A_TASK = ("execution_id", "task", "attempt")
 
 
 def tell(name: str, level: int | None = None, log: str = LOG, **fields: Any) -> None:
@@ -101,11 +220,14 @@ def tell(name: str, level: int | None = None, log: str = LOG, **fields: Any) -> 
     logger = logging.getLogger(log)
     if logger.isEnabledFor(level):
         fields = {key: value for key, value in fields.items() if value != ""}
-        logger.log(level, "%s%s", name, Fields(fields), extra={**fields, "event": name, "fields": fields})
+        logger.log(
+            level, "%s%s", name, Fields(fields), extra={**fields, "event": name, "fields": fields}
+        )
 
 
 class Teller:
-    """Tells the events of one worker: an observer of the worker and of its services, called from any thread.
+    """Tells the events of one worker: an observer of the worker and of its services, called from
+    any thread.
 
     `count` is called with the name of each, also of those that are not told again.
     """
@@ -115,7 +237,8 @@ class Teller:
         self._lasting: set[tuple[str, str]] = set()
 
     def __call__(self, name: str, id: str = "", detail: str = "", **fields: Any) -> None:
-        event = EVENTS.get(name) or Event(name, WARNING, "")  # a test finds it; a worker is not to die of it
+        # a test finds it; a worker is not to die of it
+        event = EVENTS.get(name) or Event(name, WARNING, "")
         self.count(name)
         level = self._level(event, id)
         if level is None:
@@ -140,21 +263,30 @@ class Teller:
 
 
 class Fields:
-    """The fields of an event in words, made only if somebody reads them: ` worker=a execution_id=b: what happened`."""
+    """The fields of an event in words, made only if somebody reads them: ` worker=a execution_id=b:
+    what happened`."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self.fields = fields
 
     def __str__(self) -> str:
-        plain = {key: value for key, value in self.fields.items() if key not in ("detail", "traceback")}
+        plain = {
+            key: value for key, value in self.fields.items() if key not in ("detail", "traceback")
+        }
         text = "".join(f" {key}={_value(value)}" for key, value in plain.items())
         detail = escaped(" ".join(str(self.fields.get("detail", "")).split()), DETAIL)
-        return text + (f": {detail}" if detail else "") + _traceback(str(self.fields.get("traceback", "")))
+        return (
+            text
+            + (f": {detail}" if detail else "")
+            + _traceback(str(self.fields.get("traceback", "")))
+        )
 
 
 def _value(value: Any) -> str:
     text = escaped(str(value), VALUE)
-    return text if text and not any(c in text for c in ' "=') else '"' + text.replace('"', '\\"') + '"'
+    return (
+        text if text and not any(c in text for c in ' "=') else '"' + text.replace('"', '\\"') + '"'
+    )
 
 
 def _traceback(text: str) -> str:
@@ -168,10 +300,12 @@ def escaped(text: str, longest: int) -> str:
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-11-15 17:20:01.123 WARNING claim_lost worker=… execution_id=…: what happened`, in UTC; a traceback follows, indented."""
+    """`2026-11-15 17:20:01.123 WARNING claim_lost worker=… execution_id=…: what happened`, in UTC;
+    a traceback follows, indented."""
 
     def format(self, record: logging.LogRecord) -> str:
-        at = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}"
+        second = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.created))
+        at = f"{second}.{int(record.msecs):03d}"
         name, said = getattr(record, "event", None), getattr(record, "fields", None)
         own = {key: getattr(record, key) for key in OF_A_TASK if hasattr(record, key)}
         plain = f"{record.name}{Fields({**own, 'detail': record.getMessage()})}"
@@ -181,15 +315,26 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, event, and the fields. What is no event has a `message` instead."""
+    """One JSON object a line: time, level, event, and the fields. What is no event has a `message`
+    instead."""
 
     def format(self, record: logging.LogRecord) -> str:
         import json
 
-        at = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z"
-        said = {"event": record.event, **record.fields} if hasattr(record, "event") and hasattr(record, "fields") else None
+        second = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        at = f"{second}.{int(record.msecs):03d}Z"
+        said = (
+            {"event": record.event, **record.fields}
+            if hasattr(record, "event") and hasattr(record, "fields")
+            else None
+        )
         own = {key: getattr(record, key) for key in OF_A_TASK if hasattr(record, key)}
-        item = {"time": at, "level": record.levelname.lower(), "logger": record.name, **(said or {**own, "message": record.getMessage()})}
+        item = {
+            "time": at,
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            **(said or {**own, "message": record.getMessage()}),
+        }
         if record.exc_info:
             item["traceback"] = self.formatException(record.exc_info)
         return visible.escaped_json(json.dumps(item, default=str))

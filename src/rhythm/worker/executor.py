@@ -1,7 +1,8 @@
-"""Running handlers: `def` handlers in daemon threads, so that one that never returns cannot hold the process; `async def`
-handlers on one event loop, where they can be cancelled.
+"""Running handlers: `def` handlers in daemon threads, so that one that never returns cannot hold
+the process; `async def` handlers on one event loop, where they can be cancelled.
 
-Both are handed over in bulk: a worker starts hundreds at once, and waking a thread for each would cost more than most of them do.
+Both are handed over in bulk: a worker starts hundreds at once, and waking a thread for each would
+cost more than most of them do.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Handlers:
     def __init__(self) -> None:
         self._threads, self._loop = Threads(), Loop()
 
-    def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
+    def start(
+        self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]
+    ) -> Callable[[], object]:
         """Starts an attempt; returns what cancels it, as far as that is possible."""
         attempt = Attempt(task, inputs, current, report)
         return self._loop.start(attempt) if task.is_async else self._threads.start(attempt)
@@ -138,7 +141,8 @@ class Loop:
             loop.call_soon_threadsafe(loop.stop)
 
     def lag_s(self) -> float | None:
-        """A question that has not been answered yet is not asked anew: the loop has been blocked since then."""
+        """A question that has not been answered yet is not asked anew: the loop has been blocked
+        since then."""
         loop = self._loop
         if loop is None:
             return None
@@ -154,7 +158,9 @@ class Loop:
         while self._waiting:
             attempt = self._waiting[0]
             if not attempt.current.cancelled:
-                self._running[attempt.current] = running = asyncio.ensure_future(self._attempt(attempt))
+                self._running[attempt.current] = running = asyncio.ensure_future(
+                    self._attempt(attempt)
+                )
                 running.add_done_callback(partial(self._ended, attempt.current))
             self._waiting.popleft()
 
@@ -176,17 +182,22 @@ class Loop:
     def _cancel(self, current: Current) -> None:
         current.give_up()
         if self._loop:  # else all have been cancelled
-            self._loop.call_soon_threadsafe(lambda: self._running[current].cancel() if current in self._running else None)
+            self._loop.call_soon_threadsafe(
+                lambda: self._running[current].cancel() if current in self._running else None
+            )
 
     def _event_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            threading.Thread(target=_keep_running, args=(self._loop,), daemon=True, name="async tasks").start()
+            threading.Thread(
+                target=_keep_running, args=(self._loop,), daemon=True, name="async tasks"
+            ).start()
         return self._loop
 
 
 def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
-    """Runs the loop until it is stopped. SystemExit in what a handler started on the side would end it for all the others."""
+    """Runs the loop until it is stopped. SystemExit in what a handler started on the side would end
+    it for all the others."""
     while True:
         try:
             loop.run_forever()

@@ -1,6 +1,7 @@
 """Tasks: the user's Python functions, known to workflows by their name.
 
-A decorated function stays what it was: a plain call runs it, so it can be unit-tested without any engine.
+A decorated function stays what it was: a plain call runs it, so it can be unit-tested without any
+engine.
 """
 
 from __future__ import annotations
@@ -24,9 +25,16 @@ class Task(Generic[P, R]):
     """A registered function with the settings of its decorator. Calling it calls the function."""
 
     def __init__(
-        self, function: Callable[P, R], name: str, queue: str | None = None, retries: int = 0, timeout_s: float | None = None,
-        backoff_s: float | None = None, give_up_on: tuple[type[BaseException], ...] = (), transactional: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        function: Callable[P, R],
+        name: str,
+        queue: str | None = None,
+        retries: int = 0,
+        timeout_s: float | None = None,
+        backoff_s: float | None = None,
+        give_up_on: tuple[type[BaseException], ...] = (),
+        transactional: bool = False,
+    ) -> None:
         self.function = function
         self.name = name
         self.queue = queue
@@ -54,7 +62,8 @@ class Task(Generic[P, R]):
 
     @cached_property
     def body(self) -> Callable[..., Any]:
-        """The function, called with its inputs as its hints ask for them; raises `Misfit` where one is something else."""
+        """The function, called with its inputs as its hints ask for them; raises `Misfit` where one
+        is something else."""
         function, inputs = self.function, Inputs(self.function, self.signature)
         if not inputs:
             return function
@@ -77,7 +86,11 @@ class Task(Generic[P, R]):
         """The inputs that it takes by name, and those that it needs."""
         params = self.signature.parameters.values()
         named = [p for p in params if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        needed = [p.name for p in params if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        needed = [
+            p.name
+            for p in params
+            if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ]
         return frozenset(p.name for p in named), frozenset(needed)
 
     def problem_with(self, inputs: Any) -> str:
@@ -94,7 +107,8 @@ class Task(Generic[P, R]):
 
     @staticmethod
     def arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """How inputs become arguments: an object's keys by name, nothing for null, anything else as the one argument."""
+        """How inputs become arguments: an object's keys by name, nothing for null, anything else as
+        the one argument."""
         if inputs is None:
             return (), {}
         return ((), inputs) if isinstance(inputs, dict) else ((inputs,), {})
@@ -119,9 +133,11 @@ class Tasks(Mapping[str, Task[..., Any]]):
 
     def add(self, task: Task[..., Any]) -> None:
         known = self._tasks.get(task.name)
-        if known is not None and known.place != task.place:  # the same place is a module that was loaded again
+        # the same place is a module that was loaded again
+        if known is not None and known.place != task.place:
             raise DuplicateTask(
-                f"two tasks are called {task.name!r}:\n  {known.place}\n  {task.place}\nGive one another name: @rhythm.task(name=…)"
+                f"two tasks are called {task.name!r}:\n  {known.place}\n  "
+                f"{task.place}\nGive one another name: @rhythm.task(name=…)"
             )
         self._tasks[task.name] = task
 
@@ -167,11 +183,13 @@ def task(
 ) -> Any:
     """Makes a function a task: `@rhythm.task`, or `@rhythm.task(retries=3, timeout="30s")`.
 
-    Workflows know it by the function's name, or by `name`. It is tried `retries + 1` times, with `backoff` before the first
-    retry, doubled before each further one; without `backoff` that is a random part of a second, doubled likewise, so that
-    many tasks that failed together are not tried together. `timeout` is for one attempt. A call's own options win over these.
-    Exceptions of the kinds in `give_up_on` are not tried again. Without `queue` it goes where its workflow is. What a
-    `transactional` task writes on `rhythm.current().connection` is committed together with its end, or not at all (PostgreSQL).
+    Workflows know it by the function's name, or by `name`. It is tried `retries + 1` times, with
+    `backoff` before the first retry, doubled before each further one; without `backoff` that is a
+    random part of a second, doubled likewise, so that many tasks that failed together are not tried
+    together. `timeout` is for one attempt. A call's own options win over these. Exceptions of the
+    kinds in `give_up_on` are not tried again. Without `queue` it goes where its workflow is. What a
+    `transactional` task writes on `rhythm.current().connection` is committed together with its end,
+    or not at all (PostgreSQL).
     """
     if retries < 0:
         raise ValueError("retries cannot be negative")
@@ -180,9 +198,21 @@ def task(
         timeout_s = None if timeout is None else duration_s(timeout)
         backoff_s = None if backoff is None else duration_s(backoff)
         kinds = give_up_on if isinstance(give_up_on, tuple) else (give_up_on,)
-        made = Task(function, name or function.__name__, queue, retries, timeout_s, backoff_s, kinds, transactional)
+        made = Task(
+            function,
+            name or function.__name__,
+            queue,
+            retries,
+            timeout_s,
+            backoff_s,
+            kinds,
+            transactional,
+        )
         if transactional and made.is_async:
-            raise ValueError(f"task {made.name!r} is transactional, so it must be a plain `def`: its connection blocks")
+            raise ValueError(
+                f"task {made.name!r} is transactional, so it must be a plain `def`: its "
+                f"connection blocks"
+            )
         default_tasks.add(made)
         return made
 

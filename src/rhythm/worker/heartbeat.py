@@ -1,7 +1,9 @@
-"""The heartbeat of a worker: it tells the database that the worker lives, prolongs its claims, and asks which of them it still has.
+"""The heartbeat of a worker: it tells the database that the worker lives, prolongs its claims, and
+asks which of them it still has.
 
-A worker that is not heard of for `dead_after_s` is taken for dead, and its work given to others. So a worker does not trust itself
-any longer than that either: when no beat got through in time, what runs here is given up, whatever the database would say.
+A worker that is not heard of for `dead_after_s` is taken for dead, and its work given to others. So
+a worker does not trust itself any longer than that either: when no beat got through in time, what
+runs here is given up, whatever the database would say.
 """
 
 from __future__ import annotations
@@ -19,8 +21,13 @@ from rhythm.store.interfaces.workers import Beat, Mine
 GAP = 3  # beats that must be missing before they count as an interruption
 
 
-# The clock of a worker: it only goes forward, and does not stand still while the machine sleeps. Every turn looks at it several times.
-seconds: Callable[[], float] = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+# The clock of a worker: it only goes forward, and does not stand still while the machine sleeps.
+# Every turn looks at it several times.
+seconds: Callable[[], float] = (
+    partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+    if hasattr(time, "CLOCK_BOOTTIME")
+    else time.monotonic
+)
 
 
 class HeartSettings(Record):
@@ -28,7 +35,8 @@ class HeartSettings(Record):
 
     every_s: float = 5.0
     dead_after_s: float = 30.0  # a worker that was silent for so long is dead to the others
-    claim_ttl_s: float = 300.0  # claims expire by themselves after so long, unless they are prolonged
+    # claims expire by themselves after so long, unless they are prolonged
+    claim_ttl_s: float = 300.0
     margin_s: float = 6.0  # before its claims may pass to others, a worker begins nothing more
 
     @property
@@ -43,7 +51,8 @@ class HeartSettings(Record):
 
 
 class Answer(Record):
-    """What the database said to a beat: `mine` is all that the worker has claimed, with fence and wakes."""
+    """What the database said to a beat: `mine` is all that the worker has claimed, with fence and
+    wakes."""
 
     sent_at: float
     claims: Mapping[str, int]  # what the worker held when the beat was sent
@@ -61,10 +70,11 @@ class Answer(Record):
 
 
 class Heartbeat:
-    """The beats of one worker. One thread at a time sends them, its own or the worker's; another may watch that they get through;
-    the worker takes the answers.
+    """The beats of one worker. One thread at a time sends them, its own or the worker's; another
+    may watch that they get through; the worker takes the answers.
 
-    Time is measured from before a beat is sent: when its answer comes, that time has already passed for the others.
+    Time is measured from before a beat is sent: when its answer comes, that time has already passed
+    for the others.
     """
 
     def __init__(
@@ -82,7 +92,8 @@ class Heartbeat:
         self._connect, self.apart = connect, apart
         self.describe, self.claims, self.settings, self.now = describe, claims, settings, now
         self.until = float("-inf")  # nobody takes the worker for dead before this
-        self._next = self._answered = float("-inf")  # when the next beat is due; the same, as of the last one that got through
+        # when the next beat is due; the same, as of the last one that got through
+        self._next = self._answered = float("-inf")
         self._prolonged_at = now()
         self._steady_since: float | None = None
         self._sent_at = float("-inf")  # the last beat that got through
@@ -102,18 +113,24 @@ class Heartbeat:
         prolong = sent_at - self._prolonged_at >= self.settings.claim_ttl_s / 3
         if self.store is None:
             self.store = self._connect()
-        mine = self.store.workers.beat(self.describe(), claims if prolong else {}, self.settings.claim_ttl_s)
+        mine = self.store.workers.beat(
+            self.describe(), claims if prolong else {}, self.settings.claim_ttl_s
+        )
         with self._lock:
             if prolong and not mine.locked:
                 self._prolonged_at = sent_at
-            if self._steady_since is None or sent_at - self._sent_at > GAP * self.settings.between_s:
+            if (
+                self._steady_since is None
+                or sent_at - self._sent_at > GAP * self.settings.between_s
+            ):
                 self._steady_since = sent_at
             self._sent_at = sent_at
             self.until, self._answered = sent_at + self.settings.trusted_s, self._next
             self._answers.put(Answer(sent_at, claims, prolong, mine))
 
     def lapse(self) -> bool:
-        """Whether the worker may be dead to the others by now; then it is told so, before it hears of any later beat."""
+        """Whether the worker may be dead to the others by now; then it is told so, before it hears
+        of any later beat."""
         with self._lock:
             lapsed = self._steady_since is not None and self.now() >= self.until
             if lapsed:
@@ -127,11 +144,13 @@ class Heartbeat:
         return self._steady_since is not None and self._next == self._answered
 
     def steady(self) -> bool:
-        """Whether the database has been there long enough to blame the silence of others on themselves."""
+        """Whether the database has been there long enough to blame the silence of others on
+        themselves."""
         return self._steady_for_s() >= self.settings.dead_after_s
 
     def settled(self) -> bool:
-        """Whether all who live have had the time to prolong their claims, since the database is there."""
+        """Whether all who live have had the time to prolong their claims, since the database is
+        there."""
         return self._steady_for_s() >= 2 * self.settings.between_s
 
     def _steady_for_s(self) -> float:

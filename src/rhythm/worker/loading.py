@@ -1,4 +1,5 @@
-"""Loading owned workflows: everything that their next turn may know, in a few statements for all."""
+"""Loading owned workflows: everything that their next turn may know, in a few statements for
+all."""
 
 from __future__ import annotations
 

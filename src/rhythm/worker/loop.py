@@ -83,7 +83,9 @@ class Worker:
         self.claimer = Claimer(context, owned, self.slots, suspects, self.dispatcher)
         self.loader = Loader(context, programs, owned)
         catalogue = Catalogue(programs, tasks, declared)
-        self.turns = Turns(context, catalogue, attempts, owned, self.slots, self.claimer, self.dispatcher)
+        self.turns = Turns(
+            context, catalogue, attempts, owned, self.slots, self.claimer, self.dispatcher
+        )
         self.committer = Committer(context, gives_up)
         self._checked_at = float("-inf")  # whether running tasks were cancelled, or queues paused
 
@@ -141,7 +143,8 @@ class Worker:
         return self.committer.commit([instead], [])[0], instead
 
     def _check_on_running(self) -> None:
-        """Ends queued tasks that run here and that nobody wants any more; hears of paused queues."""
+        """Ends queued tasks that run here and that nobody wants any more; hears of paused
+        queues."""
         ownership = self.ownership
         idle = not (ownership.tasks or ownership.workflows)
         if idle or self.now() - self._checked_at < self.settings.look_s:
@@ -178,7 +181,9 @@ class Worker:
         workflows = ownership.workflows.values()
         owned = {child_id(each.id, n) for each in workflows for n in each.running}
         limits = [running[id].began + settings.owner_run_limit_s for id in owned if id in running]
-        limits += [each.began + each.timeout_s for each in running.values() if each.timeout_s is not None]
+        limits += [
+            each.began + each.timeout_s for each in running.values() if each.timeout_s is not None
+        ]
         if ownership.tasks or ownership.workflows:
             limits.append(self._checked_at + settings.look_s)
         return max(0.0, min(limits, default=float("inf")) - self.now())

@@ -1,7 +1,9 @@
-"""What a worker counts, in the text format of Prometheus: the table of all metrics, and how they are kept and written.
+"""What a worker counts, in the text format of Prometheus: the table of all metrics, and how they
+are kept and written.
 
-Counting must cost next to nothing: it happens in the thread that decides. What can be read when somebody asks is read then. No metric
-has more than `MOST` different labels: what comes later is counted as `other`.
+Counting must cost next to nothing: it happens in the thread that decides. What can be read when
+somebody asks is read then. No metric has more than `MOST` different labels: what comes later is
+counted as `other`.
 """
 
 from __future__ import annotations
@@ -19,9 +21,28 @@ from rhythm.store.lifecycle import STATUS_NAMES
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST, OTHER = 500, "other"
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+SECONDS = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+    1800.0,
+)
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-ASKED_EVERY_S, ASKED_WAIT_S, ASKED_OLD_S = 5.0, 0.5, 30.0  # of the database: how often, how long a scrape waits, until when it counts
+# of the database: how often, how long a scrape waits, until when it counts
+ASKED_EVERY_S, ASKED_WAIT_S, ASKED_OLD_S = 5.0, 0.5, 30.0
 
 Labels = tuple[str, ...]
 Values = Mapping[Labels, float]
@@ -38,16 +59,64 @@ class Metric(Record):
 
 
 _TABLE = (
-    Metric("rhythm_executions_finished_total", "counter", ("workflow", "status"), "workflows that ended with a turn of this worker"),
-    Metric("rhythm_tasks_finished_total", "counter", ("task", "status"), "tasks that ended here, for good"),
-    Metric("rhythm_task_retries_total", "counter", ("task",), "attempts that ended here, and are followed by another"),
-    Metric("rhythm_task_duration_seconds", "histogram", ("task",), "how long attempts took, from when they were begun", SECONDS),
-    Metric("rhythm_timer_lateness_seconds", "histogram", (), "how long after its time this worker has fired a timer (`sleep`)", SECONDS),
-    Metric("rhythm_claim_lost_total", "counter", (), "executions that were another's by now: their writes were refused, or not sent"),
-    Metric("rhythm_commit_unknown_total", "counter", (), "commits without an answer: each was looked up, none was guessed"),
+    Metric(
+        "rhythm_executions_finished_total",
+        "counter",
+        ("workflow", "status"),
+        "workflows that ended with a turn of this worker",
+    ),
+    Metric(
+        "rhythm_tasks_finished_total",
+        "counter",
+        ("task", "status"),
+        "tasks that ended here, for good",
+    ),
+    Metric(
+        "rhythm_task_retries_total",
+        "counter",
+        ("task",),
+        "attempts that ended here, and are followed by another",
+    ),
+    Metric(
+        "rhythm_task_duration_seconds",
+        "histogram",
+        ("task",),
+        "how long attempts took, from when they were begun",
+        SECONDS,
+    ),
+    Metric(
+        "rhythm_timer_lateness_seconds",
+        "histogram",
+        (),
+        "how long after its time this worker has fired a timer (`sleep`)",
+        SECONDS,
+    ),
+    Metric(
+        "rhythm_claim_lost_total",
+        "counter",
+        (),
+        "executions that were another's by now: their writes were refused, or not sent",
+    ),
+    Metric(
+        "rhythm_commit_unknown_total",
+        "counter",
+        (),
+        "commits without an answer: each was looked up, none was guessed",
+    ),
     Metric("rhythm_commits_total", "counter", (), "group commits"),
-    Metric("rhythm_commit_batch_size", "histogram", (), "turns and ends of tasks in one group commit", SIZES),
-    Metric("rhythm_worker_slots", "gauge", ("state",), "tasks that run (`running`), and for how many more there is room (`free`)"),
+    Metric(
+        "rhythm_commit_batch_size",
+        "histogram",
+        (),
+        "turns and ends of tasks in one group commit",
+        SIZES,
+    ),
+    Metric(
+        "rhythm_worker_slots",
+        "gauge",
+        ("state",),
+        "tasks that run (`running`), and for how many more there is room (`free`)",
+    ),
     Metric(
         "rhythm_service_last_success_age_seconds",
         "gauge",
@@ -55,11 +124,29 @@ _TABLE = (
         "since timers, schedules, rescue, sweeper, pruner and events last did their work",
     ),
     Metric(
-        "rhythm_loop_lag_seconds", "gauge", (), "how long the event loop of `async def` tasks took to answer: a task that blocks it shows"
+        "rhythm_loop_lag_seconds",
+        "gauge",
+        (),
+        "how long the event loop of `async def` tasks took to answer: a task that blocks it shows",
     ),
-    Metric("rhythm_queue_depth", "gauge", ("queue",), "what is ready in the queue and not taken, in the whole database"),
-    Metric("rhythm_queue_oldest_age_seconds", "gauge", ("queue",), "how long the oldest of it has waited; 0: nothing waits"),
-    Metric("rhythm_build_info", "gauge", ("version", "python"), "which Rhythm this is, on which Python: always 1"),
+    Metric(
+        "rhythm_queue_depth",
+        "gauge",
+        ("queue",),
+        "what is ready in the queue and not taken, in the whole database",
+    ),
+    Metric(
+        "rhythm_queue_oldest_age_seconds",
+        "gauge",
+        ("queue",),
+        "how long the oldest of it has waited; 0: nothing waits",
+    ),
+    Metric(
+        "rhythm_build_info",
+        "gauge",
+        ("version", "python"),
+        "which Rhythm this is, on which Python: always 1",
+    ),
 )
 METRICS = {metric.name: metric for metric in _TABLE}
 
@@ -90,7 +177,8 @@ class Histogram:
         self._values: dict[Labels, list[float]] = {} if metric.labels else {(): self._empty()}
 
     def _empty(self) -> list[float]:
-        return [0] * (len(self.metric.bounds) + 1) + [0.0]  # how often below each bound, and above all; then the sum
+        # how often below each bound, and above all; then the sum
+        return [0] * (len(self.metric.bounds) + 1) + [0.0]
 
     def observe(self, value: float, *labels: str) -> None:
         with self._lock:
@@ -106,9 +194,16 @@ class Histogram:
         yield from head(self.metric)
         for labels, (*counts, total) in values.items():
             below = 0.0
-            for bound, count in zip((*map(_number, self.metric.bounds), "+Inf"), counts, strict=True):
+            for bound, count in zip(
+                (*map(_number, self.metric.bounds), "+Inf"), counts, strict=True
+            ):
                 below += count
-                yield _line(f"{self.metric.name}_bucket", (*self.metric.labels, "le"), (*labels, bound), below)
+                yield _line(
+                    f"{self.metric.name}_bucket",
+                    (*self.metric.labels, "le"),
+                    (*labels, bound),
+                    below,
+                )
             yield _line(f"{self.metric.name}_sum", self.metric.labels, labels, total)
             yield _line(f"{self.metric.name}_count", self.metric.labels, labels, below)
 
@@ -127,16 +222,32 @@ class Metrics:
     """What one worker counts. `read` are the gauges, by name: asked for when somebody looks."""
 
     def __init__(self, read: Mapping[str, Callable[[], Values]] | None = None) -> None:
-        self.read = dict(read or {}) | {"rhythm_build_info": lambda: {(__version__, platform.python_version()): 1}}
+        self.read = dict(read or {}) | {
+            "rhythm_build_info": lambda: {(__version__, platform.python_version()): 1}
+        }
         made: dict[str, Counter | Histogram] = {
-            metric.name: Counter(metric) if metric.kind == "counter" else Histogram(metric) for metric in _TABLE if metric.kind != "gauge"
+            metric.name: Counter(metric) if metric.kind == "counter" else Histogram(metric)
+            for metric in _TABLE
+            if metric.kind != "gauge"
         }
         self._made = made
-        self._finished, self._tasks = _counter(made, "rhythm_executions_finished_total"), _counter(made, "rhythm_tasks_finished_total")
-        self._retries, self._commits = _counter(made, "rhythm_task_retries_total"), _counter(made, "rhythm_commits_total")
-        self._took, self._batch = _histogram(made, "rhythm_task_duration_seconds"), _histogram(made, "rhythm_commit_batch_size")
+        self._finished, self._tasks = (
+            _counter(made, "rhythm_executions_finished_total"),
+            _counter(made, "rhythm_tasks_finished_total"),
+        )
+        self._retries, self._commits = (
+            _counter(made, "rhythm_task_retries_total"),
+            _counter(made, "rhythm_commits_total"),
+        )
+        self._took, self._batch = (
+            _histogram(made, "rhythm_task_duration_seconds"),
+            _histogram(made, "rhythm_commit_batch_size"),
+        )
         self._late = _histogram(made, "rhythm_timer_lateness_seconds")
-        self._told = {name: _counter(made, f"rhythm_{name}_total") for name in ("claim_lost", "commit_unknown")}
+        self._told = {
+            name: _counter(made, f"rhythm_{name}_total")
+            for name in ("claim_lost", "commit_unknown")
+        }
 
     def finished(self, workflow: str, status: int) -> None:
         self._finished.add(workflow, STATUS_NAMES[status])
@@ -184,7 +295,8 @@ def _histogram(made: Mapping[str, Counter | Histogram], name: str) -> Histogram:
 
 
 class Asked:
-    """Something that is asked of the database for whoever looks: in a thread of its own, one question at a time and not too often.
+    """Something that is asked of the database for whoever looks: in a thread of its own, one
+    question at a time and not too often.
 
     Nobody waits for long: while there is no answer the last one counts, for a while.
     """
@@ -209,7 +321,8 @@ class Asked:
         try:
             self._answer = self._ask()
             self._answered_at = self._now()
-        except Exception:  # the worker tells of a database that does not answer; here old values are left out
+        # the worker tells of a database that does not answer; here old values are left out
+        except Exception:
             pass
         finally:
             self._idle.set()
@@ -220,7 +333,12 @@ def depth(queues: Sequence[Queue]) -> Values:
 
 
 def oldest_s(queues: Sequence[Queue]) -> Values:
-    return {(queue.name,): 0.0 if queue.oldest_at is None else max(0.0, (queue.now - queue.oldest_at) / 1e6) for queue in _some(queues)}
+    return {
+        (queue.name,): 0.0
+        if queue.oldest_at is None
+        else max(0.0, (queue.now - queue.oldest_at) / 1e6)
+        for queue in _some(queues)
+    }
 
 
 def _some(queues: Sequence[Queue]) -> Iterable[Queue]:
@@ -240,7 +358,9 @@ def written(metric: Metric, values: Values) -> Iterator[str]:
 
 
 def _line(name: str, labels: Labels, values: Labels, value: float) -> str:
-    given = ",".join(f'{label}="{_escaped(text)}"' for label, text in zip(labels, values, strict=True))
+    given = ",".join(
+        f'{label}="{_escaped(text)}"' for label, text in zip(labels, values, strict=True)
+    )
     return f"{name}{{{given}}} {_number(value)}" if given else f"{name} {_number(value)}"
 
 

@@ -56,7 +56,9 @@ class Narrator:
 
     # what goes wrong around it
 
-    def unanswered(self, problem: StoreError, what: str = "database_unanswered", id: str = "") -> None:
+    def unanswered(
+        self, problem: StoreError, what: str = "database_unanswered", id: str = ""
+    ) -> None:
         """A call to the database had no answer."""
         self._away = True
         self.complain(what, id, str(problem))
@@ -105,7 +107,9 @@ class Narrator:
         if self.observe:
             self.say("stopped", attempt.id, called(attempt.task.name, attempt.inputs))
 
-    def task_ended(self, id: str, name: str, inputs: Any, ended: Ended, retry_s: float | None, took_s: float) -> None:
+    def task_ended(
+        self, id: str, name: str, inputs: Any, ended: Ended, retry_s: float | None, took_s: float
+    ) -> None:
         """An attempt has ended; a failure is told even if nobody hears everything."""
         failed = ended.error is not None
         self.metrics.attempt(name, failed, retry_s is not None, took_s)
@@ -115,7 +119,9 @@ class Narrator:
 
     # turns
 
-    def turn_taken(self, id: str, name: str, first: bool, branch: bool, signals: Sequence[Signal], turn: Turn) -> None:
+    def turn_taken(
+        self, id: str, name: str, first: bool, branch: bool, signals: Sequence[Signal], turn: Turn
+    ) -> None:
         if first:
             self.say("start", id, f"branch of {name}" if branch else name)
         for command in turn.commands:
@@ -161,7 +167,9 @@ def command_in_words(command: c.Command) -> tuple[str, str] | None:
     return None
 
 
-def attempt_in_words(name: str, inputs: Any, ended: Ended, retry_s: float | None, took_s: float) -> tuple[str, str]:
+def attempt_in_words(
+    name: str, inputs: Any, ended: Ended, retry_s: float | None, took_s: float
+) -> tuple[str, str]:
     """How an attempt at a task ended, and what follows."""
     label = called(name, inputs)
     if ended.error is None:

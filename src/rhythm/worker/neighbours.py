@@ -1,6 +1,7 @@
 """The workers on this machine: of those it can be seen whether their processes are still there.
 
-So what a worker held that was killed goes on as soon as another one is started beside it. Elsewhere its silence must be waited out.
+So what a worker held that was killed goes on as soon as another one is started beside it. Elsewhere
+its silence must be waited out.
 """
 
 from __future__ import annotations
@@ -14,9 +15,13 @@ from rhythm.store.interfaces.store import Store
 
 
 def _machine() -> str:
-    """Where a process id means the same process: one boot of a machine, and of a container on it. Empty: nobody can tell."""
+    """Where a process id means the same process: one boot of a machine, and of a container on it.
+    Empty: nobody can tell."""
     with suppress(OSError):
-        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
+        return (
+            f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} "
+            f"{os.readlink('/proc/self/ns/pid')}"
+        )
     return ""
 
 
@@ -25,8 +30,13 @@ HOST, MACHINE = socket.gethostname(), _machine()
 
 
 def see_off(store: Store, crash_limit: int) -> list[str]:
-    """Lets go of what workers of this machine have claimed whose processes have ended: their names."""
-    gone = [seen.worker for seen in store.workers.seen() if seen.machine == MACHINE != "" and not lives(seen.pid)]
+    """Lets go of what workers of this machine have claimed whose processes have ended: their
+    names."""
+    gone = [
+        seen.worker
+        for seen in store.workers.seen()
+        if seen.machine == MACHINE != "" and not lives(seen.pid)
+    ]
     if gone:
         store.workers.leave(*gone)
         store.maintenance.rescue(AT_ONCE, crash_limit)

@@ -39,7 +39,12 @@ class OwnedWorkflow:
     """A workflow that this worker owns, as it knows it."""
 
     def __init__(self, claim: Claim, deadline: float, since: float) -> None:
-        self.id, self.fence, self.wakes, self.crashes = claim.id, claim.fence, claim.wakes, claim.crashes
+        self.id, self.fence, self.wakes, self.crashes = (
+            claim.id,
+            claim.fence,
+            claim.wakes,
+            claim.crashes,
+        )
         self.deadline = deadline  # on the local clock: beyond it somebody else may own it
         self.since, self.turns = since, 0  # for how long it has had this worker
         self.stale = True  # must be loaded before anything is decided
@@ -49,7 +54,8 @@ class OwnedWorkflow:
         self.snapshot = Snapshot()
         self.inputs: Inputs | None = None  # what was loaded and is not decided on yet
         self.known: Inputs | None = None  # of that, what later turns may know too
-        self.outcomes: dict[int, Outcome] = {}  # of what it awaits: loaded, or of its own tasks since
+        # of what it awaits: loaded, or of its own tasks since
+        self.outcomes: dict[int, Outcome] = {}
         self.owned: dict[int, c.StartTask] = {}  # awaited tasks that have no row
         self.running: set[int] = set()  # of these, the ones whose handlers run here
         self.ended: list[TaskAttempt] = []  # not committed yet
@@ -77,7 +83,8 @@ class Ownership:
         self.workflows: dict[str, OwnedWorkflow] = {}
         self.tasks: dict[str, Claim] = {}  # queued tasks that run here
         self.ends: list[TaskEnd] = []  # of those, not committed yet
-        self.alive_until = NEVER  # on the local clock: beyond it others may take the worker for dead
+        # on the local clock: beyond it others may take the worker for dead
+        self.alive_until = NEVER
         self.unsure = False  # a call had no answer: must be compared with the database
 
     @property
@@ -94,7 +101,8 @@ class Ownership:
         return since + self.trusted_s
 
     def may_begin(self, deadline: float = FOREVER) -> bool:
-        """Whether what was claimed is certainly owned still: asked right before a handler begins."""
+        """Whether what was claimed is certainly owned still: asked right before a handler
+        begins."""
         return self.now() < min(deadline, self.alive_until)
 
     def take(self, claim: Claim, deadline: float) -> None:
@@ -125,7 +133,8 @@ class Ownership:
             self.stop(id)
 
     def lapse(self) -> None:
-        """Gives up everything: others may take this worker for dead, and what it owned is theirs."""
+        """Gives up everything: others may take this worker for dead, and what it owned is
+        theirs."""
         for id in [*self.workflows, *self.tasks]:
             self.forget(id)
         self.unsure = True

@@ -44,7 +44,8 @@ class Suspects:
         return self._last_chance in self.ownership.tasks and self.now() < self._until
 
     def put_back(self, claims: Mapping[str, Claim]) -> dict[str, int]:
-        """Which of these are not to begin now, with their fences; one of the others has its last chance.
+        """Which of these are not to begin now, with their fences; one of the others has its last
+        chance.
 
         Each of those may kill this worker, and would take the others with it.
         """
@@ -77,12 +78,15 @@ class MissingHandlers:
         self._names: set[str] = set()  # those that people have been told of
 
     def end(self, claim: Claim, task: LoadedTask) -> TaskEnd:
-        """Puts it back: others may have it. First for a moment, then for longer; at last it fails."""
+        """Puts it back: others may have it. First for a moment, then for longer; at last it
+        fails."""
         settings, missed_s = self.settings, self._missed_s(task.id)
         if missed_s < settings.missing_task_grace_s:
             self._tell(task)
             retry_s = min(max(missed_s / 4, FIRST_MISS_S), settings.missing_task_retry_s)
-            return TaskEnd(claim.id, claim.fence, FAILED, "null", retry_s, counts=False, worker=self.worker)
+            return TaskEnd(
+                claim.id, claim.fence, FAILED, "null", retry_s, counts=False, worker=self.worker
+            )
         del self._seen[task.id]
         why = self.why(task.name)
         self.narrator.missing_failed(task, why)

@@ -1,7 +1,8 @@
 """Driving one store from one process until an execution has ended.
 
-`CheckpointingRunner` shares its store with others: it goes on after a crash, and so may anybody else. `InProcessRunner` has the
-store for itself: nothing comes from outside, so it knows when nothing can happen any more, and its clock may jump.
+`CheckpointingRunner` shares its store with others: it goes on after a crash, and so may anybody
+else. `InProcessRunner` has the store for itself: nothing comes from outside, so it knows when
+nothing can happen any more, and its clock may jump.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ LOOK_S = 0.05  # between two looks at what runs: a handler may be over its time
 
 
 class Runner:
-    """What runs workflows of a store in this process. Those that derive from it say where programs come from."""
+    """What runs workflows of a store in this process. Those that derive from it say where programs
+    come from."""
 
     def __init__(
         self,
@@ -81,8 +83,20 @@ class Runner:
         if id is not None and (problem := problem_with_id(id)):
             raise InvalidId(f"{id!r} cannot be an id: {problem}")
         id = id or encode_id(self.clock_us() // 1000, secrets.randbits(80))
-        queue = self.settings.queues[0] if self.settings.one_queue else program.options.get("queue", self.settings.queues[0])
-        new = NewExecution(id, WORKFLOW, name, queue, dump(inputs, "inputs"), program.version, timeout_s=program.options.get("timeout"))
+        queue = (
+            self.settings.queues[0]
+            if self.settings.one_queue
+            else program.options.get("queue", self.settings.queues[0])
+        )
+        new = NewExecution(
+            id,
+            WORKFLOW,
+            name,
+            queue,
+            dump(inputs, "inputs"),
+            program.version,
+            timeout_s=program.options.get("timeout"),
+        )
         return self.store.executions.start([new])[0].id
 
     def execution(self, id: str) -> Execution:
@@ -93,13 +107,18 @@ class Runner:
 
 
 class CheckpointingRunner(Runner):
-    """Runs workflows of a store in this process, with a commit at every await; `resume` goes on after a crash."""
+    """Runs workflows of a store in this process, with a commit at every await; `resume` goes on
+    after a crash."""
 
     def __init__(
-        self, store: Store, tasks: Mapping[str, Task[..., Any]], settings: WorkerSettings | None = None,
-        observe: Observer | None = None, clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        self,
+        store: Store,
+        tasks: Mapping[str, Task[..., Any]],
+        settings: WorkerSettings | None = None,
+        observe: Observer | None = None,
+        clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
         now: Callable[[], float] = seconds,
-    ) -> None:  # fmt: skip
+    ) -> None:
         settings = settings or WorkerSettings()
         patience_s = settings.patience_s
         super().__init__(
@@ -113,26 +132,34 @@ class CheckpointingRunner(Runner):
         )
         self._programs = ProgramCache()
         services = ServiceSettings(crash_limit=self.settings.crash_limit)
-        self.services = Services(store, services, now, clock_us, self.program, observe, heart=self.worker.heart)
+        self.services = Services(
+            store, services, now, clock_us, self.program, observe, heart=self.worker.heart
+        )
         self._busy = True  # something has happened here since the services looked
 
     def register(self, programs: Mapping[str, tuple[Program, str]]) -> None:
         from rhythm.engine.definitions import definition_of
 
-        self.store.definitions.register([definition_of(program, source, name) for name, (program, source) in programs.items()])
+        self.store.definitions.register(
+            [definition_of(program, source, name) for name, (program, source) in programs.items()]
+        )
 
     def program(self, name: str, version: str | None) -> Program | None:
-        """A program by its version, kept once it is loaded; without a version, the one that is current now."""
+        """A program by its version, kept once it is loaded; without a version, the one that is
+        current now."""
         return self._programs.get(self.store, name, version)
 
     def run(self, name: str, inputs: Any = None, id: str | None = None) -> Any:
-        """Starts a workflow and drives it to its end: its result. An id that was used before goes on where it is."""
+        """Starts a workflow and drives it to its end: its result. An id that was used before goes
+        on where it is."""
         return self.resume(self.start(name, inputs, id))
 
     def resume(self, id: str) -> Any:
-        """Drives an execution to its end, wherever it is: its result. `ExecutionFailed` if it has none.
+        """Drives an execution to its end, wherever it is: its result. `ExecutionFailed` if it has
+        none.
 
-        A database that goes away is waited for; `StoreError` if it does not come back within `patience_s`.
+        A database that goes away is waited for; `StoreError` if it does not come back within
+        `patience_s`.
         """
         self._asked(id)
         with suppress(StoreError):
@@ -191,7 +218,8 @@ class Clock:
 
 
 class Run(Record):
-    """How an execution of an in-process run has ended: completed, failed, cancelled or blocked, with its result or error."""
+    """How an execution of an in-process run has ended: completed, failed, cancelled or blocked,
+    with its result or error."""
 
     id: str
     status: str
@@ -204,16 +232,29 @@ class Run(Record):
 class InProcessRunner(Runner):
     """Runs workflows on a store that nobody else has, to the end of everything that they started.
 
-    `find`: a program by its name, or `UnknownWorkflow` with advice. `make_store`: an empty store on the clock.
+    `find`: a program by its name, or `UnknownWorkflow` with advice. `make_store`: an empty store on
+    the clock.
     """
 
     def __init__(
-        self, make_store: Callable[[Callable[[], int]], Store], find: Callable[[str], Program], tasks: Mapping[str, Task[..., Any]],
-        why_missing: Callable[[str], str], clock: Clock, observe: Observer | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        make_store: Callable[[Callable[[], int]], Store],
+        find: Callable[[str], Program],
+        tasks: Mapping[str, Task[..., Any]],
+        why_missing: Callable[[str], str],
+        clock: Clock,
+        observe: Observer | None = None,
+    ) -> None:
         self.clock, self.find = clock, find
-        settings = WorkerSettings(concurrency=200, one_queue=True, claim_ttl_s=1e9, dead_after_s=1e9, beat_s=1e9, missing_task_grace_s=0.0,
-                                  asking=Asking(None))  # fmt: skip
+        settings = WorkerSettings(
+            concurrency=200,
+            one_queue=True,
+            claim_ttl_s=1e9,
+            dead_after_s=1e9,
+            beat_s=1e9,
+            missing_task_grace_s=0.0,
+            asking=Asking(None),
+        )
         super().__init__(
             make_store(clock.us),
             tasks,
@@ -231,7 +272,10 @@ class InProcessRunner(Runner):
         """How the workflow has ended. The signals are in its mailbox from the start."""
         id = self.start(name, inputs)
         for i, (signal, payload) in enumerate(signals):
-            self.store.messages.signal(NewSignal(f"given-{i}", id, signal, dump(payload, f"the signal `{signal}`")), len(signals))
+            self.store.messages.signal(
+                NewSignal(f"given-{i}", id, signal, dump(payload, f"the signal `{signal}`")),
+                len(signals),
+            )
         try:
             while self._go_on():
                 pass
@@ -240,7 +284,8 @@ class InProcessRunner(Runner):
         return self.ended(id)
 
     def ended(self, id: str) -> Run:
-        """How an execution has ended. One that has not, now that nothing can happen any more, is stuck."""
+        """How an execution has ended. One that has not, now that nothing can happen any more, is
+        stuck."""
         execution = self.execution(id)
         program = self.find(execution.name)
         if execution.finished_at is None:
@@ -275,4 +320,6 @@ class InProcessRunner(Runner):
 
     def _wait_for_handlers(self, due: int | None) -> None:
         """Until one ends, or something is due, or for a moment."""
-        self.worker.run_round(LOOK_S if due is None else max(min((due - self.clock.us()) / 1e6, LOOK_S), 0.0))
+        self.worker.run_round(
+            LOOK_S if due is None else max(min((due - self.clock.us()) / 1e6, LOOK_S), 0.0)
+        )

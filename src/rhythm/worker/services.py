@@ -1,9 +1,10 @@
-"""What must happen by itself, on one loop: timers fire, schedules start workflows, expired claims are taken back, what should not be
-asleep is woken, what ended long ago is deleted.
+"""What must happen by itself, on one loop: timers fire, schedules start workflows, expired claims
+are taken back, what should not be asleep is woken, what ended long ago is deleted.
 
-A service does one bounded pass (`run_once`) and says when the next is due. One that fails is tried again and stops no other.
-Sweeping, pruning and forgetting events are for one process at a time, so they ask for a lease; timers, schedules and rescue are right
-with any number of processes, and never depend on one.
+A service does one bounded pass (`run_once`) and says when the next is due. One that fails is tried
+again and stops no other. Sweeping, pruning and forgetting events are for one process at a time, so
+they ask for a lease; timers, schedules and rescue are right with any number of processes, and never
+depend on one.
 """
 
 from __future__ import annotations
@@ -30,14 +31,17 @@ from rhythm.worker.loading import Programs
 BETWEEN_LOOKS_S = 0.01  # at timers, while workflows move on and may set earlier ones
 SKEW_S = 0.05  # a timer that is due here and not yet in the database: our clock is ahead of its
 BETWEEN_BATCHES_S = 1.0  # of a sweep or of pruning that has more to do
-TOGETHER = 0.19  # of its rest a service that only looks now and then may come early, with others: an idle process wakes once for all
+# of its rest a service that only looks now and then may come early, with others: an idle process
+# wakes once for all
+TOGETHER = 0.19
 LONGEST_REST_S = 5.0  # of a service that fails
 NAMED = 3  # executions, where many are told of
 STARTS_AT_ONCE = 200  # executions of slots in one transaction
 UNREADABLE = "unreadable"  # in place of a program: this process cannot run it, another may
 
 Counts = Mapping[str, int]
-Observer = Callable[[str, str, str], None]  # what happened, execution id or name of the service, detail
+# what happened, execution id or name of the service, detail
+Observer = Callable[[str, str, str], None]
 
 
 class ServiceSettings(Record):
@@ -49,10 +53,12 @@ class ServiceSettings(Record):
     rescue_every_s: float = 5.0
     sweep_every_s: float = 300.0
     sweep_batch: int = 500
-    schedules_every_s: float = 300.0  # if nothing is due before; the rescuer's look tells of schedules that others have made
+    # if nothing is due before; the rescuer's look tells of schedules that others have made
+    schedules_every_s: float = 300.0
     prune_every_s: float = 600.0
     retention_s: float | None = None  # how long what has ended is kept; None: for ever
-    event_retention_s: float | None = None  # how long events are kept for those who will wait; None: for ever
+    # how long events are kept for those who will wait; None: for ever
+    event_retention_s: float | None = None
 
 
 class Health(Record):
@@ -64,7 +70,8 @@ class Health(Record):
 
 
 class Service:
-    """One of the services: `run_once` does a pass, `rest_s` is how long it rests after one that did this."""
+    """One of the services: `run_once` does a pass, `rest_s` is how long it rests after one that did
+    this."""
 
     name: ClassVar[str]
     every_s: float
@@ -83,9 +90,19 @@ class Timers(Service):
     name = "timers"
 
     def __init__(
-        self, store: Store, settings: ServiceSettings, clock_us: Callable[[], int], late: Callable[[float], None] | None = None
+        self,
+        store: Store,
+        settings: ServiceSettings,
+        clock_us: Callable[[], int],
+        late: Callable[[float], None] | None = None,
     ) -> None:
-        self.store, self.batch, self.every_s, self.clock_us, self.late = store, settings.batch, settings.timer_poll_s, clock_us, late
+        self.store, self.batch, self.every_s, self.clock_us, self.late = (
+            store,
+            settings.batch,
+            settings.timer_poll_s,
+            clock_us,
+            late,
+        )
         self.due_us: int | None = None
 
     def run_once(self, now: float) -> Counts:
@@ -100,14 +117,23 @@ class Timers(Service):
 
 
 class Scheduler(Service):
-    """Starts what schedules want started, and rests until the next slot. A slot is one row: any number of processes may try."""
+    """Starts what schedules want started, and rests until the next slot. A slot is one row: any
+    number of processes may try."""
 
     name = "schedules"
 
-    def __init__(self, store: Store, settings: ServiceSettings, programs: Programs, clock_us: Callable[[], int], observe: Observer) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: ServiceSettings,
+        programs: Programs,
+        clock_us: Callable[[], int],
+        observe: Observer,
+    ) -> None:
         self.store, self.programs, self.clock_us, self.observe = store, programs, clock_us, observe
         self.batch, self.every_s, self.next_s = settings.batch, settings.schedules_every_s, 0.0
-        self.unable: dict[str, str] = {}  # what this process cannot fire, and why: it is not to keep it from the rest
+        # what this process cannot fire, and why: it is not to keep it from the rest
+        self.unable: dict[str, str] = {}
         self._told: set[tuple[str, str]] = set()
 
     def run_once(self, now: float) -> Counts:
@@ -122,9 +148,13 @@ class Scheduler(Service):
         if len(names) < self.batch:
             self.unable = {}
         soon = bool(fires) or len(names) == self.batch  # what was fired has its next slot
-        rest_s = SKEW_S if again else self.every_s  # what has changed meanwhile, or is another's now, may still be due
+        # what has changed meanwhile, or is another's now, may still be due
+        rest_s = SKEW_S if again else self.every_s
         self.next_s = 0.0 if soon else rest_s if next_s is None else min(next_s, rest_s)
-        return {"started": sum(fire.outcome == "started" for fire in fires), "others": sum(fire.outcome != "started" for fire in fires)}
+        return {
+            "started": sum(fire.outcome == "started" for fire in fires),
+            "others": sum(fire.outcome != "started" for fire in fires),
+        }
 
     def rest_s(self, counts: Counts) -> float:
         return self.next_s
@@ -134,11 +164,16 @@ class Scheduler(Service):
 
         What to do is worked out here, however long that takes; no transaction is open meanwhile."""
         due = self.store.schedules.look_at(names)
-        programs = {each.schedule.name: self._program(each.schedule.name, each.schedule.workflow) for each in due}
+        programs = {
+            each.schedule.name: self._program(each.schedule.name, each.schedule.workflow)
+            for each in due
+        }
         known = [each for each in due if programs[each.schedule.name] is not UNREADABLE]
         firings = schedules.plan(known, programs, self._new_id, self.unable)
         done = [self._write(some) for some in _parts(firings)]
-        return [fire for fires, _ in done for fire in fires], [name for _, again in done for name in again]
+        return [fire for fires, _ in done for fire in fires], [
+            name for _, again in done for name in again
+        ]
 
     def _write(self, firings: Sequence[Firing]) -> tuple[list[Fire], list[str]]:
         """All in one transaction; if there is one that cannot be written, each in its own."""
@@ -149,7 +184,9 @@ class Scheduler(Service):
         except Exception as problem:
             if len(firings) > 1:
                 done = [self._write([firing]) for firing in firings]
-                return [fire for fires, _ in done for fire in fires], [name for _, again in done for name in again]
+                return [fire for fires, _ in done for fire in fires], [
+                    name for _, again in done for name in again
+                ]
             self.unable[firings[0].name] = str(problem)
             return [], []
 
@@ -185,12 +222,20 @@ def _parts(firings: Sequence[Firing]) -> Iterator[list[Firing]]:
 
 
 class Rescuer(Service):
-    """Takes back claims that nobody prolongs, ends cancelled tasks that nobody holds, and what is left of families that were terminated."""
+    """Takes back claims that nobody prolongs, ends cancelled tasks that nobody holds, and what is
+    left of families that were terminated."""
 
     name = "rescue"
 
-    def __init__(self, store: Store, settings: ServiceSettings, heart: Heartbeat | None, observe: Observer | None = None) -> None:
-        """`heart`: of the worker beside it. After an outage of the database nobody is to be blamed for what nobody could do."""
+    def __init__(
+        self,
+        store: Store,
+        settings: ServiceSettings,
+        heart: Heartbeat | None,
+        observe: Observer | None = None,
+    ) -> None:
+        """`heart`: of the worker beside it. After an outage of the database nobody is to be blamed
+        for what nobody could do."""
         self.observe, self.heart = observe or _say_nothing, heart
         self.store, self.batch, self.crash_limit = store, settings.batch, settings.crash_limit
         self.every_s, self.slot_s = settings.rescue_every_s, inf
@@ -203,11 +248,19 @@ class Rescuer(Service):
         self.slot_s = inf if done.slot_us is None else max(done.slot_us / 1e6, 0.0)
         if done.rescued:
             self._tell(done.rescued)
-        return {"rescued": len(done.rescued), "ended": len(done.ended), "terminated": len(done.terminated)}
+        return {
+            "rescued": len(done.rescued),
+            "ended": len(done.ended),
+            "terminated": len(done.terminated),
+        }
 
     def _tell(self, ids: Sequence[str]) -> None:
-        some = ", ".join(ids[:NAMED]) + (f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else "")
-        self.observe("executions_rescued", "", f"{len(ids):,} taken back from workers that are gone: {some}")
+        some = ", ".join(ids[:NAMED]) + (
+            f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
+        )
+        self.observe(
+            "executions_rescued", "", f"{len(ids):,} taken back from workers that are gone: {some}"
+        )
         for id, row in self.store.reading.get(ids).items():
             if row.error is not None and (error := load(row.error))["code"] == "Crashed":
                 self.observe("execution_quarantined", id, f"{row.name}: {error['message']}")
@@ -217,11 +270,14 @@ class Rescuer(Service):
 
 
 class Sweeper(Service):
-    """Looks at parked workflows, one batch after the other, and wakes those that could go on: each is a bug, and is told."""
+    """Looks at parked workflows, one batch after the other, and wakes those that could go on: each
+    is a bug, and is told."""
 
     name, leased = "sweeper", True
 
-    def __init__(self, store: Store, settings: ServiceSettings, programs: Programs, observe: Observer) -> None:
+    def __init__(
+        self, store: Store, settings: ServiceSettings, programs: Programs, observe: Observer
+    ) -> None:
         self.store, self.programs, self.observe = store, programs, observe
         self.batch, self.every_s = settings.sweep_batch, settings.sweep_every_s
         self.after = ""  # where the next batch begins
@@ -238,16 +294,26 @@ class Sweeper(Service):
         return BETWEEN_BATCHES_S if self.after else self.every_s
 
     def _recheck(self, ids: list[str]) -> list[str]:
-        rows = {row.id: row for row in self.store.turns.load(ids) if row.status < TERMINAL and not row.paused}
-        parked = {id: snapshot for id, row in rows.items() if (snapshot := snapshot_of(row)) is not None}
-        outcomes = self.store.turns.outcomes([needed(id, snapshot) for id, snapshot in parked.items()])
+        rows = {
+            row.id: row
+            for row in self.store.turns.load(ids)
+            if row.status < TERMINAL and not row.paused
+        }
+        parked = {
+            id: snapshot for id, row in rows.items() if (snapshot := snapshot_of(row)) is not None
+        }
+        outcomes = self.store.turns.outcomes(
+            [needed(id, snapshot) for id, snapshot in parked.items()]
+        )
         mail = self.store.messages.mail(list(parked))
         awaited = [(id, n) for id, snapshot in parked.items() for n in timers_of(snapshot.awaiting)]
         gone = self.store.maintenance.without_rows(awaited) if awaited else []
         stuck = {id: rows[id].seq for id, _ in gone}
         for id, snapshot in parked.items():
             program = self.programs(rows[id].name, rows[id].version)
-            if program and could_go_on(rows[id], program, snapshot, outcomes.get(id, ()), mail.get(id, ())):
+            if program and could_go_on(
+                rows[id], program, snapshot, outcomes.get(id, ()), mail.get(id, ())
+            ):
                 stuck[id] = rows[id].seq
         return self.store.maintenance.mend(stuck, gone) if stuck else []
 
@@ -258,7 +324,12 @@ class Pruner(Service):
     name, leased = "pruner", True
 
     def __init__(self, store: Store, settings: ServiceSettings, retention_s: float) -> None:
-        self.store, self.batch, self.every_s, self.retention_s = store, settings.batch, settings.prune_every_s, retention_s
+        self.store, self.batch, self.every_s, self.retention_s = (
+            store,
+            settings.batch,
+            settings.prune_every_s,
+            retention_s,
+        )
 
     def run_once(self, now: float) -> Counts:
         return {"pruned": self.store.maintenance.prune(self.retention_s, self.batch)}
@@ -273,7 +344,12 @@ class Forgetter(Service):
     name, leased = "events", True
 
     def __init__(self, store: Store, settings: ServiceSettings, retention_s: float) -> None:
-        self.store, self.batch, self.every_s, self.retention_s = store, settings.batch, settings.prune_every_s, retention_s
+        self.store, self.batch, self.every_s, self.retention_s = (
+            store,
+            settings.batch,
+            settings.prune_every_s,
+            retention_s,
+        )
 
     def run_once(self, now: float) -> Counts:
         return {"forgotten": self.store.maintenance.prune_events(self.retention_s, self.batch)}
@@ -283,17 +359,33 @@ class Forgetter(Service):
 
 
 class Services:
-    """The services of one process. `run` does what is due and says when to come back; without `programs` nothing is swept."""
+    """The services of one process. `run` does what is due and says when to come back; without
+    `programs` nothing is swept."""
 
     def __init__(
-        self, store: Store, settings: ServiceSettings, now: Callable[[], float], clock_us: Callable[[], int],
-        programs: Programs | None = None, observe: Observer | None = None, holder: str | None = None,
-        heart: Heartbeat | None = None, late: Callable[[float], None] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        store: Store,
+        settings: ServiceSettings,
+        now: Callable[[], float],
+        clock_us: Callable[[], int],
+        programs: Programs | None = None,
+        observe: Observer | None = None,
+        holder: str | None = None,
+        heart: Heartbeat | None = None,
+        late: Callable[[float], None] | None = None,
+    ) -> None:
         """`heart`: of the worker in the same process, if there is one.
         `late`: is told of each timer that has fired, by how many seconds it was late."""
-        self.store, self.now, self.observe, self.holder = store, now, observe or _say_nothing, holder or secrets.token_hex(6)
-        self.services: list[Service] = [Timers(store, settings, clock_us, late), Rescuer(store, settings, heart, self.observe)]
+        self.store, self.now, self.observe, self.holder = (
+            store,
+            now,
+            observe or _say_nothing,
+            holder or secrets.token_hex(6),
+        )
+        self.services: list[Service] = [
+            Timers(store, settings, clock_us, late),
+            Rescuer(store, settings, heart, self.observe),
+        ]
         if programs is not None:
             self.services.append(Sweeper(store, settings, programs, self.observe))
             self.services.append(Scheduler(store, settings, programs, clock_us, self.observe))
@@ -307,10 +399,15 @@ class Services:
         self._looked = now() - BETWEEN_LOOKS_S  # at the timers
 
     def run(self, busy: bool = True) -> tuple[bool, float]:
-        """Whether anything was done, and in how many seconds there may be more. `busy`: somebody here may have set a timer since."""
+        """Whether anything was done, and in how many seconds there may be more. `busy`: somebody
+        here may have set a timer since."""
         if busy:
             self._next["timers"] = min(self._next["timers"], self._looked + BETWEEN_LOOKS_S)
-        did = [self._pass(service) for service in self.services if self.now() >= self._next[service.name] - self._early_s[service.name]]
+        did = [
+            self._pass(service)
+            for service in self.services
+            if self.now() >= self._next[service.name] - self._early_s[service.name]
+        ]
         return any(did), self.wait_s(*self._next)
 
     def wait_s(self, *names: str) -> float:
@@ -327,7 +424,11 @@ class Services:
         except Exception as problem:  # whatever it is, the others go on
             return self._failed(service, now, problem)
         if failures := self.health[service.name].failures:
-            self.observe("service_recovered", service.name, f"after {failures} {'failure' if failures == 1 else 'failures'}")
+            self.observe(
+                "service_recovered",
+                service.name,
+                f"after {failures} {'failure' if failures == 1 else 'failures'}",
+            )
         self.health[service.name] = Health(now)
         self._next[service.name] = now + rest_s
         if isinstance(service, Rescuer) and "schedules" in self._next:
@@ -336,17 +437,22 @@ class Services:
         return any(counts.values())
 
     def _may(self, service: Service) -> bool:
-        return not service.leased or self.store.workers.lease(service.name, self.holder, 2 * service.every_s)
+        return not service.leased or self.store.workers.lease(
+            service.name, self.holder, 2 * service.every_s
+        )
 
     def close(self) -> None:
-        """Lets others have what only one does at a time, without waiting for the leases to expire."""
+        """Lets others have what only one does at a time, without waiting for the leases to
+        expire."""
         for service in self.services:
             if service.leased:
                 self.store.workers.lease(service.name, self.holder, 0.0)
 
     def _failed(self, service: Service, now: float, problem: Exception) -> bool:
         before = self.health[service.name]
-        self.health[service.name] = before.replace(failures=before.failures + 1, problem=str(problem))
+        self.health[service.name] = before.replace(
+            failures=before.failures + 1, problem=str(problem)
+        )
         self._next[service.name] = now + min(0.1 * 2 ** min(before.failures, 10), LONGEST_REST_S)
         self.observe("service_failed", service.name, str(problem))
         return False

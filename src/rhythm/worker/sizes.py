@@ -1,4 +1,5 @@
-"""Warnings about stored values that come near their limits: once for each name, not for each value."""
+"""Warnings about stored values that come near their limits: once for each name, not for each
+value."""
 
 from __future__ import annotations
 

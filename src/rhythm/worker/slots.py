@@ -1,4 +1,5 @@
-"""How much more a worker may begin: its slots for handlers, the queues it serves, whether it drains."""
+"""How much more a worker may begin: its slots for handlers, the queues it serves, whether it
+drains."""
 
 from __future__ import annotations
 

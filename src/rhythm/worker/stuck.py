@@ -19,7 +19,10 @@ def why_stuck(store: Store, execution: Execution) -> str:
     """What it waits for, or the child that it waits for does."""
     waits_for = list(leaves(load(execution.awaiting)))
     ended = {
-        outcome.n for outcome in store.turns.outcomes([Needed(execution.id, [leaf["n"] for leaf in waits_for])], brief=True)[execution.id]
+        outcome.n
+        for outcome in store.turns.outcomes(
+            [Needed(execution.id, [leaf["n"] for leaf in waits_for])], brief=True
+        )[execution.id]
     }
     children = {child.id: child for child in store.reading.children(execution.id)}
     events = {wait.n: wait for wait in store.messages.waits(execution.id)}
@@ -31,16 +34,32 @@ def why_stuck(store: Store, execution: Execution) -> str:
         if child and child.type == WORKFLOW and child.status != "pending":
             return why_stuck(store, child)
         event = events.get(leaf["n"])
-        begun = not (event.held if event else child)  # a child that is asleep has begun; nothing is queued here any more
-        known = {"op": "event", "name": event.type} if event else {"op": "task", "name": child.name} if child else {}
-        waits.append(_shown(execution.id, {**leaf, **known}) + ("" if begun else ", which has not begun"))
+        # a child that is asleep has begun; nothing is queued here any more
+        begun = not (event.held if event else child)
+        known = (
+            {"op": "event", "name": event.type}
+            if event
+            else {"op": "task", "name": child.name}
+            if child
+            else {}
+        )
+        waits.append(
+            _shown(execution.id, {**leaf, **known}) + ("" if begun else ", which has not begun")
+        )
     waits = list(dict.fromkeys(waits))
     more = f" and {len(waits) - SHOWN} more" if len(waits) > SHOWN else ""
-    return f"`{execution.name}` waits for {', '.join(waits[:SHOWN])}{more}, and nothing can bring it here; a timeout would end the wait"
+    return (
+        f"`{execution.name}` waits for {', '.join(waits[:SHOWN])}{more}, and nothing can "
+        f"bring it here; a timeout would end the wait"
+    )
 
 
 def _shown(id: str, leaf: dict[str, Any]) -> str:
     """A wait in words, with what would bring it."""
     if leaf["op"] == "signal":
         return f"signal `{leaf['name']}` (pass --signal {leaf['name']}=JSON)"
-    return f"{leaf['op']} `{leaf['name']}`" if leaf.get("name") else f"{leaf['op']} {child_id(id, leaf['n'])}"
+    return (
+        f"{leaf['op']} `{leaf['name']}`"
+        if leaf.get("name")
+        else f"{leaf['op']} {child_id(id, leaf['n'])}"
+    )

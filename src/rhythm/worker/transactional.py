@@ -1,6 +1,8 @@
-"""A task whose own writes are committed together with its end: exactly once, for what it writes on the connection it is given.
+"""A task whose own writes are committed together with its end: exactly once, for what it writes on
+the connection it is given.
 
-It runs under the claim on its own row. If that is lost, or the handler fails, nothing of what it wrote stays.
+It runs under the claim on its own row. If that is lost, or the handler fails, nothing of what it
+wrote stays.
 """
 
 from __future__ import annotations
@@ -27,13 +29,25 @@ class Transactional:
 
     def __call__(self, attempt: Callable[[], Ended]) -> Ended:
         try:
-            outcome = self.store.turns.complete_within(lambda connection: self._work(attempt, connection))
+            outcome = self.store.turns.complete_within(
+                lambda connection: self._work(attempt, connection)
+            )
         except StoreError as problem:
-            # Whether it was committed shows when the worker ends the attempt: the row is gone then, and nothing follows.
-            return Ended(error=task_error(self.current.task, str(problem)), retry=True, delay_s=LATER_S)
+            # Whether it was committed shows when the worker ends the attempt: the row is gone then,
+            # and nothing follows.
+            return Ended(
+                error=task_error(self.current.task, str(problem)), retry=True, delay_s=LATER_S
+            )
         if outcome == "aborted":
-            return Ended(error=task_error(self.current.task, "a statement on its connection had failed, so nothing is kept"), retry=True)
-        return self.ended.replace(kept=outcome in ("kept", "lost"))  # a claim that was lost leaves nothing to say either
+            return Ended(
+                error=task_error(
+                    self.current.task,
+                    "a statement on its connection had failed, so nothing is kept",
+                ),
+                retry=True,
+            )
+        # a claim that was lost leaves nothing to say either
+        return self.ended.replace(kept=outcome in ("kept", "lost"))
 
     def _work(self, attempt: Callable[[], Ended], connection: Any) -> TaskEnd | None:
         self.current.give_connection(connection)

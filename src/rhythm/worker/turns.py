@@ -52,7 +52,9 @@ class Catalogue:
         elsewhere = [name for name in names.tasks if name not in self.tasks]
         if not elsewhere and not names.workflows:
             return self.here
-        declared = {name: found for name in set(elsewhere) if (found := self.declared(name)) is not None}
+        declared = {
+            name: found for name in set(elsewhere) if (found := self.declared(name)) is not None
+        }
         programs = {key: self._program(*key) for key in dict.fromkeys(names.workflows)}
         return Known({**self.tasks, **declared} if declared else self.tasks, programs)
 
@@ -81,7 +83,9 @@ class Turns:
         self.attempts, self.ownership, self.slots = attempts, ownership, slots
         self.claimer, self.dispatcher = claimer, dispatcher
         only_queue = self.settings.queues[0] if self.settings.one_queue else None
-        self.planner = Planner(context.worker, only_queue, self.settings.asking, self.settings.claim_ttl_s)
+        self.planner = Planner(
+            context.worker, only_queue, self.settings.asking, self.settings.claim_ttl_s
+        )
 
     # deciding
 
@@ -139,7 +143,9 @@ class Turns:
             return self._take_over(workflow, capacity)
         return self._turn(workflow, workflow.program, capacity)
 
-    def _turn(self, workflow: OwnedWorkflow, program: Program, capacity: Capacity) -> Planned | None:
+    def _turn(
+        self, workflow: OwnedWorkflow, program: Program, capacity: Capacity
+    ) -> Planned | None:
         ended, mail_read = self._ended_tasks(workflow), workflow.inputs is not None
         inputs = self._inputs(workflow, ended.done)
         until = self.now() + self.settings.turn_s
@@ -182,7 +188,8 @@ class Turns:
         return None
 
     def _paused(self, workflow: OwnedWorkflow) -> Planned | None:
-        """A paused workflow takes no turn. Its tasks go on here, and are committed when they end."""
+        """A paused workflow takes no turn. Its tasks go on here, and are committed when they
+        end."""
         return self._unchanged(workflow, self._ended_tasks(workflow))
 
     def _take_over(self, workflow: OwnedWorkflow, capacity: Capacity) -> Planned | None:
@@ -191,7 +198,10 @@ class Turns:
         If that has killed a worker before, the queue is to count their attempts.
         """
         commands = workflow.owned.values()
-        at, known = self._position(workflow), self.catalogue.read(Names([each.name for each in commands]))
+        at, known = (
+            self._position(workflow),
+            self.catalogue.read(Names([each.name for each in commands])),
+        )
         if workflow.crashes == 0 and self.planner.runs_owned(at, known, capacity):
             workflow.inputs = None
             self.dispatcher.begin_owned(workflow)
@@ -292,7 +302,9 @@ class Turns:
         if turn.resumed is not None and workflow.known:
             workflow.known = workflow.known.replace(resume_data=None)
 
-    def _adopt_promoted(self, workflow: OwnedWorkflow, turn: TurnCommit | None, answer: Committed) -> None:
+    def _adopt_promoted(
+        self, workflow: OwnedWorkflow, turn: TurnCommit | None, answer: Committed
+    ) -> None:
         """Tasks that were promoted are queued tasks from now on, claimed by this worker."""
         for n in turn.promoted if turn else ():
             id = child_id(workflow.id, n)

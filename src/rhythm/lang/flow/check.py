@@ -19,12 +19,20 @@ from rhythm.lang.flow.rules.resolver import Resolver
 from rhythm.lang.source import Diagnostic, Source, in_order
 from rhythm.limits import DEFAULT_LIMITS, Limits
 
-EXPRESSION_HEIGHT = 150  # so that passes and interpreter may recurse over an expression within Python's own limit
+# so that passes and interpreter may recurse over an expression within Python's own limit
+EXPRESSION_HEIGHT = 150
 # the one thing that could still go wrong in the recursive passes, as the diagnostic it is
-TOO_DEEP = Diagnostic("F006", "error", "nested too deep to be read", 0, 0, help=("name the inner parts with `let`",))
+TOO_DEEP = Diagnostic(
+    "F006", "error", "nested too deep to be read", 0, 0, help=("name the inner parts with `let`",)
+)
 
 
-def check_flow(text: str, file: str = "workflow.flow", known: Known | None = None, limits: Limits = DEFAULT_LIMITS) -> Checked:
+def check_flow(
+    text: str,
+    file: str = "workflow.flow",
+    known: Known | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Checked:
     """Checks a file. Never raises, whatever the text is: problems come back as diagnostics."""
     source = Source(file, text)
     problems = Problems(limits.diagnostics)
@@ -53,15 +61,24 @@ def workflow_texts(text: str, file: str) -> dict[str, str]:
         tree = _parse(Source(file, text), Problems(DEFAULT_LIMITS.diagnostics), DEFAULT_LIMITS)
     except (TooManyProblems, RecursionError):
         return {}
-    begins = ((workflow, min(node.start for node in (workflow, *workflow.annotations))) for workflow in tree.workflows)
+    begins = (
+        (workflow, min(node.start for node in (workflow, *workflow.annotations)))
+        for workflow in tree.workflows
+    )
     return {workflow.name: text[start : workflow.end] for workflow, start in begins}
 
 
-def _workflows(source: Source, problems: Problems, known: Known, limits: Limits) -> tuple[tuple[Workflow, dict[str, Any]], ...]:
+def _workflows(
+    source: Source, problems: Problems, known: Known, limits: Limits
+) -> tuple[tuple[Workflow, dict[str, Any]], ...]:
     size = len(source.text.encode("utf-8", "surrogatepass"))
     if size > limits.source_bytes:
         problems.report(
-            "F006", f"the file has {size:,} bytes; the limit is {limits.source_bytes:,}", 0, 0, help="split it into several workflows"
+            "F006",
+            f"the file has {size:,} bytes; the limit is {limits.source_bytes:,}",
+            0,
+            0,
+            help="split it into several workflows",
         )
         return ()
     tree = _parse(source, problems, limits)
@@ -69,18 +86,32 @@ def _workflows(source: Source, problems: Problems, known: Known, limits: Limits)
         return ()
     high = _too_high(tree)
     if high:
-        problems.report("F006", "an expression with too many parts", high.start, high.end, help="name the inner parts with `let`")
+        problems.report(
+            "F006",
+            "an expression with too many parts",
+            high.start,
+            high.end,
+            help="name the inner parts with `let`",
+        )
         return ()
-    siblings = frozenset(workflow.name for workflow in tree.workflows) if len(tree.workflows) > 1 else frozenset[str]()
-    return tuple((workflow, Resolver(workflow, source, problems, known, limits, siblings).check()) for workflow in tree.workflows)
+    siblings = (
+        frozenset(workflow.name for workflow in tree.workflows)
+        if len(tree.workflows) > 1
+        else frozenset[str]()
+    )
+    return tuple(
+        (workflow, Resolver(workflow, source, problems, known, limits, siblings).check())
+        for workflow in tree.workflows
+    )
 
 
 def _holds_too_much(tree: File, problems: Problems, limits: Limits) -> bool:
     """Whether there is more of something than may be, which is reported."""
     schedules = [a for w in tree.workflows for a in w.annotations if a.name == "schedule"]
     of_a_file: tuple[tuple[str, Sequence[Node], int], ...] = (
-        ("workflows", tree.workflows, limits.workflows), ("schedules", schedules, limits.schedules),
-    )  # fmt: skip
+        ("workflows", tree.workflows, limits.workflows),
+        ("schedules", schedules, limits.schedules),
+    )
     for what, found, most in of_a_file:
         if len(found) > most:
             message = f"the file has {len(found):,} {what}; the limit is {most:,}"

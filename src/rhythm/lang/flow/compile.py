@@ -10,11 +10,19 @@ from rhythm.lang.flow.rules.known import Known
 from rhythm.limits import DEFAULT_LIMITS, Limits
 
 
-def compile_flow(text: str, file: str = "workflow.flow", known: Known | None = None, limits: Limits = DEFAULT_LIMITS) -> Compilation:
+def compile_flow(
+    text: str,
+    file: str = "workflow.flow",
+    known: Known | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Compilation:
     """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""
     checked = check_flow(text, file, known, limits)
     try:
-        programs = tuple(verify(lower(checked.source, workflow, options)) for workflow, options in checked.workflows)
+        programs = tuple(
+            verify(lower(checked.source, workflow, options))
+            for workflow, options in checked.workflows
+        )
     except RecursionError:
         return Compilation(checked.source, [TOO_DEEP])
     return Compilation(checked.source, checked.diagnostics, checked.workflows, programs)

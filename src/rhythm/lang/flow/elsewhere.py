@@ -1,14 +1,20 @@
-"""What people write who come from Python or JavaScript, and what they would write here: one table for each place it can stand in."""
+"""What people write who come from Python or JavaScript, and what they would write here: one table
+for each place it can stand in."""
 
 from __future__ import annotations
 
 FOREIGN_OPERATORS = {
-    "**": "multiply, or compute it in a task", "<<": "there are no bit operations; compute it in a task",
-    ">>": "there are no bit operations; compute it in a task", "&": "`&&` is and; there are no bit operations",
-    "|": "`||` is or; there are no bit operations", "^": "there are no bit operations; compute it in a task",
+    "**": "multiply, or compute it in a task",
+    "<<": "there are no bit operations; compute it in a task",
+    ">>": "there are no bit operations; compute it in a task",
+    "&": "`&&` is and; there are no bit operations",
+    "|": "`||` is or; there are no bit operations",
+    "^": "there are no bit operations; compute it in a task",
     "~": "there are no bit operations; compute it in a task", "::": "write `.`", "->": "write `.`",
-    "**=": "multiply, or compute it in a task", "&&=": "write x = x && …", "||=": "write x = x || …", "??=": "write x = x ?? …",
-    "<<=": "there are no bit operations", ">>=": "there are no bit operations", ":=": "write `=`, as a statement of its own",
+    "**=": "multiply, or compute it in a task", "&&=": "write x = x && …",
+    "||=": "write x = x || …", "??=": "write x = x ?? …",
+    "<<=": "there are no bit operations", ">>=": "there are no bit operations",
+    ":=": "write `=`, as a statement of its own",
     "#": "comments begin with `//`", "++": "write `+= 1`", "--": "write `-= 1`",
 }  # fmt: skip
 
@@ -34,7 +40,8 @@ FOREIGN_STATEMENTS = {
     "import": (None, "tasks are known by their name: await task(\"name\", { … })"),
     "from": (None, "tasks are known by their name: await task(\"name\", { … })"),
     "export": (None, "every workflow of the file is registered; leave `export` out"),
-    "def": (None, "write workflow name(inputs) { … }; functions live in Python, as tasks: await task(\"name\", { … })"),
+    "def": (None, ("write workflow name(inputs) { … }; functions live in Python, as tasks: await "
+            "task(\"name\", { … })")),
     "elif": (None, "write `else if (…) { … }`"),
     "elseif": (None, "write `else if (…) { … }`"),
     "except": (None, "write `catch (e) { … }`"),
@@ -49,17 +56,23 @@ FOREIGN_STATEMENTS = {
 # Words before a value.
 FOREIGN_PREFIXES = {
     "new": "values are plain data: write { … } or [ … ]",
-    "typeof": "compare the value itself (x == null), ask for a key (\"id\" in x), or convert it: str(x), int(x), float(x)",
+    "typeof": (
+        'compare the value itself (x == null), ask for a key ("id" in x), or convert it: '
+        "str(x), int(x), float(x)"
+    ),
     "void": "leave it out",
     "yield": "a workflow has one result: return x; on the way it can publish(type, data)",
-    "delete": "write x = omit(x, [\"key\"])",
-    "del": "write x = null, or x = omit(x, [\"key\"])",
-}  # fmt: skip
+    "delete": 'write x = omit(x, ["key"])',
+    "del": 'write x = null, or x = omit(x, ["key"])',
+}
 
 # By the bracket that closes them.
 FOREIGN_COMPREHENSIONS = {
     ")": ("a comprehension stands in brackets", ("write [… for x in xs]",)),
-    "}": ("an object has no comprehension", ("fill it in a loop:", "let object = {}", "for (x in xs) { object[key] = value }")),
+    "}": (
+        "an object has no comprehension",
+        ("fill it in a loop:", "let object = {}", "for (x in xs) { object[key] = value }"),
+    ),
 }
 
 # Letters before a quote, as in r"…".
@@ -71,37 +84,66 @@ TEXT_PREFIXES = {
 }
 
 METHODS = {
-    "push": "xs += [x]", "append": "xs += [x]", "extend": "xs += ys", "concat": "xs + ys", "includes": "x in xs", "has": "key in object",
-    "hasOwnProperty": "key in object", "indexOf": "find_index(xs, x)", "index": "find_index(xs, x)", "map": "[… for x in xs]",
-    "filter": "[x for x in xs if condition]", "forEach": "for (x in xs) { … }", "find": "[x for x in xs if condition]",
-    "some": "len([x for x in xs if condition]) > 0", "every": "len([x for x in xs if !condition]) == 0",
-    "reduce": "a `for` loop with a total", "toUpperCase": "upper(text)", "toLowerCase": "lower(text)", "upper": "upper(text)",
-    "lower": "lower(text)", "trim": "trim(text)", "strip": "trim(text)", "split": "split(text, separator)",
-    "join": "join(list, separator)", "replace": "replace(text, old, new)", "startsWith": "starts_with(text, prefix)",
-    "endsWith": "ends_with(text, suffix)", "startswith": "starts_with(text, prefix)", "endswith": "ends_with(text, suffix)",
-    "slice": "slice(x, start, end)", "substring": "slice(text, start, end)", "pop": "xs = slice(xs, 0, -1)", "sort": "sort(list)",
-    "reverse": "reverse(list)", "keys": "keys(object)", "values": "values(object)", "items": "entries(object)",
-    "entries": "entries(object)", "assign": "merge(a, b)", "update": "x = merge(x, y)", "get": "get(object, key, default)",
-    "toString": "str(x)", "stringify": "json(x)", "parse": "parse_json(text)", "dumps": "json(x)", "loads": "parse_json(text)",
-    "floor": "floor(x)", "ceil": "ceil(x)", "round": "round(x)", "abs": "abs(x)", "max": "max(a, b)", "min": "min(a, b)",
-    "log": "log(message)", "now": "now()", "flat": "flatten(xs)", "format": "`template ${x}`", "sleep": "await sleep(duration)",
-    "then": "let x = await …", "all": "all([…])", "any": "any([…])", "race": "race([…])", "gather": "await all([…])",
+    "push": "xs += [x]", "append": "xs += [x]", "extend": "xs += ys", "concat": "xs + ys",
+    "includes": "x in xs", "has": "key in object",
+    "hasOwnProperty": "key in object", "indexOf": "find_index(xs, x)", "index": "find_index(xs, x)",
+    "map": "[… for x in xs]",
+    "filter": "[x for x in xs if condition]", "forEach": "for (x in xs) { … }",
+    "find": "[x for x in xs if condition]",
+    "some": "len([x for x in xs if condition]) > 0",
+    "every": "len([x for x in xs if !condition]) == 0",
+    "reduce": "a `for` loop with a total", "toUpperCase": "upper(text)",
+    "toLowerCase": "lower(text)", "upper": "upper(text)",
+    "lower": "lower(text)", "trim": "trim(text)", "strip": "trim(text)",
+    "split": "split(text, separator)",
+    "join": "join(list, separator)", "replace": "replace(text, old, new)",
+    "startsWith": "starts_with(text, prefix)",
+    "endsWith": "ends_with(text, suffix)", "startswith": "starts_with(text, prefix)",
+    "endswith": "ends_with(text, suffix)",
+    "slice": "slice(x, start, end)", "substring": "slice(text, start, end)",
+    "pop": "xs = slice(xs, 0, -1)", "sort": "sort(list)",
+    "reverse": "reverse(list)", "keys": "keys(object)", "values": "values(object)",
+    "items": "entries(object)",
+    "entries": "entries(object)", "assign": "merge(a, b)", "update": "x = merge(x, y)",
+    "get": "get(object, key, default)",
+    "toString": "str(x)", "stringify": "json(x)", "parse": "parse_json(text)", "dumps": "json(x)",
+    "loads": "parse_json(text)",
+    "floor": "floor(x)", "ceil": "ceil(x)", "round": "round(x)", "abs": "abs(x)",
+    "max": "max(a, b)", "min": "min(a, b)",
+    "log": "log(message)", "now": "now()", "flat": "flatten(xs)", "format": "`template ${x}`",
+    "sleep": "await sleep(duration)",
+    "then": "let x = await …", "all": "all([…])", "any": "any([…])", "race": "race([…])",
+    "gather": "await all([…])",
     "allSettled": "all([…], { settle: true })",
 }  # fmt: skip
 
 WORDS_FROM_ELSEWHERE = {
-    "undefined": "null", "None": "null", "nil": "null", "True": "true", "False": "false", "Inputs": "inputs", "input": "inputs",
-    "Context": "ctx", "context": "ctx", "Math": "floor(x), ceil(x), round(x), abs(x)", "JSON": "json(x), parse_json(text)",
-    "console": "log(message)", "Date": "now()", "Promise": "all([…]), any([…]), race([…])", "this": "the variable's name",
+    "undefined": "null", "None": "null", "nil": "null", "True": "true", "False": "false",
+    "Inputs": "inputs", "input": "inputs",
+    "Context": "ctx", "context": "ctx", "Math": "floor(x), ceil(x), round(x), abs(x)",
+    "JSON": "json(x), parse_json(text)",
+    "console": "log(message)", "Date": "now()", "Promise": "all([…]), any([…]), race([…])",
+    "this": "the variable's name",
 }  # fmt: skip
 
 FUNCTIONS_FROM_ELSEWHERE = {
-    "print": "log(message)", "length": "len(x)", "String": "str(x)", "Number": "float(x)", "Boolean": "bool(x)",
-    "parseInt": "int(x)", "parseFloat": "float(x)", "setTimeout": "await sleep(duration)", "delay": "await sleep(duration)",
-    "fetch": 'await task("fetch", { url })', "list": "a list [ … ]", "dict": "an object { … }", "sorted": "sort(list)",
-    "reversed": "reverse(list)", "enumerate": "for (i, x in xs) { … }", "isinstance": "a comparison", "super": "", "require": "",
-    "any_of": "any([…])", "wait": "await sleep(duration)", "emit": "publish(type, data)", "substring": "slice(text, start, end)",
+    "print": "log(message)", "length": "len(x)", "String": "str(x)", "Number": "float(x)",
+    "Boolean": "bool(x)",
+    "parseInt": "int(x)", "parseFloat": "float(x)", "setTimeout": "await sleep(duration)",
+    "delay": "await sleep(duration)",
+    "fetch": 'await task("fetch", { url })', "list": "a list [ … ]", "dict": "an object { … }",
+    "sorted": "sort(list)",
+    "reversed": "reverse(list)", "enumerate": "for (i, x in xs) { … }",
+    "isinstance": "a comparison", "super": "", "require": "",
+    "any_of": "any([…])", "wait": "await sleep(duration)", "emit": "publish(type, data)",
+    "substring": "slice(text, start, end)",
     "filter": "[x for x in xs if condition]", "map": "[… for x in xs]", "pow": "a task",
 }  # fmt: skip
 
-PARAMETERS = {"context": "ctx", "input": "inputs", "args": "inputs", "params": "inputs", "payload": "inputs"}
+PARAMETERS = {
+    "context": "ctx",
+    "input": "inputs",
+    "args": "inputs",
+    "params": "inputs",
+    "payload": "inputs",
+}

@@ -1,10 +1,11 @@
 """The canonical look of a `.flow` file: `format_source`, behind `rhythm fmt`.
 
-It owns spacing, indentation and line breaks, and nothing else: tokens and comments are copied from the source in their
-order (only a block's `{` may pass a comment), and the author's line breaks stay except where a rule below says otherwise.
-It works on tokens, because a tree has no comments; the parser's `Roles` say what a token alone does not. In three steps:
-text to pieces, how many line breaks stand before each piece, print. It refuses to know what programs mean; files with
-syntax errors are not touched, and width is the author's business.
+It owns spacing, indentation and line breaks, and nothing else: tokens and comments are copied from
+the source in their order (only a block's `{` may pass a comment), and the author's line breaks stay
+except where a rule below says otherwise. It works on tokens, because a tree has no comments; the
+parser's `Roles` say what a token alone does not. In three steps: text to pieces, how many line
+breaks stand before each piece, print. It refuses to know what programs mean; files with syntax
+errors are not touched, and width is the author's business.
 """
 
 from __future__ import annotations
@@ -23,20 +24,30 @@ from rhythm.record import Record
 
 INDENT = "  "
 
-# A token's mark is its word or its kind, or one of these where that says too little: `sign`, `ternary`, `block{`, `block}`,
-# `call(`, `index[`, and `$}` for the end of `${`. The rules are sets of marks.
+# A token's mark is its word or its kind, or one of these where that says too little: `sign`,
+# `ternary`, `block{`, `block}`, `call(`, `index[`, and `$}` for the end of `${`. The rules are sets
+# of marks.
 OPENERS = frozenset({"(", "[", "{", "call(", "index[", "block{", "${"})
 CLOSERS = frozenset({")", "]", "}", "block}", "$}"})
-TIGHT_AFTER = frozenset({"(", "[", "call(", "index[", "${", "sign", "...", ".", "?.", "@", "template", "part"})
-TIGHT_BEFORE = frozenset({")", "]", "$}", ",", ".", "?.", ":", "call(", "index[", "${", "part", "endtemplate"})
-INDEXED = frozenset({"name", "number", "text", "endtemplate", "true", "false", "null", ")", "]", "}", "block}"})
+TIGHT_AFTER = frozenset(
+    {"(", "[", "call(", "index[", "${", "sign", "...", ".", "?.", "@", "template", "part"}
+)
+TIGHT_BEFORE = frozenset(
+    {")", "]", "$}", ",", ".", "?.", ":", "call(", "index[", "${", "part", "endtemplate"}
+)
+INDEXED = frozenset(
+    {"name", "number", "text", "endtemplate", "true", "false", "null", ")", "]", "}", "block}"}
+)
 
 # No line break after or before these, unless a comment stands there.
-GLUED_AFTER = frozenset("sign ... . ?. @ ${ let const if else for while try catch finally await async function".split())
+GLUED_AFTER = frozenset(
+    "sign ... . ?. @ ${ let const if else for while try catch finally await async function".split()
+)
 GLUED_BEFORE = frozenset({"block{", "$}", "call("})
 AFTER_BLOCK = frozenset({"else", "catch", "finally"})
 
-# Inside brackets, a line that begins with one of the first or follows one of the second goes on with the item above it.
+# Inside brackets, a line that begins with one of the first or follows one of the second goes on
+# with the item above it.
 CONTINUES = BINARY | ASSIGNMENTS | {".", "?.", ":", "ternary", "of"}
 CONTINUED = frozenset({":", "=", "ternary"})
 
@@ -86,7 +97,9 @@ def _read(text: str, name: str, limits: Limits) -> tuple[list[Token], list[Comme
     except TooManyProblems:
         pass
     except RecursionError:
-        problems.report("F006", "nested too deep to be read", 0, 0, help="name the inner parts with `let`")
+        problems.report(
+            "F006", "nested too deep to be read", 0, 0, help="name the inner parts with `let`"
+        )
     if problems.errors:
         diagnostics = in_order(problems.found)
         raise FlowError(diagnostics, render_all(Source(name, text), diagnostics))
@@ -95,7 +108,10 @@ def _read(text: str, name: str, limits: Limits) -> tuple[list[Token], list[Comme
 
 def _marked(parser: Parser) -> _Marked:
     roles = parser.roles
-    marks = [str(token.value) if token.kind in ("punctuation", "keyword") else token.kind for token in parser.tokens]
+    marks = [
+        str(token.value) if token.kind in ("punctuation", "keyword") else token.kind
+        for token in parser.tokens
+    ]
     for i in roles.signs:
         marks[i] = "sign"
     for i in roles.ternary:
@@ -127,13 +143,22 @@ def _annotation_lines(marks: list[str]) -> set[int]:
     return {i for before, i in pairwise(kept) if marks[i] == "@" and marks[before] == "block}"}
 
 
-def _pieces(text: str, tokens: list[Token], comments: list[Comment], marked: _Marked) -> list[_Piece]:
-    """Everything that is printed, in the order it is printed: no `;`, and the `{` of a block right after its head."""
-    kept = [(token.start, token.end, i) for i, token in enumerate(tokens[:-1]) if marked.marks[i] != ";"]
+def _pieces(
+    text: str, tokens: list[Token], comments: list[Comment], marked: _Marked
+) -> list[_Piece]:
+    """Everything that is printed, in the order it is printed: no `;`, and the `{` of a block right
+    after its head."""
+    kept = [
+        (token.start, token.end, i) for i, token in enumerate(tokens[:-1]) if marked.marks[i] != ";"
+    ]
     pieces: list[_Piece] = []
     at = 0
-    for start, end, index in sorted([*kept, *((comment.start, comment.end, -1) for comment in comments)]):
-        piece = _Piece(text[start:end], index, index < 0, _gap(text[at:start]), ";" in text[at:start])
+    for start, end, index in sorted(
+        [*kept, *((comment.start, comment.end, -1) for comment in comments)]
+    ):
+        piece = _Piece(
+            text[start:end], index, index < 0, _gap(text[at:start]), ";" in text[at:start]
+        )
         pieces.insert(_place(piece, pieces, marked), piece)
         at = end
     _number_comments(pieces, len(tokens) - 1)
@@ -148,7 +173,8 @@ def _gap(between: str) -> int:
 
 
 def _place(piece: _Piece, pieces: list[_Piece], marked: _Marked) -> int:
-    """Where the piece goes: at the end, but a block's `{` before comments that would keep it off the line of its head."""
+    """Where the piece goes: at the end, but a block's `{` before comments that would keep it off
+    the line of its head."""
     at = len(pieces)
     if piece.comment or marked.marks[piece.index] != "block{":
         return at
@@ -169,13 +195,19 @@ def _number_comments(pieces: list[_Piece], end: int) -> None:
 
 
 def _keep_needed_semicolons(marked: _Marked, pieces: list[_Piece]) -> None:
-    """`a; -b` are two statements, and `a` over `-b` is one: that `;` stays, right behind what it ends."""
+    """`a; -b` are two statements, and `a` over `-b` is one: that `;` stays, right behind what it
+    ends."""
     before: _Piece | None = None
     for piece in pieces:
         if piece.comment:
             continue
         begins_with_sign = piece.index in marked.starts and marked.marks[piece.index] == "sign"
-        if begins_with_sign and before and marked.marks[piece.index - 1] == ";" and marked.marks[before.index] != "block{":
+        if (
+            begins_with_sign
+            and before
+            and marked.marks[piece.index - 1] == ";"
+            and marked.marks[before.index] != "block{"
+        ):
             before.text += ";"
         before = piece
 
@@ -183,7 +215,9 @@ def _keep_needed_semicolons(marked: _Marked, pieces: list[_Piece]) -> None:
 class _Breaks:
     """Decides how many line breaks stand before each piece."""
 
-    def __init__(self, text: str, tokens: list[Token], marked: _Marked, pieces: list[_Piece]) -> None:
+    def __init__(
+        self, text: str, tokens: list[Token], marked: _Marked, pieces: list[_Piece]
+    ) -> None:
         self.text = text
         self.tokens = tokens
         self.marks = marked.marks
@@ -205,9 +239,11 @@ class _Breaks:
         return "" if i < 0 or self.pieces[i].comment else self.marks[self.pieces[i].index]
 
     def _one_line_blocks(self) -> set[int]:
-        """Numbers of the braces of blocks that stay on one line: at most one statement, no comment, and no line break."""
+        """Numbers of the braces of blocks that stay on one line: at most one statement, no comment,
+        and no line break."""
         found: set[int] = set()
-        open_: list[tuple[int, int]] = [(0, 0)]  # `{` and how many statements; one that must break counts as two
+        # `{` and how many statements; one that must break counts as two
+        open_: list[tuple[int, int]] = [(0, 0)]
         for i, piece in enumerate(self.pieces):
             opening, statements = open_[-1]
             if self._mark(i) == "block{":
@@ -243,7 +279,8 @@ class _Breaks:
         return (left in OPENERS and right in CLOSERS) or (left == "block}" and right in AFTER_BLOCK)
 
     def _force(self, i: int) -> None:
-        """Statements begin a line, and so does the `}` of their block, unless it is a block on one line."""
+        """Statements begin a line, and so does the `}` of their block, unless it is a block on one
+        line."""
         piece, before = self.pieces[i], self._mark(i - 1)
         if piece.index in self.starts:
             if before != "block{" or self.pieces[i - 1].index not in self.one_line:
@@ -258,8 +295,14 @@ class _Breaks:
         self.pieces[i].breaks = max(self.pieces[i].breaks, 1) if i else 0
 
     def _with_comments(self, i: int) -> int:
-        """The first of the comments that stand before piece `i` on its line, and so belong to it; `i` if there are none."""
-        while i and self.pieces[i - 1].comment and not self.pieces[i].breaks and not self.pieces[i].split:
+        """The first of the comments that stand before piece `i` on its line, and so belong to it;
+        `i` if there are none."""
+        while (
+            i
+            and self.pieces[i - 1].comment
+            and not self.pieces[i].breaks
+            and not self.pieces[i].split
+        ):
             i -= 1
         return i
 
@@ -269,7 +312,8 @@ class _Breaks:
             piece.breaks = 1
 
     def _follows_opener(self, i: int) -> bool:
-        """Whether the line above ends in an opening bracket, with or without a comment behind it."""
+        """Whether the line above ends in an opening bracket, with or without a comment behind
+        it."""
         i -= 1
         while i > 0 and self.pieces[i].comment and not self.pieces[i].breaks:
             i -= 1
@@ -285,7 +329,8 @@ class _Frame(Record):
 
 
 class _Printer:
-    """Writes the pieces out. A level counts from the line that opened the bracket: several opened on one line are one level."""
+    """Writes the pieces out. A level counts from the line that opened the bracket: several opened
+    on one line are one level."""
 
     def __init__(self, marked: _Marked, pieces: list[_Piece]) -> None:
         self.marks = marked.marks
@@ -332,7 +377,9 @@ class _Printer:
         right = "" if piece.comment else self.marks[piece.index]
         if left == right == "sign" and before.text == piece.text == "-":
             return " "  # or they would read as `--`
-        tight = left in TIGHT_AFTER or right in TIGHT_BEFORE or (left in OPENERS and right in CLOSERS)
+        tight = (
+            left in TIGHT_AFTER or right in TIGHT_BEFORE or (left in OPENERS and right in CLOSERS)
+        )
         return "" if tight else " "
 
     def _track(self, index: int) -> None:
@@ -346,14 +393,16 @@ class _Printer:
         if mark == "${":
             return _Frame(mark, self.level, self.level)
         if mark == "block{" and self.marks[index - 1] != "name":
-            # the head of a statement may go over several lines; its block is indented from the first. `branch {` is an expression
+            # the head of a statement may go over several lines; its block is indented from the
+            # first. `branch {` is an expression
             outside = self.frames[-1].inside
             return _Frame(mark, outside, outside + 1)
         return _Frame(mark, self.level, self.level + 1)
 
 
 def _comment_text(text: str, level: int) -> str:
-    """The comment without trailing space; the lines of a `/*` comment that begin with `*` stand under its first star."""
+    """The comment without trailing space; the lines of a `/*` comment that begin with `*` stand
+    under its first star."""
     first, *rest = [line.rstrip() for line in text.split("\n")]
     if all(line.lstrip().startswith("*") for line in rest):
         rest = [f"{INDENT * level} {line.lstrip()}" for line in rest]

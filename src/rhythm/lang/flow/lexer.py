@@ -1,7 +1,8 @@
 """Text to tokens. What is not a token is reported and stepped over.
 
-Newlines are not tokens; each token knows whether it is the first of its line, and the parser decides what that means.
-A template comes out flat: `template`, then `part` texts and the tokens of each `${…}` in turn, then `endtemplate`.
+Newlines are not tokens; each token knows whether it is the first of its line, and the parser
+decides what that means. A template comes out flat: `template`, then `part` texts and the tokens of
+each `${…}` in turn, then `endtemplate`.
 """
 
 from __future__ import annotations
@@ -20,10 +21,23 @@ _NUMBER = re.compile(r"(?:[0-9]+\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _TEXT = {quote: re.compile(rf"(?:[^{quote}\\\n\r]|\\[^\n\r])*") for quote in "'\""}
 _TEMPLATE = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*", re.DOTALL)
 _PUNCTUATION = re.compile("|".join(re.escape(p) for p in PUNCTUATION))
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\", "/": "/", "`": "`", "$": "$"}
+_ESCAPES = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "b": "\b",
+    "f": "\f",
+    '"': '"',
+    "'": "'",
+    "\\": "\\",
+    "/": "/",
+    "`": "`",
+    "$": "$",
+}
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
-# Needed for few texts, and compiled when it is: each of these would cost every start of the program.
+# Needed for few texts, and compiled when it is: each of these would cost every start of the
+# program.
 _NUMBER_TAIL = r"[A-Za-z0-9_]+|\.(?![A-Za-z_.])[0-9.]*"
 _ESCAPE = r"(?s:\\(u[0-9A-Fa-f]{4}|.|$))"
 _BIDI = "[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]"
@@ -44,14 +58,26 @@ class Lexer:
         self.line_start = True
 
     def run(self) -> list[Token]:
-        """All tokens, the last one of kind `end`. `TooManyProblems` if it is nested too deep to read on."""
+        """All tokens, the last one of kind `end`. `TooManyProblems` if it is nested too deep to
+        read on."""
         self._check_bidi()
-        while self.at < len(self.text) and len(self.open) <= self.limits.nesting and len(self.tokens) <= self.limits.tokens:
+        while (
+            self.at < len(self.text)
+            and len(self.open) <= self.limits.nesting
+            and len(self.tokens) <= self.limits.tokens
+        ):
             self._step()
         if len(self.tokens) > self.limits.tokens:
-            self._stop(f"more than {self.limits.tokens:,} words and signs", self.tokens[-1].start, "split it into several files")
+            self._stop(
+                f"more than {self.limits.tokens:,} words and signs",
+                self.tokens[-1].start,
+                "split it into several files",
+            )
         if len(self.open) > self.limits.nesting:
-            rewrite = "name the inner parts with `let`, or move the inner blocks to a child workflow or a branch"
+            rewrite = (
+                "name the inner parts with `let`, or move the inner blocks to a child "
+                "workflow or a branch"
+            )
             self._stop(f"nested more than {self.limits.nesting} deep", self.open[-1][1], rewrite)
         if self.open and self.open[-1][0] == "`":  # opened by the last character
             self._template_part()
@@ -99,7 +125,14 @@ class Lexer:
             end = self.text.find("*/", start + 2) + 2
             if end < 2:
                 end = len(self.text)
-                self.problems.report("F002", "this comment never ends", start, start + 2, "opened here", "close it with `*/`")
+                self.problems.report(
+                    "F002",
+                    "this comment never ends",
+                    start,
+                    start + 2,
+                    "opened here",
+                    "close it with `*/`",
+                )
             if "\n" in self.text[start:end]:
                 self.line_start = True
         self.comments.append(Comment(start, end, self.text[start:end].rstrip(), own_line))
@@ -107,12 +140,19 @@ class Lexer:
 
     def _word(self, word: str, end: int) -> None:
         if len(word) > self.limits.identifier_bytes:
-            message = f"a name of {len(word)} characters; the limit is {self.limits.identifier_bytes}"
+            message = (
+                f"a name of {len(word)} characters; the limit is {self.limits.identifier_bytes}"
+            )
             self.problems.report("F006", message, self.at, end, help="choose a shorter one")
             word = word[: self.limits.identifier_bytes]
-        follows_dot = bool(self.tokens) and self.tokens[-1].kind == "punctuation" and self.tokens[-1].value in (".", "?.")
+        follows_dot = (
+            bool(self.tokens)
+            and self.tokens[-1].kind == "punctuation"
+            and self.tokens[-1].value in (".", "?.")
+        )
         if end < len(self.text) and not self.text[end].isascii() and self.text[end].isidentifier():
-            return self._strange()  # a name that goes on in another alphabet is one mistake, not two
+            # a name that goes on in another alphabet is one mistake, not two
+            return self._strange()
         if word.lower() in TEXT_PREFIXES and self.text.startswith(('"', "'"), end):
             return self._prefix(word, end)
         self._add("keyword" if word in RESERVED and not follows_dot else "name", word, self.at, end)
@@ -124,7 +164,9 @@ class Lexer:
         if body and word in "fF":
             help = "write `" + re.compile(_PLACE).sub(r"${\1}", body[0]) + "`"
         if not self.text.startswith(quote * 3, end):  # which is refused as a whole
-            self.problems.report("F001", f"there is no `{word}` before a text here", self.at, end, help=help)
+            self.problems.report(
+                "F001", f"there is no `{word}` before a text here", self.at, end, help=help
+            )
         self.at = end
 
     def _number(self) -> None:
@@ -143,18 +185,37 @@ class Lexer:
             return self._add("number", 0, self.at, end)
         value: int | float = 0
         if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
-            self.problems.report("F004", "a number cannot begin with 0", self.at, end, help=f"write {digits.lstrip('0') or '0'}")
+            self.problems.report(
+                "F004",
+                "a number cannot begin with 0",
+                self.at,
+                end,
+                help=f"write {digits.lstrip('0') or '0'}",
+            )
         elif digits.isdigit():
-            # 2**63 itself is let through: it is the number of `-9223372036854775808`, and the parser refuses it elsewhere
+            # 2**63 itself is let through: it is the number of `-9223372036854775808`, and the
+            # parser refuses it elsewhere
             value = int(digits) if len(digits) <= 19 else INT_MAX + 2
             if value > INT_MAX + 1:
                 value = 0
-                self.problems.report("F004", "an integer over 64 bits", self.at, end, help="keep numbers of this size as text")
+                self.problems.report(
+                    "F004",
+                    "an integer over 64 bits",
+                    self.at,
+                    end,
+                    help="keep numbers of this size as text",
+                )
         else:
             value = float(digits)
             if value in (float("inf"), float("-inf")):
                 value = 0
-                self.problems.report("F004", "a number too large to hold", self.at, end, help="the largest is about 1.8e308")
+                self.problems.report(
+                    "F004",
+                    "a number too large to hold",
+                    self.at,
+                    end,
+                    help="the largest is about 1.8e308",
+                )
         self._add("number", value, self.at, end)
 
     def _quoted(self, quote: str) -> None:
@@ -165,14 +226,18 @@ class Lexer:
         end = match.end()
         if self.text.startswith(quote, end):
             return self._add("text", self._unescape(match[0], self.at + 1), self.at, end + 1)
-        end += self.text.startswith("\\", end)  # a backslash at the end of the line belongs to this mistake
+        # a backslash at the end of the line belongs to this mistake
+        end += self.text.startswith("\\", end)
         self.problems.report(
             "F002",
             "this text never ends",
             self.at,
             end,
             "opened here",
-            f"close it with {quote} on the same line; text over several lines stands in backticks: `…`",
+            (
+                f"close it with {quote} on the same line; text over several lines stands in "
+                f"backticks: `…`"
+            ),
         )
         self._add("text", match[0], self.at, end)
 
@@ -180,7 +245,9 @@ class Lexer:
         start, end = self.at, self.text.find(quotes, self.at + 3)
         end = len(self.text) if end < 0 else end
         message = "text over several lines stands in backticks"
-        self.problems.report("F001", message, start, start + 3, help="write `…`; a comment is written /* … */")
+        self.problems.report(
+            "F001", message, start, start + 3, help="write `…`; a comment is written /* … */"
+        )
         self._add("text", self.text[start + 3 : end], start, min(end + 3, len(self.text)))
 
     def _template_part(self) -> None:
@@ -199,14 +266,33 @@ class Lexer:
             self._close_place(places[-1])
         else:
             _, opened = self.open.pop()
-            self.problems.report("F002", "this template never ends", opened, opened + 1, "opened here", "close it with a backtick")
+            self.problems.report(
+                "F002",
+                "this template never ends",
+                opened,
+                opened + 1,
+                "opened here",
+                "close it with a backtick",
+            )
             self._add("endtemplate", None, len(self.text), len(self.text))
 
     def _close_place(self, place: int) -> None:
-        """A `${` without `}`: the backtick after it was meant as the end, not as the start of a template inside. Reads on behind it."""
+        """A `${` without `}`: the backtick after it was meant as the end, not as the start of a
+        template inside. Reads on behind it."""
         opened = self.open[place][1]
-        self.problems.report("F002", "this `${` is never closed", opened, opened + 2, "opened here", "write `}` at the end of its value")
-        first = next(i for i, token in enumerate(self.tokens) if token.kind == "template" and token.start > opened)
+        self.problems.report(
+            "F002",
+            "this `${` is never closed",
+            opened,
+            opened + 2,
+            "opened here",
+            "write `}` at the end of its value",
+        )
+        first = next(
+            i
+            for i, token in enumerate(self.tokens)
+            if token.kind == "template" and token.start > opened
+        )
         end = self.tokens[first].start
         inside = [mark for mark, start in self.open[place:] if start < end]
         del self.tokens[first:], self.open[place - 1 :]
@@ -235,28 +321,46 @@ class Lexer:
                 return chr(int(escape[1:], 16))
             if escape not in _ESCAPES:
                 at = offset + match.start()
-                shown = f"\\{escape}" if escape.isprintable() else "a backslash at the end of a line"
+                shown = (
+                    f"\\{escape}" if escape.isprintable() else "a backslash at the end of a line"
+                )
                 self.problems.report(
                     "F005",
                     f"`{shown}` is not an escape",
                     at,
                     at + len(match[0]),
-                    help="known are \\n \\t \\r \\b \\f \\\" \\' \\` \\$ \\/ \\\\ and \\u with four hex digits",
+                    help=(
+                        "known are \\n \\t \\r \\b \\f \\\" \\' \\` \\$ \\/ \\\\ and \\u with "
+                        "four hex digits"
+                    ),
                 )
             return _ESCAPES.get(escape, "")
 
         return self._storable(re.compile(_ESCAPE).sub(one, raw), offset)
 
     def _storable(self, text: str, offset: int) -> str:
-        """Joins surrogate pairs; refuses what no database can hold, before any work is lost to it."""
+        """Joins surrogate pairs; refuses what no database can hold, before any work is lost to
+        it."""
         if "\0" in text:
-            self.problems.report("F005", "text cannot hold the character NUL", offset, offset + 1, help="databases refuse it; leave it out")
+            self.problems.report(
+                "F005",
+                "text cannot hold the character NUL",
+                offset,
+                offset + 1,
+                help="databases refuse it; leave it out",
+            )
             text = text.replace("\0", "")
         if any("\ud800" <= char <= "\udfff" for char in text):
             try:
                 return text.encode("utf-16", "surrogatepass").decode("utf-16")
             except UnicodeDecodeError:
-                self.problems.report("F005", "half of a surrogate pair", offset, offset + 1, help="write the character itself")
+                self.problems.report(
+                    "F005",
+                    "half of a surrogate pair",
+                    offset,
+                    offset + 1,
+                    help="write the character itself",
+                )
                 text = ""
         return text
 
@@ -264,10 +368,16 @@ class Lexer:
         for match in () if self.text.isascii() else re.compile(_BIDI).finditer(self.text):
             self.problems.report(
                 "F003",
-                f"an invisible character that changes the reading direction (U+{ord(match[0]):04X})",
+                (
+                    f"an invisible character that changes the reading direction "
+                    f"(U+{ord(match[0]):04X})"
+                ),
                 match.start(),
                 match.end(),
-                help="it can make a program read differently from what it does; delete it, or write it as an escape in a text",
+                help=(
+                    "it can make a program read differently from what it does; delete it, or "
+                    "write it as an escape in a text"
+                ),
             )
 
     def _strange(self) -> None:
@@ -288,13 +398,21 @@ class Lexer:
         char, twin = run[0][0], _ascii_twin(run[0][0])
         self.problems.report(
             "F003",
-            f"`{char}` does not belong here" if char.isprintable() else f"a character that cannot be seen (U+{ord(char):04X})",
+            f"`{char}` does not belong here"
+            if char.isprintable()
+            else f"a character that cannot be seen (U+{ord(char):04X})",
             self.at,
             run.end(),
             _describe(run[0]),
-            "delete it" if twin in ("", char) else "write an ordinary space" if twin == " " else f"write {twin}",
+            "delete it"
+            if twin in ("", char)
+            else "write an ordinary space"
+            if twin == " "
+            else f"write {twin}",
         )
-        if char.isprintable():  # the parser stumbles over it at this same place, and so says nothing more about the statement
+        # the parser stumbles over it at this same place, and so says nothing more about the
+        # statement
+        if char.isprintable():
             return self._add("strange", run[0], self.at, run.end())
         self.at = run.end()
 
@@ -308,7 +426,8 @@ def _describe(text: str) -> str:
 
 
 _TWINS = str.maketrans(
-    "аеорсхуіјѕАВЕКМНОРСТХУαοΑΒΕΖΗΙΚΜΝΟΡΤΥΧ“”„‘’–—−×÷…；：，（）", 'aeopcxyijsABEKMHOPCTXYaoABEZHIKMNOPTYX"""\'\'---*/.;:,()'
+    "аеорсхуіјѕАВЕКМНОРСТХУαοΑΒΕΖΗΙΚΜΝΟΡΤΥΧ“”„‘’–—−×÷…；：，（）",
+    'aeopcxyijsABEKMHOPCTXYaoABEZHIKMNOPTYX"""\'\'---*/.;:,()',
 )
 
 

@@ -1,7 +1,9 @@
-"""Syntax tree to program: blocks become jumps, loops get a hidden position, `finally` becomes a pending jump.
+"""Syntax tree to program: blocks become jumps, loops get a hidden position, `finally` becomes a
+pending jump.
 
-Lowering runs only on a tree that the resolver passed. Labels are numbers handed out before their place is known; `finish`
-puts the places in. Names that begin with `$` are locals that no author can write.
+Lowering runs only on a tree that the resolver passed. Labels are numbers handed out before their
+place is known; `finish` puts the places in. Names that begin with `$` are locals that no author can
+write.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ RESULT = "$return"  # the value of a `return` that still has `finally` blocks to
 class _Finally(Record):
     state: str
     block: int
-    left: list[tuple[int, int]]  # jumps out of the `try`, from after its `finally` on: a cancel that comes there must not run it again
+    # jumps out of the `try`, from after its `finally` on: a cancel that comes there must not run it
+    # again
+    left: list[tuple[int, int]]
 
 
 class _Loop(Record):
@@ -37,7 +41,9 @@ def lower(source: Source, workflow: nodes.Workflow, options: dict[str, Any]) -> 
     start = min([workflow.start, *(annotation.start for annotation in workflow.annotations)])
     start, end = (0, len(source.text)) if workflow.script else (start, workflow.end)
     version = version_of(LANGUAGE, source.text[start:end])
-    return _Lowering(workflow.script).program(workflow, source, version, options, source.lines_of(start, end))
+    return _Lowering(workflow.script).program(
+        workflow, source, version, options, source.lines_of(start, end)
+    )
 
 
 class _Lowering:
@@ -53,7 +59,12 @@ class _Lowering:
         self._enter_body(())
 
     def program(
-        self, workflow: nodes.Workflow, source: Source, version: str, options: dict[str, Any], lines: tuple[int, tuple[int, ...]]
+        self,
+        workflow: nodes.Workflow,
+        source: Source,
+        version: str,
+        options: dict[str, Any],
+        lines: tuple[int, tuple[int, ...]],
     ) -> Program:
         self._body(workflow.body)
         entries: list[int] = []
@@ -63,17 +74,30 @@ class _Lowering:
             self._enter_body(captures)
             self._body(block)
         return Program(
-            name=workflow.name, language=LANGUAGE, version=version, code=tuple(self._placed(i) for i in self.code),
+            name=workflow.name,
+            language=LANGUAGE,
+            version=version,
+            code=tuple(self._placed(i) for i in self.code),
             handlers=tuple(self._placed_handler(handler) for handler in self.handlers),
-            branches=tuple(entries), options=options, file=source.name, first_line=lines[0], lines=lines[1],
-        )  # fmt: skip
+            branches=tuple(entries),
+            options=options,
+            file=source.name,
+            first_line=lines[0],
+            lines=lines[1],
+        )
 
     def _placed_handler(self, handler: ir.Handler) -> ir.Handler:
         places = self.places
-        return handler.replace(first=places[handler.first], last=places[handler.last], target=places[handler.target])
+        return handler.replace(
+            first=places[handler.first], last=places[handler.last], target=places[handler.target]
+        )
 
     def _placed(self, instruction: ir.Instruction) -> ir.Instruction:
-        labels = {name: self.places[instruction.__dict__[name]] for name in ("to", "exit", "block") if name in instruction.__dict__}
+        labels = {
+            name: self.places[instruction.__dict__[name]]
+            for name in ("to", "exit", "block")
+            if name in instruction.__dict__
+        }
         return instruction.replace(**labels) if labels else instruction
 
     def _enter_body(self, captures: tuple[str, ...]) -> None:
@@ -136,7 +160,13 @@ class _Lowering:
         self._into(whole, value, at)
         if isinstance(pattern, nodes.ListPattern):
             for i, name in enumerate(pattern.names):
-                self._emit(ir.Set(name.name, ir.Index(ir.Local(whole), ir.Const(i), False, name.start), name.start))
+                self._emit(
+                    ir.Set(
+                        name.name,
+                        ir.Index(ir.Local(whole), ir.Const(i), False, name.start),
+                        name.start,
+                    )
+                )
                 self._declare(name.name)
         elif isinstance(pattern, nodes.ObjectPattern):
             for field in pattern.fields:
@@ -172,14 +202,22 @@ class _Lowering:
     def _path(self, node: Node) -> tuple[str, tuple[ir.Expression, ...]]:
         path: list[ir.Expression] = []
         while isinstance(node, nodes.Member | nodes.Index):
-            path.append(ir.Const(node.name) if isinstance(node, nodes.Member) else self._expression(node.index))
+            path.append(
+                ir.Const(node.name)
+                if isinstance(node, nodes.Member)
+                else self._expression(node.index)
+            )
             node = node.target
         assert isinstance(node, nodes.Name), "the resolver lets only variables be assigned to"
         return node.name, tuple(reversed(path))
 
     def _evaluated(self, node: Node) -> ir.Expression:
         """The value as an expression; what has to be awaited or started is so first."""
-        if isinstance(node, nodes.Await) or self._is_operation(node) or self._holds_operations(node):
+        if (
+            isinstance(node, nodes.Await)
+            or self._is_operation(node)
+            or self._holds_operations(node)
+        ):
             name = self._fresh("value")
             self._into(name, node, node.start)
             return ir.Local(name)
@@ -191,16 +229,26 @@ class _Lowering:
             self._emit(ir.Await(self._operand(value.value), name, self._keep(), value.value.start))
         elif value is not None and self._is_operation(value):
             operand = self._operand(value)
-            self._emit(ir.Await(operand, name, self._keep(), value.start) if self.script else ir.Start(operand, name, value.start))
+            self._emit(
+                ir.Await(operand, name, self._keep(), value.start)
+                if self.script
+                else ir.Start(operand, name, value.start)
+            )
         elif value is not None and self._holds_operations(value):
             self._emit(ir.Start(self._collection(value), name, value.start))
         else:
-            self._emit(ir.Set(name or "$", ir.Const(None) if value is None else self._expression(value), at))
+            self._emit(
+                ir.Set(
+                    name or "$", ir.Const(None) if value is None else self._expression(value), at
+                )
+            )
 
     def _expression_statement(self, node: nodes.ExpressionStatement) -> None:
         value = node.value
         if isinstance(value, nodes.Call) and value.name in EMITS:
-            self._emit(ir.Emit(value.name, tuple(self._expression(arg) for arg in value.args), value.start))
+            self._emit(
+                ir.Emit(value.name, tuple(self._expression(arg) for arg in value.args), value.start)
+            )
         else:
             self._into(None, value, node.start)
 
@@ -231,7 +279,9 @@ class _Lowering:
             again = self._here()
             self._emit(ir.Take(state, names[0], end, self._keep(), node.source.start))
         else:
-            self._emit(ir.Iterate(state, self._expression(node.source), len(names), node.source.start))
+            self._emit(
+                ir.Iterate(state, self._expression(node.source), len(names), node.source.start)
+            )
             again = self._here()
             self._emit(ir.Next(state, names, end, node.start))
         self._loop(node.body, again, end, names)
@@ -301,26 +351,42 @@ class _Lowering:
         for after, end in pending.left:
             self.handlers.append(ir.Handler(first, after, pending.block, pending.state, "finally"))
             first = end
-        self.handlers.append(ir.Handler(first, pending.block, pending.block, pending.state, "finally"))
+        self.handlers.append(
+            ir.Handler(first, pending.block, pending.block, pending.state, "finally")
+        )
         self._block(block, pending.state, RESULT)
         self._emit(ir.EndFinally(pending.state, block.end))
 
     _STATEMENTS: dict[type[Node], Any] = {
-        nodes.Let: _let, nodes.Assign: _assign, nodes.ExpressionStatement: _expression_statement, nodes.If: _if, nodes.For: _for,
-        nodes.While: _while, nodes.Break: _break, nodes.Continue: _continue, nodes.Return: _return, nodes.Throw: _throw, nodes.Try: _try,
-    }  # fmt: skip
+        nodes.Let: _let,
+        nodes.Assign: _assign,
+        nodes.ExpressionStatement: _expression_statement,
+        nodes.If: _if,
+        nodes.For: _for,
+        nodes.While: _while,
+        nodes.Break: _break,
+        nodes.Continue: _continue,
+        nodes.Return: _return,
+        nodes.Throw: _throw,
+        nodes.Try: _try,
+    }
 
     # operations
 
     @staticmethod
     def _is_operation(node: Node) -> bool:
-        return isinstance(node, nodes.BranchBlock) or (isinstance(node, nodes.Call) and (node.name in OPERATIONS or node.name in GROUPS))
+        return isinstance(node, nodes.BranchBlock) or (
+            isinstance(node, nodes.Call) and (node.name in OPERATIONS or node.name in GROUPS)
+        )
 
     def _holds_operations(self, node: Node) -> bool:
         if isinstance(node, nodes.ListLiteral):
             return any(self._is_operation(item) for item in node.items)
         if isinstance(node, nodes.ObjectLiteral):
-            return any(isinstance(entry, nodes.Entry) and self._is_operation(entry.value) for entry in node.entries)
+            return any(
+                isinstance(entry, nodes.Entry) and self._is_operation(entry.value)
+                for entry in node.entries
+            )
         return isinstance(node, nodes.Comprehension) and self._is_operation(node.element)
 
     def _operand(self, node: Node) -> ir.Operand:
@@ -332,11 +398,14 @@ class _Lowering:
         if isinstance(node, nodes.Call) and node.name in GROUPS:
             return self._group(node)
         if isinstance(node, nodes.Call) and node.name in OPERATIONS:
-            return ir.Operation(node.name, tuple(self._expression(arg) for arg in node.args), node.start)
+            return ir.Operation(
+                node.name, tuple(self._expression(arg) for arg in node.args), node.start
+            )
         return self._expression(node)
 
     def _names(self, branch: nodes.BranchBlock) -> set[str]:
-        """Every variable's name that is written in the branch. Each is read once, however deep it stands in others."""
+        """Every variable's name that is written in the branch. Each is read once, however deep it
+        stands in others."""
         if branch.start not in self.names:
             found = self.names[branch.start] = set()
             stack: list[object] = [branch.body]
@@ -358,8 +427,13 @@ class _Lowering:
         if isinstance(node, nodes.ListLiteral):
             return ir.OperandList(tuple(self._operand(item) for item in node.items), node.start)
         if isinstance(node, nodes.ObjectLiteral):
-            pairs = ((entry.key, entry.value) if isinstance(entry, nodes.Entry) else (None, entry) for entry in node.entries)
-            return ir.OperandObject(tuple((key, self._operand(value)) for key, value in pairs), node.start)
+            pairs = (
+                (entry.key, entry.value) if isinstance(entry, nodes.Entry) else (None, entry)
+                for entry in node.entries
+            )
+            return ir.OperandObject(
+                tuple((key, self._operand(value)) for key, value in pairs), node.start
+            )
         if isinstance(node, nodes.Comprehension):
             return self._comprehension(node)
         return self._expression(node)
@@ -386,7 +460,9 @@ class _Lowering:
 
     def _object(self, node: nodes.ObjectLiteral) -> ir.Expression:
         entries = tuple(
-            (entry.key, self._expression(entry.value)) if isinstance(entry, nodes.Entry) else (None, self._expression(entry))
+            (entry.key, self._expression(entry.value))
+            if isinstance(entry, nodes.Entry)
+            else (None, self._expression(entry))
             for entry in node.entries
         )
         return ir.ObjectOf(entries, node.start)
@@ -404,25 +480,45 @@ class _Lowering:
         return ir.Unary(node.op, self._expression(node.value), node.start)
 
     def _binary(self, node: nodes.Binary) -> ir.Expression:
-        return ir.Binary(node.op, self._expression(node.left), self._expression(node.right), node.op_start)
+        return ir.Binary(
+            node.op, self._expression(node.left), self._expression(node.right), node.op_start
+        )
 
     def _logic(self, node: nodes.Logic) -> ir.Expression:
         return ir.Logic(node.op, self._expression(node.left), self._expression(node.right))
 
     def _conditional(self, node: nodes.Conditional) -> ir.Expression:
-        return ir.Choose(self._expression(node.condition), self._expression(node.yes), self._expression(node.no))
+        return ir.Choose(
+            self._expression(node.condition), self._expression(node.yes), self._expression(node.no)
+        )
 
     def _member(self, node: nodes.Member) -> ir.Expression:
         return ir.Member(self._expression(node.target), node.name, node.optional, node.name_start)
 
     def _index(self, node: nodes.Index) -> ir.Expression:
-        return ir.Index(self._expression(node.target), self._expression(node.index), node.optional, node.index.start)
+        return ir.Index(
+            self._expression(node.target),
+            self._expression(node.index),
+            node.optional,
+            node.index.start,
+        )
 
     def _call(self, node: nodes.Call) -> ir.Expression:
         return ir.Call(node.name, tuple(self._expression(arg) for arg in node.args), node.start)
 
     _EXPRESSIONS: dict[type[Node], Any] = {
-        nodes.Literal: _literal, nodes.Name: _name, nodes.Template: _template, nodes.Spread: _spread, nodes.ListLiteral: _list,
-        nodes.ObjectLiteral: _object, nodes.Comprehension: _comprehension, nodes.Unary: _unary, nodes.Binary: _binary,
-        nodes.Logic: _logic, nodes.Conditional: _conditional, nodes.Member: _member, nodes.Index: _index, nodes.Call: _call,
-    }  # fmt: skip
+        nodes.Literal: _literal,
+        nodes.Name: _name,
+        nodes.Template: _template,
+        nodes.Spread: _spread,
+        nodes.ListLiteral: _list,
+        nodes.ObjectLiteral: _object,
+        nodes.Comprehension: _comprehension,
+        nodes.Unary: _unary,
+        nodes.Binary: _binary,
+        nodes.Logic: _logic,
+        nodes.Conditional: _conditional,
+        nodes.Member: _member,
+        nodes.Index: _index,
+        nodes.Call: _call,
+    }

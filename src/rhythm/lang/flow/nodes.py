@@ -1,4 +1,5 @@
-"""The syntax tree of `.flow`: what was written, with the place of each piece. `start` and `end` are offsets."""
+"""The syntax tree of `.flow`: what was written, with the place of each piece. `start` and `end` are
+offsets."""
 
 from __future__ import annotations
 
@@ -198,7 +199,8 @@ class Annotation(Node):
 
 
 class Workflow(Node):
-    """One workflow of a file. `script` is true for a file without a header, where operations are awaited unasked."""
+    """One workflow of a file. `script` is true for a file without a header, where operations are
+    awaited unasked."""
 
     name: str
     script: bool

@@ -1,6 +1,7 @@
 """Every code a `.flow` diagnostic can have, and the collector that the passes report to.
 
-Codes are for ever: one that is no longer used is not given to something else. `docs/language.md` shows an example of each.
+Codes are for ever: one that is no longer used is not given to something else. `docs/language.md`
+shows an example of each.
 """
 
 from __future__ import annotations
@@ -55,9 +56,11 @@ class TooManyProblems(Exception):
 
 
 class Problems:
-    """Collects diagnostics. A place is reported once: what follows from a first error there is not worth reading.
+    """Collects diagnostics. A place is reported once: what follows from a first error there is not
+    worth reading.
 
-    Too many errors end the reading of a file. Too many warnings end only the warnings: they never stop a registration.
+    Too many errors end the reading of a file. Too many warnings end only the warnings: they never
+    stop a registration.
     """
 
     def __init__(self, limit: int) -> None:
@@ -82,7 +85,9 @@ class Problems:
             return
         self._starts.add((start, severity))
         lines = tuple(filter(None, [help])) if isinstance(help, str) else help
-        self.found.append(Diagnostic(code, severity, message, start, max(end, start), label, lines, related))
+        self.found.append(
+            Diagnostic(code, severity, message, start, max(end, start), label, lines, related)
+        )
         self._errors += severity == "error"
         if self._errors >= self._limit:
             raise TooManyProblems

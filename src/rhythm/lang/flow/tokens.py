@@ -5,22 +5,49 @@ from __future__ import annotations
 from rhythm.record import Record
 
 RESERVED = frozenset(
-    "let const if else for in of while break continue return throw try catch finally await async function true false null".split()
+    (
+        "let const if else for in of while break continue return throw try catch finally "
+        "await async function true false null"
+    ).split()
 )
 
-# Longest first: the lexer takes the first that fits. Those after the first line of each group exist only to be refused well.
+# Longest first: the lexer takes the first that fits. Those after the first line of each group exist
+# only to be refused well.
 PUNCTUATION = (
     "===", "!==", "**=", "...", "<<=", ">>=", "&&=", "||=", "??=",
-    "=>", "->", ":=", "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "+=", "-=", "*=", "/=", "%=", "++", "--", "**", "<<", ">>", "::",
-    "(", ")", "[", "]", "{", "}", ",", ";", ":", ".", "?", "=", "<", ">", "+", "-", "*", "/", "%", "!", "@", "&", "|", "^", "~", "#",
+    "=>", "->", ":=", "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "+=", "-=", "*=", "/=", "%=",
+    "++", "--", "**", "<<", ">>", "::",
+    "(", ")", "[", "]", "{", "}", ",", ";", ":", ".", "?", "=", "<", ">", "+", "-", "*", "/", "%",
+    "!", "@", "&", "|", "^", "~", "#",
 )  # fmt: skip
 
-BINARY = frozenset({"+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "??", "in", "===", "!=="})
+BINARY = frozenset(
+    {
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "==",
+        "!=",
+        "<",
+        "<=",
+        ">",
+        ">=",
+        "&&",
+        "||",
+        "??",
+        "in",
+        "===",
+        "!==",
+    }
+)
 ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "%="})
 
 
 class Token:
-    """`kind`: name, keyword, number, text, template, part, endtemplate, punctuation, strange or end; `value`: the word, number, text."""
+    """`kind`: name, keyword, number, text, template, part, endtemplate, punctuation, strange or
+    end; `value`: the word, number, text."""
 
     __slots__ = ("end", "kind", "line_start", "start", "value")
 
@@ -32,7 +59,8 @@ class Token:
         self.line_start = line_start  # first token of its line
 
     def means(self, value: str) -> bool:
-        """Whether it is this sign or this word of the language, not a name or text that looks like it."""
+        """Whether it is this sign or this word of the language, not a name or text that looks like
+        it."""
         return self.value == value and self.kind in ("punctuation", "keyword")
 
     def __repr__(self) -> str:
@@ -40,7 +68,8 @@ class Token:
 
 
 class Comment(Record):
-    """A comment with its text as written; `own_line` if nothing but space stands before it on its line."""
+    """A comment with its text as written; `own_line` if nothing but space stands before it on its
+    line."""
 
     start: int
     end: int

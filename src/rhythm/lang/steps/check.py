@@ -18,7 +18,12 @@ from rhythm.lang.steps.routes import check_routes
 from rhythm.limits import DEFAULT_LIMITS, Limits
 
 
-def check_steps(text: str, file: str = "workflow.steps.json", known: Known | None = None, limits: Limits = DEFAULT_LIMITS) -> Checked:
+def check_steps(
+    text: str,
+    file: str = "workflow.steps.json",
+    known: Known | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Checked:
     """Checks a file. Never raises, whatever the text is: problems come back as diagnostics."""
     return compiled(text, file, known, limits)
 
@@ -32,7 +37,9 @@ def compiled(text: str, file: str, known: Known | None, limits: Limits) -> Compi
     if found is None or problems.errors:
         return Compilation(source, in_order(problems.found))
     workflow, program = found
-    return Compilation(source, in_order(problems.found), ((workflow, workflow.options),), (program,))
+    return Compilation(
+        source, in_order(problems.found), ((workflow, workflow.options),), (program,)
+    )
 
 
 def workflow_id(text: str) -> frozenset[str]:
@@ -44,11 +51,19 @@ def workflow_id(text: str) -> frozenset[str]:
     return frozenset({name.value} if name and isinstance(name.value, str) else ())
 
 
-def _program(source: Source, problems: Problems, known: Known, limits: Limits) -> tuple[Workflow, Program] | None:
+def _program(
+    source: Source, problems: Problems, known: Known, limits: Limits
+) -> tuple[Workflow, Program] | None:
     size = len(source.text.encode("utf-8", "surrogatepass"))
     if size > limits.source_bytes:
         help = "split it into several workflows"
-        problems.report("S002", f"the file has {size:,} bytes; the limit is {limits.source_bytes:,}", 0, 0, help=help)
+        problems.report(
+            "S002",
+            f"the file has {size:,} bytes; the limit is {limits.source_bytes:,}",
+            0,
+            0,
+            help=help,
+        )
         return None
     try:
         workflow = read_workflow(read_document(source.text, limits), problems)
@@ -59,4 +74,5 @@ def _program(source: Source, problems: Problems, known: Known, limits: Limits) -
     check_routes(workflow.steps, problems)
     if known.tasks is not None:
         check_tasks(workflow.steps, known.tasks, problems)
-    return None if problems.errors else (workflow, lower(source, workflow, problems))  # has nothing more to report
+    # has nothing more to report
+    return None if problems.errors else (workflow, lower(source, workflow, problems))

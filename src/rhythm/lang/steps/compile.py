@@ -9,7 +9,12 @@ from rhythm.lang.steps.check import compiled
 from rhythm.limits import DEFAULT_LIMITS, Limits
 
 
-def compile_steps(text: str, file: str = "workflow.steps.json", known: Known | None = None, limits: Limits = DEFAULT_LIMITS) -> Compilation:
+def compile_steps(
+    text: str,
+    file: str = "workflow.steps.json",
+    known: Known | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Compilation:
     """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""
     compilation = compiled(text, file, known, limits)
     for program in compilation.programs:

@@ -25,15 +25,18 @@ def _not(compare: Compare) -> Compare:
 
 
 OPERATORS: dict[str, Compare] = {
-    "eq": _binary("=="), "neq": _binary("!="), "gt": _binary(">"), "gte": _binary(">="), "lt": _binary("<"), "lte": _binary("<="),
+    "eq": _binary("=="), "neq": _binary("!="), "gt": _binary(">"), "gte": _binary(">="),
+    "lt": _binary("<"), "lte": _binary("<="),
     "in": _binary("in"), "not_in": _not(_binary("in")),
     "contains": lambda field, value, at: ir.Binary("in", value, field, at),
     "matches_prefix": lambda field, value, at: ir.Call("starts_with", (field, value), at),
 }  # fmt: skip
 NAMES = [*OPERATORS, "exists"]
 MEANT = {
-    "=": "eq", "==": "eq", "===": "eq", "equals": "eq", "!=": "neq", "!==": "neq", "ne": "neq", "not_equals": "neq", ">": "gt", ">=": "gte",
-    "ge": "gte", "<": "lt", "<=": "lte", "le": "lte", "nin": "not_in", "includes": "contains", "starts_with": "matches_prefix",
+    "=": "eq", "==": "eq", "===": "eq", "equals": "eq", "!=": "neq", "!==": "neq", "ne": "neq",
+    "not_equals": "neq", ">": "gt", ">=": "gte",
+    "ge": "gte", "<": "lt", "<=": "lte", "le": "lte", "nin": "not_in", "includes": "contains",
+    "starts_with": "matches_prefix",
     "startsWith": "matches_prefix", "prefix": "matches_prefix",
 }  # fmt: skip
 
@@ -41,10 +44,20 @@ MEANT = {
 def condition(place: Json, problems: Problems, depth: int = 0) -> ir.Expression:
     """What a condition means; what is wrong with it is reported."""
     if depth > DEEPEST:
-        problems.at("S002", f"groups of conditions nest at most {DEEPEST} deep", place, "make steps of the inner ones")
+        problems.at(
+            "S002",
+            f"groups of conditions nest at most {DEEPEST} deep",
+            place,
+            "make steps of the inner ones",
+        )
         return FALSE
     if not isinstance(place.value, dict):
-        problems.at("S006", "a condition is an object", place, 'write { "field": "order.total", "operator": "gte", "value": 10000 }')
+        problems.at(
+            "S006",
+            "a condition is an object",
+            place,
+            'write { "field": "order.total", "operator": "gte", "value": 10000 }',
+        )
         return FALSE
     groups = [name for name in GROUPS if name in place.entries]
     if not groups:
@@ -60,9 +73,16 @@ def _group(name: str, inner: Json, problems: Problems, depth: int) -> ir.Express
     if name == "not":
         return ir.Unary("!", condition(inner, problems, depth), inner.start)
     if not inner.items:
-        problems.at("S006", f'"{name}" takes a list of conditions', inner, f'write {{ "{name}": [ {{ … }}, {{ … }} ] }}')
+        problems.at(
+            "S006",
+            f'"{name}" takes a list of conditions',
+            inner,
+            f'write {{ "{name}": [ {{ … }}, {{ … }} ] }}',
+        )
         return FALSE
-    return _joined("&&" if name == "and" else "||", [condition(item, problems, depth) for item in inner.items])
+    return _joined(
+        "&&" if name == "and" else "||", [condition(item, problems, depth) for item in inner.items]
+    )
 
 
 def _joined(op: str, parts: list[ir.Expression]) -> ir.Expression:
@@ -75,21 +95,37 @@ def _comparison(place: Json, problems: Problems) -> ir.Expression:
     field, operator = place.get("field"), place.get("operator")
     for key in place.entries:
         if key not in KEYS:
-            problems.at("S004", f'a condition has no "{key}"', place.key(key), one_of(key, [*KEYS, *GROUPS]))
+            problems.at(
+                "S004", f'a condition has no "{key}"', place.key(key), one_of(key, [*KEYS, *GROUPS])
+            )
     for key, found in (("field", field), ("operator", operator)):
         if found is None:
-            problems.at("S005", f'a condition needs "{key}"', place, 'write { "field": "order.total", "operator": "gte", "value": 10000 }')
+            problems.at(
+                "S005",
+                f'a condition needs "{key}"',
+                place,
+                'write { "field": "order.total", "operator": "gte", "value": 10000 }',
+            )
     path = read_path(field, problems) if field else None
     if operator is None or not _is_operator(operator, problems) or path is None:
         return FALSE
-    return _exists(place, path, problems) if operator.value == "exists" else _compared(place, operator, path, problems)
+    return (
+        _exists(place, path, problems)
+        if operator.value == "exists"
+        else _compared(place, operator, path, problems)
+    )
 
 
 def _is_operator(operator: Json, problems: Problems) -> bool:
     if operator.value in NAMES if isinstance(operator.value, str) else False:
         return True
     meant = MEANT.get(operator.value) if isinstance(operator.value, str) else None
-    problems.at("S007", "there is no such operator", operator, f'did you mean "{meant}"?' if meant else one_of(operator.value, NAMES))
+    problems.at(
+        "S007",
+        "there is no such operator",
+        operator,
+        f'did you mean "{meant}"?' if meant else one_of(operator.value, NAMES),
+    )
     return False
 
 
@@ -98,18 +134,37 @@ def _exists(place: Json, path: tuple[str, ...], problems: Problems) -> ir.Expres
     if wanted and not isinstance(wanted.value, bool):
         problems.at("S006", '"value" of "exists" is true or false', wanted, "leave it out for true")
     if default:
-        problems.at("S012", '"exists" takes no "default"', place.key("default"), "remove it: what is absent does not exist")
-    return ir.Binary("==" if wanted and wanted.value is False else "!=", at_path(path, place.start, True), ir.Const(None), place.start)
+        problems.at(
+            "S012",
+            '"exists" takes no "default"',
+            place.key("default"),
+            "remove it: what is absent does not exist",
+        )
+    return ir.Binary(
+        "==" if wanted and wanted.value is False else "!=",
+        at_path(path, place.start, True),
+        ir.Const(None),
+        place.start,
+    )
 
 
-def _compared(place: Json, operator: Json, path: tuple[str, ...], problems: Problems) -> ir.Expression:
+def _compared(
+    place: Json, operator: Json, path: tuple[str, ...], problems: Problems
+) -> ir.Expression:
     value, default = place.get("value"), place.get("default")
     if value is None:
-        problems.at("S005", f'"{operator.value}" needs a "value"', place, "say what to compare with")
+        problems.at(
+            "S005", f'"{operator.value}" needs a "value"', place, "say what to compare with"
+        )
         return FALSE
     literal = isinstance(value.value, str) and "${" in value.value
     if operator.value in ("in", "not_in") and not isinstance(value.value, list) and not literal:
-        problems.at("S006", f'"value" of "{operator.value}" is a list', value, 'write [ "a", "b" ]; to look into the field, use "contains"')
+        problems.at(
+            "S006",
+            f'"value" of "{operator.value}" is a list',
+            value,
+            'write [ "a", "b" ]; to look into the field, use "contains"',
+        )
     field = at_path(path, place.start, default is not None)
     if default is not None:
         field = ir.Logic("??", field, filled(default, problems))

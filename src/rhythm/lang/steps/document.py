@@ -1,4 +1,5 @@
-"""JSON text to values that know where they stand: offsets, and the JSON pointer. Stops at the first thing that is no JSON."""
+"""JSON text to values that know where they stand: offsets, and the JSON pointer. Stops at the first
+thing that is no JSON."""
 
 from __future__ import annotations
 
@@ -21,13 +22,29 @@ _PYTHON = {"True": "true", "False": "false", "None": "null", "undefined": "null"
 class NoJson(Exception):
     """Why a text is no JSON, and where."""
 
-    def __init__(self, code: str, message: str, start: int, end: int, help: str = "", first: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        start: int,
+        end: int,
+        help: str = "",
+        first: tuple[int, int] | None = None,
+    ) -> None:
         super().__init__(message)
-        self.code, self.message, self.start, self.end, self.help, self.first = code, message, start, end, help, first
+        self.code, self.message, self.start, self.end, self.help, self.first = (
+            code,
+            message,
+            start,
+            end,
+            help,
+            first,
+        )
 
 
 class Json(Record):
-    """A value of the document. `entries` and `items` are what is in it, `keys` where its keys stand."""
+    """A value of the document. `entries` and `items` are what is in it, `keys` where its keys
+    stand."""
 
     start: int
     end: int
@@ -63,7 +80,13 @@ class _Reader:
     def document(self) -> Json:
         self._space()
         if self.at == len(self.text):
-            raise NoJson("S001", "the file is empty", 0, 0, 'begin with { "workflow_id": "…", "steps": [ … ] }')
+            raise NoJson(
+                "S001",
+                "the file is empty",
+                0,
+                0,
+                'begin with { "workflow_id": "…", "steps": [ … ] }',
+            )
         value = self._value("", 0)
         self._space()
         if self.at < len(self.text):
@@ -74,7 +97,9 @@ class _Reader:
         found = _SPACE.match(self.text, self.at)
         self.at = found.end() if found else self.at
         if self.text.startswith(("//", "/*", "#"), self.at):
-            raise NoJson("S001", "JSON has no comments", self.at, self.at + 2, 'say it in a "description"')
+            raise NoJson(
+                "S001", "JSON has no comments", self.at, self.at + 2, 'say it in a "description"'
+            )
 
     def _value(self, pointer: str, depth: int) -> Json:
         self.values += 1
@@ -92,7 +117,12 @@ class _Reader:
             return self._list(pointer, depth)
         if first == '"':
             return Json(start, start, pointer, self._text()).replace(end=self.at)
-        return Json(start, start, pointer, self._number() if first == "-" or first.isdigit() else self._word()).replace(end=self.at)
+        return Json(
+            start,
+            start,
+            pointer,
+            self._number() if first == "-" or first.isdigit() else self._word(),
+        ).replace(end=self.at)
 
     def _object(self, pointer: str, depth: int) -> Json:
         start, entries, keys = self.at, dict[str, Json](), dict[str, tuple[int, int]]()
@@ -100,7 +130,14 @@ class _Reader:
         def entry() -> None:
             at, key = self.at, self._key()
             if key in keys:
-                raise NoJson("S003", f'the key "{key}" stands twice', at, self.at, "keep one of them", keys[key])
+                raise NoJson(
+                    "S003",
+                    f'the key "{key}" stands twice',
+                    at,
+                    self.at,
+                    "keep one of them",
+                    keys[key],
+                )
             keys[key] = at, self.at
             self._space()
             self._sign(":", 'a key is followed by ":"')
@@ -108,7 +145,15 @@ class _Reader:
             entries[key] = self._value(f"{pointer}/{escaped(key)}", depth + 1)
 
         self._each("}", entry)
-        return Json(start, self.at, pointer, {key: inner.value for key, inner in entries.items()}, entries, (), keys)
+        return Json(
+            start,
+            self.at,
+            pointer,
+            {key: inner.value for key, inner in entries.items()},
+            entries,
+            (),
+            keys,
+        )
 
     def _list(self, pointer: str, depth: int) -> Json:
         start, items = self.at, list[Json]()
@@ -130,12 +175,24 @@ class _Reader:
                 self.at += 1
                 return
             if self.at == len(self.text):
-                raise NoJson("S001", "a bracket that is never closed", opened, opened + 1, f"add the closing {closing}")
+                raise NoJson(
+                    "S001",
+                    "a bracket that is never closed",
+                    opened,
+                    opened + 1,
+                    f"add the closing {closing}",
+                )
             comma = self.at
             self._sign(",", f'"," or "{closing}" was expected here')
             self._space()
             if self.text.startswith(closing, self.at):
-                raise NoJson("S001", "a comma after the last element", comma, comma + 1, "remove it: JSON allows none there")
+                raise NoJson(
+                    "S001",
+                    "a comma after the last element",
+                    comma,
+                    comma + 1,
+                    "remove it: JSON allows none there",
+                )
 
     def _sign(self, sign: str, expected: str) -> None:
         if not self.text.startswith(sign, self.at):
@@ -145,29 +202,58 @@ class _Reader:
     def _key(self) -> str:
         if not self.text.startswith('"', self.at):
             word = _WORD.match(self.text, self.at)
-            raise self._unexpected("a key in double quotes was expected here", f'write "{word[0]}"' if word else "")
+            raise self._unexpected(
+                "a key in double quotes was expected here", f'write "{word[0]}"' if word else ""
+            )
         return self._text()
 
     def _text(self) -> str:
         found, start = _TEXT.match(self.text, self.at), self.at
         if not found:
             line_end = min([at for at in (self.text.find("\n", start), len(self.text)) if at >= 0])
-            raise NoJson("S001", "text that does not end on its line, or has an escape that JSON does not know", start, line_end,
-                         r'close it with a double quote; write \\ for a backslash and \n for a line break')  # fmt: skip
+            raise NoJson(
+                "S001",
+                "text that does not end on its line, or has an escape that JSON does not know",
+                start,
+                line_end,
+                r"close it with a double quote; write \\ for a backslash and \n for a line break",
+            )
         self.at = found.end()
         value: str = json.loads(found[0])
         if any("\ud800" <= char <= "\udfff" for char in value):
-            raise NoJson("S001", "half of a surrogate pair is no character", start, self.at, "write the character itself")
+            raise NoJson(
+                "S001",
+                "half of a surrogate pair is no character",
+                start,
+                self.at,
+                "write the character itself",
+            )
         return value
 
     def _number(self) -> int | float:
         found, start = _NUMBER.match(self.text, self.at), self.at
         if not found or self.text[found.end() : found.end() + 1].isalnum():
-            raise self._unexpected("a number was expected here", "JSON numbers look like 12, -0.5 or 1e3")
+            raise self._unexpected(
+                "a number was expected here", "JSON numbers look like 12, -0.5 or 1e3"
+            )
         self.at = found.end()
-        number = float(found[0]) if found[1] or found[2] else int(found[0]) if len(found[0]) < 25 else INT_MAX + 1
-        if number in (float("inf"), float("-inf")) or (isinstance(number, int) and not INT_MIN <= number <= INT_MAX):
-            raise NoJson("S002", "a number that does not fit", start, self.at, "whole numbers have 64 bits; longer ones are text")
+        number = (
+            float(found[0])
+            if found[1] or found[2]
+            else int(found[0])
+            if len(found[0]) < 25
+            else INT_MAX + 1
+        )
+        if number in (float("inf"), float("-inf")) or (
+            isinstance(number, int) and not INT_MIN <= number <= INT_MAX
+        ):
+            raise NoJson(
+                "S002",
+                "a number that does not fit",
+                start,
+                self.at,
+                "whole numbers have 64 bits; longer ones are text",
+            )
         return number
 
     def _word(self) -> Any:
@@ -176,10 +262,19 @@ class _Reader:
             self.at = found.end()
             return _WORDS[found[0]]
         meant = _PYTHON.get(found[0]) if found else None
-        raise self._unexpected("a value was expected here", f"write {meant}" if meant else f'write "{found[0]}"' if found else "")
+        raise self._unexpected(
+            "a value was expected here",
+            f"write {meant}" if meant else f'write "{found[0]}"' if found else "",
+        )
 
     def _unexpected(self, message: str, help: str = "") -> NoJson:
         found = _WORD.match(self.text, self.at)
         if self.text.startswith("'", self.at):
             help = "JSON has only double quotes"
-        return NoJson("S001", message, self.at, found.end() if found else min(self.at + 1, len(self.text)), help)
+        return NoJson(
+            "S001",
+            message,
+            self.at,
+            found.end() if found else min(self.at + 1, len(self.text)),
+            help,
+        )

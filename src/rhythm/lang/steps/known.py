@@ -11,13 +11,19 @@ from rhythm.lang.steps.problems import Problems, one_of
 from rhythm.lang.steps.read import Step
 
 
-def check_tasks(steps: tuple[Step, ...], tasks: Mapping[str, TaskShape], problems: Problems) -> None:
+def check_tasks(
+    steps: tuple[Step, ...], tasks: Mapping[str, TaskShape], problems: Problems
+) -> None:
     """Reports tasks that are not registered, and inputs that they do not take."""
     for name, task, inputs in _calls(steps):
         shape = tasks.get(task)
         if shape is None:
             near = nearest(task, tasks)
-            help = f'did you mean "{near}"?' if near else f"define it in Python: @rhythm.task, def {task}(…)"
+            help = (
+                f'did you mean "{near}"?'
+                if near
+                else f"define it in Python: @rhythm.task, def {task}(…)"
+            )
             problems.at("S103", f"no task `{task}` is registered here", name, help)
         elif inputs is None or isinstance(inputs.value, dict):
             _check_inputs(name, task, shape, inputs, problems)
@@ -43,7 +49,9 @@ def _executed(item: Json) -> Iterator[tuple[Json, str, Json | None]]:
         yield task, task.value, item.get("inputs")
 
 
-def _check_inputs(name: Json, task: str, shape: TaskShape, inputs: Json | None, problems: Problems) -> None:
+def _check_inputs(
+    name: Json, task: str, shape: TaskShape, inputs: Json | None, problems: Problems
+) -> None:
     given = inputs.entries if inputs else {}
     for key in given:
         if inputs and key not in shape.params and not shape.open:
@@ -51,4 +59,6 @@ def _check_inputs(name: Json, task: str, shape: TaskShape, inputs: Json | None, 
             problems.at("S104", f"task `{task}` has no input `{key}`", inputs.key(key), help)
     if missing := shape.required - given.keys():
         needs = ", ".join(f"`{key}`" for key in sorted(missing))
-        problems.at("S104", f"task `{task}` also needs {needs}", name, f"it takes {', '.join(shape.params)}")
+        problems.at(
+            "S104", f"task `{task}` also needs {needs}", name, f"it takes {', '.join(shape.params)}"
+        )

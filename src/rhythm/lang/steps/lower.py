@@ -1,7 +1,8 @@
 """Steps to a program: each step is a run of instructions, and its targets are jumps.
 
-The whole state is the context, one hidden local: what a step gives is put into it. The interpreter puts in what people give when they
-resume the execution (`vm.machine.CONTEXT`). Labels are numbers handed out before their place is known.
+The whole state is the context, one hidden local: what a step gives is put into it. The interpreter
+puts in what people give when they resume the execution (`vm.machine.CONTEXT`). Labels are numbers
+handed out before their place is known.
 """
 
 from __future__ import annotations
@@ -21,19 +22,26 @@ from rhythm.lang.steps.shapes import TASK_OPTIONS
 LANGUAGE = "steps"
 KEEP = (CONTEXT.name,)
 APPROVAL_OPTIONS = ("role", "timeout", "quorum", "four_eyes", "escalate", "notify")
-NO_OBJECT = {"code": "TypeMismatch", "message": "the inputs of a workflow of JSON steps are an object: its context", "data": None}
+NO_OBJECT = {
+    "code": "TypeMismatch",
+    "message": "the inputs of a workflow of JSON steps are an object: its context",
+    "data": None,
+}
 ANSWER, RESULT, ERROR = ir.Local("$answer"), ir.Local("$result"), ir.Local("$error")
 
 
 def lower(source: Source, workflow: Workflow, problems: Problems) -> Program:
-    """The program of a workflow. What is wrong with its conditions and values is reported; then the program is of no use."""
+    """The program of a workflow. What is wrong with its conditions and values is reported; then the
+    program is of no use."""
     return _Lowering(problems).program(workflow, source)
 
 
 class _Body:
     """One list of steps: the execution itself, or a branch of it."""
 
-    def __init__(self, steps: tuple[Step, ...], branch: bool, labels: dict[str, int], end: int) -> None:
+    def __init__(
+        self, steps: tuple[Step, ...], branch: bool, labels: dict[str, int], end: int
+    ) -> None:
         self.steps, self.branch, self.labels, self.end = steps, branch, labels, end
         self.gives = dict.fromkeys(key for step in steps for key in _given(step))
 
@@ -46,7 +54,11 @@ def _given(step: Step) -> tuple[str, ...]:
         return own, "approval"
     if step.type in ("task", "parallel"):
         return own, *failure
-    return (own, "event" if "event" in step.keys else "signal") if step.keys.keys() & {"event", "signal"} else ()
+    return (
+        (own, "event" if "event" in step.keys else "signal")
+        if step.keys.keys() & {"event", "signal"}
+        else ()
+    )
 
 
 class _Lowering:
@@ -62,7 +74,9 @@ class _Lowering:
         given = ir.Logic("??", ir.Member(ir.Local("ctx"), "resume_data"), ir.Const({}))
         inputs = ir.Logic("??", ir.Local("inputs"), ir.Const({}))
         first = self._here()
-        self._emit(ir.Set(CONTEXT.name, ir.Call("merge", (inputs, given), workflow.start), workflow.start))
+        self._emit(
+            ir.Set(CONTEXT.name, ir.Call("merge", (inputs, given), workflow.start), workflow.start)
+        )
         last = self._here()
         self._lower_body(self._body(workflow.steps, False))
         entries: list[int] = []
@@ -72,14 +86,24 @@ class _Lowering:
         self.handlers.append(ir.Handler(first, last, self._here(), ERROR.name, "catch"))
         self._emit(ir.Throw(ir.Const(NO_OBJECT), workflow.start))
         return Program(
-            name=workflow.name, language=LANGUAGE, version=version_of(LANGUAGE, source.text),
+            name=workflow.name,
+            language=LANGUAGE,
+            version=version_of(LANGUAGE, source.text),
             code=tuple(self._placed(instruction, "to") for instruction in self.code),
-            handlers=tuple(self._placed(handler, "first", "last", "target") for handler in self.handlers),
-            branches=tuple(entries), options=workflow.options, file=source.name, lines=source.lines, steps=tuple(self.steps),
-        )  # fmt: skip
+            handlers=tuple(
+                self._placed(handler, "first", "last", "target") for handler in self.handlers
+            ),
+            branches=tuple(entries),
+            options=workflow.options,
+            file=source.name,
+            lines=source.lines,
+            steps=tuple(self.steps),
+        )
 
     def _placed(self, record: Any, *names: str) -> Any:
-        places = {name: self.places[record.__dict__[name]] for name in names if name in record.__dict__}
+        places = {
+            name: self.places[record.__dict__[name]] for name in names if name in record.__dict__
+        }
         return record.replace(**places) if places else record
 
     def _label(self) -> int:
@@ -131,7 +155,10 @@ class _Lowering:
 
     def _put(self, step: Step, value: ir.Expression, *names: str) -> None:
         """Puts a value into the context under these names."""
-        entries = (None, ir.Spread(CONTEXT, step.at)), *((name, value) for name in dict.fromkeys(names))
+        entries = (
+            (None, ir.Spread(CONTEXT, step.at)),
+            *((name, value) for name in dict.fromkeys(names)),
+        )
         self._emit(ir.Set(CONTEXT.name, ir.ObjectOf(entries, step.at), step.at))
 
     def _own(self, step: Step) -> str:
@@ -140,14 +167,22 @@ class _Lowering:
     def _value(self, place: Json) -> ir.Expression:
         return filled(place, self.problems)
 
-    def _options(self, keys: dict[str, Json], names: tuple[str, ...], *more: tuple[str, ir.Expression]) -> ir.Expression:
-        return ir.ObjectOf((*((name, self._value(keys[name])) for name in names if name in keys), *more))
+    def _options(
+        self, keys: dict[str, Json], names: tuple[str, ...], *more: tuple[str, ir.Expression]
+    ) -> ir.Expression:
+        return ir.ObjectOf(
+            (*((name, self._value(keys[name])) for name in names if name in keys), *more)
+        )
 
     # steps
 
     def _condition(self, step: Step) -> None:
         no = dict(step.ways())["on_false"]
-        self._emit(ir.JumpUnless(condition(step.keys["condition"], self.problems), self._target(no), step.at))
+        self._emit(
+            ir.JumpUnless(
+                condition(step.keys["condition"], self.problems), self._target(no), step.at
+            )
+        )
         self._go_on(step, "on_true")
 
     def _action(self, step: Step) -> None:
@@ -161,7 +196,11 @@ class _Lowering:
         elif self.body.branch:
             self._emit(ir.Jump(self._target(None), step.at))
         else:
-            self._emit(ir.Return(self._options(step.keys, ("reason",), ("outcome", ir.Const("allowed"))), step.at))
+            self._emit(
+                ir.Return(
+                    self._options(step.keys, ("reason",), ("outcome", ir.Const("allowed"))), step.at
+                )
+            )
 
     def _reason(self, step: Step, otherwise: str) -> ir.Expression:
         return self._value(step.keys["reason"]) if "reason" in step.keys else ir.Const(otherwise)
@@ -170,12 +209,22 @@ class _Lowering:
         """Not awaited: it goes on by itself, and whether it succeeds changes nothing here."""
         if place.entries["type"].value == "publish":
             event, data = place.entries["event"], place.get("data")
-            self._emit(ir.Emit("publish", (self._value(event), self._value(data) if data else ir.Const(None)), place.start))
+            self._emit(
+                ir.Emit(
+                    "publish",
+                    (self._value(event), self._value(data) if data else ir.Const(None)),
+                    place.start,
+                )
+            )
         elif place.entries["type"].value == "task":
             self._emit(ir.Start(self._call(place.entries, place.start), None, place.start))
         else:
-            inputs = tuple((key, self._value(inner)) for key, inner in place.entries.items() if key != "type")
-            call = ir.Operation("task", (ir.Const("notify"), ir.ObjectOf(inputs, place.start)), place.start)
+            inputs = tuple(
+                (key, self._value(inner)) for key, inner in place.entries.items() if key != "type"
+            )
+            call = ir.Operation(
+                "task", (ir.Const("notify"), ir.ObjectOf(inputs, place.start)), place.start
+            )
             self._emit(ir.Start(call, None, place.start))
 
     def _call(self, keys: dict[str, Json], at: int) -> ir.Operation:
@@ -189,36 +238,62 @@ class _Lowering:
         reason = self._reason(step, f"step {step.id} requires approval")
         shown = ("data", self._value(keys["data"]) if "data" in keys else CONTEXT)
         options = self._options(keys, APPROVAL_OPTIONS, ("reason", reason), shown)
-        self._emit(ir.Await(ir.Operation("approval", (options,), step.at), ANSWER.name, KEEP, step.at))
+        self._emit(
+            ir.Await(ir.Operation("approval", (options,), step.at), ANSWER.name, KEEP, step.at)
+        )
         self._put(step, ANSWER, step.id, "approval")
         refused = self._label()
-        self._emit(ir.JumpUnless(ir.Binary("==", ir.Member(ANSWER, "decision"), ir.Const("approved")), refused, step.at))
+        self._emit(
+            ir.JumpUnless(
+                ir.Binary("==", ir.Member(ANSWER, "decision"), ir.Const("approved")),
+                refused,
+                step.at,
+            )
+        )
         self._go(step, "on_true")
         self._here(refused)
         if "on_false" in step.keys:
             self._go_on(step, "on_false")
         else:
             why = ir.Template((reason, ir.Const(": "), ir.Member(ANSWER, "decision")), step.at)
-            self._emit(ir.Block(why, ir.ObjectOf(((None, ir.Spread(ANSWER)), ("step", ir.Const(step.id)))), step.at))
+            self._emit(
+                ir.Block(
+                    why,
+                    ir.ObjectOf(((None, ir.Spread(ANSWER)), ("step", ir.Const(step.id)))),
+                    step.at,
+                )
+            )
 
     def _wait(self, step: Step) -> None:
         keys = step.keys
         if "for" in keys or "until" in keys:
-            kind, place = ("sleep", keys["for"]) if "for" in keys else ("sleep_until", keys["until"])
-            self._emit(ir.Await(ir.Operation(kind, (self._value(place),), step.at), None, KEEP, step.at))
+            kind, place = (
+                ("sleep", keys["for"]) if "for" in keys else ("sleep_until", keys["until"])
+            )
+            self._emit(
+                ir.Await(ir.Operation(kind, (self._value(place),), step.at), None, KEEP, step.at)
+            )
             return self._go_on(step, "next")
         kind = "event" if "event" in keys else "signal"
-        call = ir.Operation(kind, (self._value(keys[kind]), self._options(keys, ("where", "timeout"))), step.at)
+        call = ir.Operation(
+            kind, (self._value(keys[kind]), self._options(keys, ("where", "timeout"))), step.at
+        )
         first = self._here()
         self._emit(ir.Await(call, RESULT.name, KEEP, step.at))
         last = self._here()
-        self._put(step, ir.Member(RESULT, "data") if kind == "event" else RESULT, self._own(step), kind)
+        self._put(
+            step, ir.Member(RESULT, "data") if kind == "event" else RESULT, self._own(step), kind
+        )
         if "on_timeout" not in keys:
             return self._go_on(step, "next")
         self._go(step, "next")
         self.handlers.append(ir.Handler(first, last, self._here(), ERROR.name, "catch"))
         other = self._label()
-        self._emit(ir.JumpUnless(ir.Binary("==", ir.Member(ERROR, "code"), ir.Const("Timeout")), other, step.at))
+        self._emit(
+            ir.JumpUnless(
+                ir.Binary("==", ir.Member(ERROR, "code"), ir.Const("Timeout")), other, step.at
+            )
+        )
         self._go(step, "on_timeout")
         self._here(other)
         return self._emit(ir.Throw(ERROR, step.at))
@@ -240,13 +315,18 @@ class _Lowering:
         self._go_on(step, "on_failure")
 
     def _parallel(self, step: Step) -> None:
-        """A branch that is blocked blocks the execution; one that fails fails it, or leads to `on_failure`."""
+        """A branch that is blocked blocks the execution; one that fails fails it, or leads to
+        `on_failure`."""
         entries = []
         for name, steps in step.branches:
             entries.append((name, ir.Branch(len(self.branches), KEEP, step.at)))
             self.branches.append(steps)
         listed = isinstance(step.keys["branches"].value, list)
-        items = ir.OperandList(tuple(branch for _, branch in entries), step.at) if listed else ir.OperandObject(tuple(entries), step.at)
+        items = (
+            ir.OperandList(tuple(branch for _, branch in entries), step.at)
+            if listed
+            else ir.OperandObject(tuple(entries), step.at)
+        )
         first = self._here()
         self._emit(ir.Await(ir.Group("all", items, None, step.at), RESULT.name, KEEP, step.at))
         last = self._here()
@@ -254,7 +334,13 @@ class _Lowering:
         self._go(step, "next")
         self.handlers.append(ir.Handler(first, last, self._here(), ERROR.name, "catch"))
         reason, failed = ir.Member(ir.Member(ERROR, "data"), "error", True), self._label()
-        self._emit(ir.JumpUnless(ir.Binary("==", ir.Member(reason, "code", True), ir.Const("Blocked")), failed, step.at))
+        self._emit(
+            ir.JumpUnless(
+                ir.Binary("==", ir.Member(reason, "code", True), ir.Const("Blocked")),
+                failed,
+                step.at,
+            )
+        )
         self._emit(ir.Block(ir.Member(reason, "message"), ir.Member(reason, "data"), step.at))
         self._here(failed)
         self._fail(step) if "on_failure" in step.keys else self._emit(ir.Throw(ERROR, step.at))
@@ -265,11 +351,22 @@ class _Lowering:
         if status and status.value == "blocked":
             self._emit(ir.Block(reason, ir.Const({"step": step.id}), step.at))
         elif status and status.value == "failed":
-            error = (("code", ir.Const("Failed")), ("message", ir.Call("str", (reason,))), ("data", ir.Const({"step": step.id})))
+            error = (
+                ("code", ir.Const("Failed")),
+                ("message", ir.Call("str", (reason,))),
+                ("data", ir.Const({"step": step.id})),
+            )
             self._emit(ir.Throw(ir.ObjectOf(error, step.at), step.at))
         elif result:
             self._emit(ir.Return(self._value(result), step.at))
         else:
             self._emit(ir.Jump(self._target(None), step.at))
 
-    _STEPS = {"condition": _condition, "action": _action, "wait": _wait, "task": _task, "parallel": _parallel, "end": _end}
+    _STEPS = {
+        "condition": _condition,
+        "action": _action,
+        "wait": _wait,
+        "task": _task,
+        "parallel": _parallel,
+        "end": _end,
+    }

@@ -1,7 +1,7 @@
 """Paths into the context, and texts with `${path}` in them, as expressions.
 
-The context is one object: the inputs, what a person gave when resuming, and what the steps have given so far. A path that begins with
-`ctx` goes into what the execution knows of itself instead.
+The context is one object: the inputs, what a person gave when resuming, and what the steps have
+given so far. A path that begins with `ctx` goes into what the execution knows of itself instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _POSITION = re.compile(r"-?(?:0|[1-9][0-9]{0,8})")
 
 
 def read_path(place: Json, problems: Problems) -> tuple[str, ...] | None:
-    """The parts of a path: text with dots between them, or a list of texts where a key itself has a dot in it."""
+    """The parts of a path: text with dots between them, or a list of texts where a key itself has a
+    dot in it."""
     parts = place.value.split(".") if isinstance(place.value, str) else place.value
     if (
         isinstance(parts, list)
@@ -29,14 +30,21 @@ def read_path(place: Json, problems: Problems) -> tuple[str, ...] | None:
         and all(isinstance(part, str) and part.strip() == part != "" for part in parts)
     ):
         return tuple(parts) if _is_known(tuple(parts), place, problems) else None
-    problems.at("S011", "this is no path into the context", place, 'write "order.total", or ["order", "a.b"] for a key with a dot in it')
+    problems.at(
+        "S011",
+        "this is no path into the context",
+        place,
+        'write "order.total", or ["order", "a.b"] for a key with a dot in it',
+    )
     return None
 
 
 def _is_known(parts: tuple[str, ...], place: Json, problems: Problems) -> bool:
     if parts[0] != "ctx" or (len(parts) > 1 and parts[1] in CTX):
         return True
-    problems.at("S011", "`ctx` has no such part", place, one_of(parts[1] if len(parts) > 1 else "", CTX))
+    problems.at(
+        "S011", "`ctx` has no such part", place, one_of(parts[1] if len(parts) > 1 else "", CTX)
+    )
     return False
 
 
@@ -54,14 +62,17 @@ def at_path(parts: tuple[str, ...], at: int, optional: bool = False) -> ir.Expre
 
 
 def filled(place: Json, problems: Problems) -> ir.Expression:
-    """A value in which texts may hold `${path}`. A text that is nothing else gives the value at the path, whatever it is."""
+    """A value in which texts may hold `${path}`. A text that is nothing else gives the value at the
+    path, whatever it is."""
     if isinstance(place.value, str):
         return _filled_text(place, problems)
     if not _has_holes(place.value):
         return ir.Const(place.value)
     if place.items:
         return ir.ListOf(tuple(filled(item, problems) for item in place.items), place.start)
-    return ir.ObjectOf(tuple((key, filled(inner, problems)) for key, inner in place.entries.items()), place.start)
+    return ir.ObjectOf(
+        tuple((key, filled(inner, problems)) for key, inner in place.entries.items()), place.start
+    )
 
 
 def _has_holes(value: Any) -> bool:
@@ -85,6 +96,11 @@ def _filled_text(place: Json, problems: Problems) -> ir.Expression:
 
 def _hole(hole: re.Match[str], place: Json, problems: Problems) -> ir.Expression:
     if not hole[2]:
-        problems.at("S011", "`${` that is never closed", place, "close it with }, or write $${ for the two characters themselves")
+        problems.at(
+            "S011",
+            "`${` that is never closed",
+            place,
+            "close it with }, or write $${ for the two characters themselves",
+        )
     path = read_path(place.replace(value=hole[1].strip()), problems) if hole[2] else None
     return at_path(path, place.start) if path else ir.Const(None)

@@ -1,4 +1,5 @@
-"""Every code a diagnostic of JSON steps can have. As in `.flow`, codes are for ever; docs/json-steps.md lists them."""
+"""Every code a diagnostic of JSON steps can have. As in `.flow`, codes are for ever;
+docs/json-steps.md lists them."""
 
 from __future__ import annotations
 
@@ -30,7 +31,14 @@ CODES: dict[str, str] = {
 class Problems(Collector):
     """Collects diagnostics; the label under the caret is the JSON pointer."""
 
-    def at(self, code: str, message: str, place: Json, help: str = "", also: tuple[Json, str] | None = None) -> None:
+    def at(
+        self,
+        code: str,
+        message: str,
+        place: Json,
+        help: str = "",
+        also: tuple[Json, str] | None = None,
+    ) -> None:
         related = ((also[0].start, also[0].end, also[1]),) if also else ()
         self.report(code, message, place.start, place.end, place.pointer, help, related)
 

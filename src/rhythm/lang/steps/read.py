@@ -1,4 +1,5 @@
-"""From the document to its steps: which there are, and whether the keys of each make sense together."""
+"""From the document to its steps: which there are, and whether the keys of each make sense
+together."""
 
 from __future__ import annotations
 
@@ -15,13 +16,22 @@ from rhythm.limits import DEFAULT_LIMITS
 from rhythm.record import Record
 
 WAITS = ("event", "signal", "for", "until")
-BACKOFF = Shape("`backoff`", {"initial": "length", "factor": "any", "max": "length", "jitter": "bool"})
+BACKOFF = Shape(
+    "`backoff`", {"initial": "length", "factor": "any", "max": "length", "jitter": "bool"}
+)
 NOT_FILLED = {"id", "type", "name", "description", "condition", "requires", "execute", "branches"}
-MEANT = {"approve": "allow", "permit": "allow", "deny": "block", "reject": "block", "forbid": "block"}
+MEANT = {
+    "approve": "allow",
+    "permit": "allow",
+    "deny": "block",
+    "reject": "block",
+    "forbid": "block",
+}
 
 
 class Step(Record):
-    """One step. `keys` are those of its entries that can be relied on; `following` is the id of the next step in its list."""
+    """One step. `keys` are those of its entries that can be relied on; `following` is the id of the
+    next step in its list."""
 
     id: str
     type: str
@@ -45,7 +55,10 @@ class Step(Record):
 
     def ways(self) -> Iterator[tuple[str, str | None]]:
         """Where it may lead: the key, and the id of the step; None is the end of the list."""
-        default = {"condition": ("on_true", "on_false"), "action": ("on_true",) if self.asks else ()}.get(self.type, ("next",))
+        default = {
+            "condition": ("on_true", "on_false"),
+            "action": ("on_true",) if self.asks else (),
+        }.get(self.type, ("next",))
         for key in default if self.type != "end" else ():
             yield key, self.keys[key].value if key in self.keys else self.following
         for key in ("on_false", "on_timeout", "on_failure"):
@@ -65,12 +78,19 @@ class Workflow(Record):
 def read_workflow(document: Json, problems: Problems) -> Workflow:
     """The workflow; what is wrong with it is reported."""
     if not isinstance(document.value, dict):
-        problems.at("S006", "a workflow is an object", document, 'write { "workflow_id": "…", "steps": [ … ] }')
+        problems.at(
+            "S006",
+            "a workflow is an object",
+            document,
+            'write { "workflow_id": "…", "steps": [ … ] }',
+        )
         return Workflow("", 0, (), {})
     keys = checked(document, DOCUMENT, problems)
     name = keys.get("workflow_id")
     steps = _Reader(problems).steps(keys["steps"]) if "steps" in keys else ()
-    return Workflow(name.value if name else "", name.start if name else 0, steps, _options(keys, problems))
+    return Workflow(
+        name.value if name else "", name.start if name else 0, steps, _options(keys, problems)
+    )
 
 
 def _options(keys: dict[str, Json], problems: Problems) -> dict[str, Any]:
@@ -81,12 +101,21 @@ def _options(keys: dict[str, Json], problems: Problems) -> dict[str, Any]:
         options["timeout"] = duration_s(keys["timeout"].value)
     for key in ("on", "schedule"):
         if key in keys and len(keys[key].items or ()) > DEFAULT_LIMITS.annotations:
-            problems.at("S002", f'"{key}" has more than {DEFAULT_LIMITS.annotations} entries', keys[key], "split the workflow into several")
+            problems.at(
+                "S002",
+                f'"{key}" has more than {DEFAULT_LIMITS.annotations} entries',
+                keys[key],
+                "split the workflow into several",
+            )
             return options
     if "on" in keys:
-        options["on"] = keys["on"].value if isinstance(keys["on"].value, list) else [keys["on"].value]
+        options["on"] = (
+            keys["on"].value if isinstance(keys["on"].value, list) else [keys["on"].value]
+        )
     if "schedule" in keys:
-        options["schedule"] = [_schedule(place, problems) for place in keys["schedule"].items or (keys["schedule"],)]
+        options["schedule"] = [
+            _schedule(place, problems) for place in keys["schedule"].items or (keys["schedule"],)
+        ]
     return options
 
 
@@ -97,9 +126,19 @@ def _schedule(place: Json, problems: Problems) -> dict[str, Any]:
     try:
         if not isinstance(given, dict) or not isinstance(given.get("cron"), str):
             raise ValueError("a schedule needs `cron`")
-        return schedule_option(given["cron"], {key: value for key, value in given.items() if key != "cron"})
+        return schedule_option(
+            given["cron"], {key: value for key, value in given.items() if key != "cron"}
+        )
     except ValueError as problem:
-        problems.at("S006", str(problem), place, 'write "0 9 * * *", or { "cron": "0 9 * * *", "tz": "Europe/Berlin", "overlap": "skip" }')
+        problems.at(
+            "S006",
+            str(problem),
+            place,
+            (
+                'write "0 9 * * *", or { "cron": "0 9 * * *", "tz": "Europe/Berlin", '
+                '"overlap": "skip" }'
+            ),
+        )
         return {}
 
 
@@ -114,12 +153,19 @@ class _Reader:
         return tuple(self._step(*each) for each in zip(place.items, ids, following, strict=True))
 
     def _id(self, place: Json) -> str:
-        """The id of a step; one that has none gets a name that no author can write, so that the rest can be checked."""
+        """The id of a step; one that has none gets a name that no author can write, so that the
+        rest can be checked."""
         id = place.get("id")
         if id is None or not isinstance(id.value, str):
             return f"{place.pointer}#"
         if id.value in self.ids:
-            self.problems.at("S008", f'two steps have the id "{id.value}"', id, "give each its own", (self.ids[id.value], "the first"))
+            self.problems.at(
+                "S008",
+                f'two steps have the id "{id.value}"',
+                id,
+                "give each its own",
+                (self.ids[id.value], "the first"),
+            )
         self.ids.setdefault(id.value, id)
         return id.value
 
@@ -128,27 +174,38 @@ class _Reader:
         shape = STEPS.get(type.value) if type and isinstance(type.value, str) else None
         if shape is None:
             self._no_shape(place, type)
-            return Step(id, "unknown", place, {}, following)  # it leads on, so that what follows can be checked
+            # it leads on, so that what follows can be checked
+            return Step(id, "unknown", place, {}, following)
         keys = checked(place, shape.replace(needs=("id", *shape.needs)), self.problems)
         assert type is not None
         step = Step(id, type.value, place, keys, following)
         self._CHECKS[type.value](self, step)
         self._fill(keys)
-        return step.replace(branches=self._branches(keys["branches"])) if "branches" in keys else step
+        return (
+            step.replace(branches=self._branches(keys["branches"])) if "branches" in keys else step
+        )
 
     def _no_shape(self, place: Json, type: Json | None) -> None:
         if not isinstance(place.value, dict):
-            self.problems.at("S006", "a step is an object", place, 'write { "id": "…", "type": "…" }')
+            self.problems.at(
+                "S006", "a step is an object", place, 'write { "id": "…", "type": "…" }'
+            )
         elif type is None:
             self.problems.at("S005", 'a step needs "type"', place, f"one of {', '.join(STEPS)}")
         else:
-            self.problems.at("S007", "there is no such type of step", type, one_of(type.value, list(STEPS)))
+            self.problems.at(
+                "S007", "there is no such type of step", type, one_of(type.value, list(STEPS))
+            )
 
     def _branches(self, place: Json) -> tuple[tuple[str, tuple[Step, ...]], ...]:
-        named = list(place.entries.items()) or [(str(number), item) for number, item in enumerate(place.items)]
+        named = list(place.entries.items()) or [
+            (str(number), item) for number, item in enumerate(place.items)
+        ]
         for _, inner in named:
             if not inner.items:
-                self.problems.at("S006", "a branch is a list of steps", inner, "write [ { … }, { … } ]")
+                self.problems.at(
+                    "S006", "a branch is a list of steps", inner, "write [ { … }, { … } ]"
+                )
         return tuple((name, self.steps(inner)) for name, inner in named)
 
     # what goes together
@@ -167,17 +224,39 @@ class _Reader:
         if "condition" in step.keys:
             condition(step.keys["condition"], self.problems)
         if not step.place.entries.keys() & {"on_true", "on_false"}:
-            self.problems.at("S005", 'a condition step needs "on_true" or "on_false"', step.place, "name the step to go to")
+            self.problems.at(
+                "S005",
+                'a condition step needs "on_true" or "on_false"',
+                step.place,
+                "name the step to go to",
+            )
 
     def _action(self, step: Step) -> None:
         action = step.keys.get("action")
         if action and action.value not in ("allow", "block"):
             meant = MEANT.get(action.value)
-            self.problems.at("S007", "an action is allow or block", action, f'did you mean "{meant}"?' if meant else "write one of them")
+            self.problems.at(
+                "S007",
+                "an action is allow or block",
+                action,
+                f'did you mean "{meant}"?' if meant else "write one of them",
+            )
         blocks = not action or action.value != "allow"
-        self._together(step, "requires", blocks, '"allow" requires nothing', 'write "block": approved, it lets the execution go on')
+        self._together(
+            step,
+            "requires",
+            blocks,
+            '"allow" requires nothing',
+            'write "block": approved, it lets the execution go on',
+        )
         for key in ("on_true", "on_false"):
-            self._together(step, key, step.asks, f'without "requires" nothing leads to "{key}"', "this action ends the execution")
+            self._together(
+                step,
+                key,
+                step.asks,
+                f'without "requires" nothing leads to "{key}"',
+                "this action ends the execution",
+            )
         if step.asks:
             self._requires(step.keys["requires"])
         for item in step.keys["execute"].items if "execute" in step.keys else ():
@@ -187,7 +266,9 @@ class _Reader:
         keys = checked(place, APPROVAL, self.problems)
         self._fill(keys)
         if "type" in keys and keys["type"].value != "approval":
-            self.problems.at("S007", "only an approval can be required", keys["type"], 'write "approval"')
+            self.problems.at(
+                "S007", "only an approval can be required", keys["type"], 'write "approval"'
+            )
         if "escalate" in keys:
             self._escalate(keys["escalate"])
 
@@ -207,23 +288,43 @@ class _Reader:
         self._fill(place.entries)
         type = place.get("type")
         if type is None:
-            self.problems.at("S005", 'what is executed needs "type"', place, "notify, task or publish")
+            self.problems.at(
+                "S005", 'what is executed needs "type"', place, "notify, task or publish"
+            )
         elif isinstance(type.value, str) and type.value in EXECUTE:
             self._backoff(checked(place, EXECUTE[type.value], self.problems))
         elif type.value != "notify":
-            self.problems.at("S007", "this cannot be executed", type, one_of(type.value, ["notify", *EXECUTE]))
+            self.problems.at(
+                "S007", "this cannot be executed", type, one_of(type.value, ["notify", *EXECUTE])
+            )
 
     def _wait(self, step: Step) -> None:
         given = [key for key in WAITS if key in step.place.entries]
         if not given:
-            self.problems.at("S005", "a wait step says what it waits for", step.place, f"give it one of {', '.join(WAITS)}")
+            self.problems.at(
+                "S005",
+                "a wait step says what it waits for",
+                step.place,
+                f"give it one of {', '.join(WAITS)}",
+            )
         for key in given[1:]:
-            self._together(step, key, False, f'a step waits for one thing, and there is "{given[0]}" already', "make two steps of it")
-        outside, timed = bool(given) and given[0] in ("event", "signal"), "timeout" in step.place.entries
+            self._together(
+                step,
+                key,
+                False,
+                f'a step waits for one thing, and there is "{given[0]}" already',
+                "make two steps of it",
+            )
+        outside, timed = (
+            bool(given) and given[0] in ("event", "signal"),
+            "timeout" in step.place.entries,
+        )
         self._together(step, "where", given[:1] == ["event"], '"where" is for events', "remove it")
         for key in ("timeout", "into"):
             self._together(step, key, outside, f'"{key}" is for events and signals', "remove it")
-        self._together(step, "on_timeout", timed, '"on_timeout" needs a "timeout"', "say how long to wait")
+        self._together(
+            step, "on_timeout", timed, '"on_timeout" needs a "timeout"', "say how long to wait"
+        )
         if outside and not timed:
             help = 'give it a "timeout", and "on_timeout" if the workflow is to go on then'
             self.problems.at("S201", "this may wait for ever", step.place.key(given[0]), help)
@@ -240,9 +341,33 @@ class _Reader:
     def _end(self, step: Step) -> None:
         status = step.keys.get("status")
         if status and status.value not in ("completed", "failed", "blocked"):
-            self.problems.at("S007", "no execution ends like this", status, one_of(status.value, ["completed", "failed", "blocked"]))
+            self.problems.at(
+                "S007",
+                "no execution ends like this",
+                status,
+                one_of(status.value, ["completed", "failed", "blocked"]),
+            )
         completes = not status or status.value == "completed"
-        self._together(step, "result", completes, "only what completes has a result", "remove it, or the status")
-        self._together(step, "reason", not completes, "what completes needs no reason", 'put it into the "result"')
+        self._together(
+            step,
+            "result",
+            completes,
+            "only what completes has a result",
+            "remove it, or the status",
+        )
+        self._together(
+            step,
+            "reason",
+            not completes,
+            "what completes needs no reason",
+            'put it into the "result"',
+        )
 
-    _CHECKS = {"condition": _condition, "action": _action, "wait": _wait, "task": _task, "parallel": _parallel, "end": _end}
+    _CHECKS = {
+        "condition": _condition,
+        "action": _action,
+        "wait": _wait,
+        "task": _task,
+        "parallel": _parallel,
+        "end": _end,
+    }

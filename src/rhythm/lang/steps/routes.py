@@ -11,14 +11,25 @@ from rhythm.lang.steps.read import Step
 MOST = 20  # ways round that are told
 
 
-def check_routes(steps: tuple[Step, ...], problems: Problems, everywhere: Iterable[str] = ()) -> None:
-    """Checks one list of steps, and those of its branches. `everywhere`: the ids of all lists around it."""
+def check_routes(
+    steps: tuple[Step, ...], problems: Problems, everywhere: Iterable[str] = ()
+) -> None:
+    """Checks one list of steps, and those of its branches. `everywhere`: the ids of all lists
+    around it."""
     known = {step.id: step for step in steps}
-    outside = {*everywhere, *(inner.id for step in steps for _, branch in step.branches for inner in _all(branch))}
+    outside = {
+        *everywhere,
+        *(inner.id for step in steps for _, branch in step.branches for inner in _all(branch)),
+    }
     for step in steps:
         for _, branch in step.branches:
             check_routes(branch, problems, {*everywhere, *known})
-    lost = [(step, key, to) for step in steps for key, to in step.ways() if to is not None and to not in known]
+    lost = [
+        (step, key, to)
+        for step in steps
+        for key, to in step.ways()
+        if to is not None and to not in known
+    ]
     for step, key, to in lost:
         _unknown(step, key, to, known, outside, problems)
     if not lost:  # what else is wrong with the routes may follow from these
@@ -29,7 +40,12 @@ def _check_ways(steps: tuple[Step, ...], known: dict[str, Step], problems: Probl
     reached = _reached(steps, known)
     for step in steps:
         if step.id not in reached:
-            problems.at("S101", f'nothing leads to the step "{step.id}"', step.keys.get("id", step.place), "name it in a step before it")
+            problems.at(
+                "S101",
+                f'nothing leads to the step "{step.id}"',
+                step.keys.get("id", step.place),
+                "name it in a step before it",
+            )
     for circle in islice(_circles(steps), MOST):
         _round(circle, problems)
 
@@ -41,12 +57,19 @@ def _all(steps: tuple[Step, ...]) -> Iterator[Step]:
             yield from _all(branch)
 
 
-def _unknown(step: Step, key: str, to: str, known: dict[str, Step], outside: set[str], problems: Problems) -> None:
+def _unknown(
+    step: Step, key: str, to: str, known: dict[str, Step], outside: set[str], problems: Problems
+) -> None:
     if to in outside:
         help = "a branch leads to its own steps only; when it has ended, its parallel step goes on"
         problems.at("S009", f'the step "{to}" is in another list', step.keys[key], help)
     else:
-        problems.at("S009", f'there is no step "{to}"', step.keys[key], one_of(to, [id for id in known if "#" not in id]))
+        problems.at(
+            "S009",
+            f'there is no step "{to}"',
+            step.keys[key],
+            one_of(to, [id for id in known if "#" not in id]),
+        )
 
 
 def _reached(steps: tuple[Step, ...], known: dict[str, Step]) -> set[str]:
@@ -60,9 +83,13 @@ def _reached(steps: tuple[Step, ...], known: dict[str, Step]) -> set[str]:
 
 
 def _circles(steps: tuple[Step, ...]) -> Iterator[list[Step]]:
-    """Ways round, each step in one of them: first those on which nothing is awaited, then those on which nothing pauses."""
+    """Ways round, each step in one of them: first those on which nothing is awaited, then those on
+    which nothing pauses."""
     told: set[str] = set()
-    for moving in ([step for step in steps if not step.awaits], [step for step in steps if not step.asks and step.type != "wait"]):
+    for moving in (
+        [step for step in steps if not step.awaits],
+        [step for step in steps if not step.asks and step.type != "wait"],
+    ):
         left = {step.id: step for step in moving if step.id not in told}
         while circle := _circle(left):
             yield circle
@@ -75,18 +102,32 @@ def _circle(left: dict[str, Step]) -> list[Step]:
     from graphlib import CycleError, TopologicalSorter
 
     try:
-        TopologicalSorter({id: [to for _, to in step.ways() if to in left] for id, step in left.items()}).prepare()
+        TopologicalSorter(
+            {id: [to for _, to in step.ways() if to in left] for id, step in left.items()}
+        ).prepare()
     except CycleError as found:
-        ids = found.args[1][:0:-1]  # it comes in the other direction, with the first step once more at its end
+        # it comes in the other direction, with the first step once more at its end
+        ids = found.args[1][:0:-1]
         first = min(range(len(ids)), key=lambda i: left[ids[i]].place.start)
         return [left[id] for id in (*ids[first:], *ids[:first])]
     return []
 
 
 def _round(circle: list[Step], problems: Problems) -> None:
-    way, place = " → ".join(step.id for step in [*circle, circle[0]]), circle[0].keys.get("id", circle[0].place)
+    way, place = (
+        " → ".join(step.id for step in [*circle, circle[0]]),
+        circle[0].keys.get("id", circle[0].place),
+    )
     if any(step.awaits for step in circle):
-        problems.at("S102", f"these steps go round without a wait: {way}", place, 'put a wait between them, such as { "for": "1m" }')
+        problems.at(
+            "S102",
+            f"these steps go round without a wait: {way}",
+            place,
+            'put a wait between them, such as { "for": "1m" }',
+        )
     else:
-        help = "nothing changes on the way, so it would never end: let one of them wait, or lead elsewhere"
+        help = (
+            "nothing changes on the way, so it would never end: let one of them wait, or lead "
+            "elsewhere"
+        )
         problems.at("S010", f"these steps go round for ever: {way}", place, help)

@@ -1,4 +1,5 @@
-"""Which keys a step may have, and what their values are: one table for each type of step, and the reader that checks against it."""
+"""Which keys a step may have, and what their values are: one table for each type of step, and the
+reader that checks against it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _WORKFLOW = re.compile(r"[\w.-]+")
 
 
 class Shape(Record):
-    """The keys of an object, each with the kind of its value; `needs` are those that must be there."""
+    """The keys of an object, each with the kind of its value; `needs` are those that must be
+    there."""
 
     what: str  # as messages call it
     keys: Mapping[str, str]
@@ -26,54 +28,79 @@ class Shape(Record):
 
 
 _STEP = {"id": "id", "type": "name", "name": "text", "description": "text"}
-_TASK = {"retries": "count", "backoff": "backoff", "timeout": "duration", "queue": "name", "priority": "integer", "key": "any"}
+_TASK = {
+    "retries": "count",
+    "backoff": "backoff",
+    "timeout": "duration",
+    "queue": "name",
+    "priority": "integer",
+    "key": "any",
+}
 TASK_OPTIONS = tuple(_TASK)
 
 DOCUMENT = Shape(
     "a workflow",
-    {"workflow_id": "workflow", "version": "name", "name": "text", "description": "text", "on": "names", "queue": "name",
+    {"workflow_id": "workflow", "version": "name", "name": "text", "description": "text",
+        "on": "names", "queue": "name",
      "timeout": "length", "schedule": "any", "steps": "steps"},
     ("workflow_id", "steps"),
 )  # fmt: skip
 STEPS: dict[str, Shape] = {
-    "condition": Shape("a condition step", {**_STEP, "condition": "any", "on_true": "step", "on_false": "step"}, ("condition",)),
+    "condition": Shape("a condition step",
+        {**_STEP, "condition": "any", "on_true": "step", "on_false": "step"}, ("condition",)),
     "action": Shape(
         "an action step",
-        {**_STEP, "action": "name", "reason": "text", "requires": "object", "execute": "objects", "on_true": "step", "on_false": "step"},
+        {**_STEP, "action": "name", "reason": "text", "requires": "object", "execute": "objects",
+            "on_true": "step", "on_false": "step"},
         ("action",),
     ),
     "wait": Shape(
         "a wait step",
-        {**_STEP, "event": "name", "where": "object", "signal": "name", "for": "duration", "until": "text", "timeout": "duration",
+        {**_STEP, "event": "name", "where": "object", "signal": "name", "for": "duration",
+            "until": "text", "timeout": "duration",
          "into": "id", "next": "step", "on_timeout": "step"},
     ),
     "task": Shape(
-        "a task step", {**_STEP, "task": "name", "inputs": "any", **_TASK, "into": "id", "next": "step", "on_failure": "step"}, ("task",)
+        "a task step",
+        {**_STEP, "task": "name", "inputs": "any", **_TASK, "into": "id", "next": "step",
+            "on_failure": "step"}, ("task",)
     ),
     "parallel": Shape(
-        "a parallel step", {**_STEP, "branches": "branches", "into": "id", "next": "step", "on_failure": "step"}, ("branches",)
+        "a parallel step",
+        {**_STEP, "branches": "branches", "into": "id", "next": "step", "on_failure": "step"},
+        ("branches",)
     ),
     "end": Shape("an end step", {**_STEP, "status": "name", "reason": "text", "result": "any"}),
 }  # fmt: skip
 APPROVAL = Shape(
     "`requires`",
-    {"type": "name", "role": "text", "timeout": "duration", "quorum": "positive", "four_eyes": "bool", "escalate": "any", "notify": "name",
+    {"type": "name", "role": "text", "timeout": "duration", "quorum": "positive",
+        "four_eyes": "bool", "escalate": "any", "notify": "name",
      "data": "any"},
     ("type", "role"),
 )  # fmt: skip
-STAGE = Shape("a stage of `escalate`", {"role": "text", "after": "duration", "timeout": "duration"}, ("role",))
+STAGE = Shape(
+    "a stage of `escalate`", {"role": "text", "after": "duration", "timeout": "duration"}, ("role",)
+)
 EXECUTE: dict[str, Shape] = {
-    "task": Shape("a task to execute", {"type": "name", "task": "name", "inputs": "any", **_TASK}, ("task",)),
-    "publish": Shape("an event to publish", {"type": "name", "event": "name", "data": "any"}, ("event",)),
+    "task": Shape(
+        "a task to execute", {"type": "name", "task": "name", "inputs": "any", **_TASK}, ("task",)
+    ),
+    "publish": Shape(
+        "an event to publish", {"type": "name", "event": "name", "data": "any"}, ("event",)
+    ),
 }
 
 HOW = {
     "id": "letters, digits, - and _", "workflow": "letters, digits, -, _ and .",
     "name": "text of at most 200 characters", "names": "a name, or a list of names", "text": "text",
     "length": "a duration",
-    "duration": 'a duration, such as "24h", "1h30m" or 90', "backoff": "a duration, or an object with initial, factor, max and jitter",
-    "count": "a whole number, 0 or more", "positive": "a whole number, 1 or more", "integer": "a whole number", "bool": "true or false",
-    "object": "an object", "objects": "a list of objects", "step": "the id of a step", "steps": "a list of steps",
+    "duration": 'a duration, such as "24h", "1h30m" or 90',
+    "backoff": "a duration, or an object with initial, factor, max and jitter",
+    "count": "a whole number, 0 or more", "positive": "a whole number, 1 or more",
+    "integer": "a whole number", "bool": "true or false",
+    "object": "an object", "objects": "a list of objects", "step": "the id of a step",
+    "steps": "a list of steps",
     "branches": "an object, or a list, of lists of steps",
 }  # fmt: skip
 
@@ -85,13 +112,23 @@ def checked(place: Json, shape: Shape, problems: Problems) -> dict[str, Json]:
     for key, inner in place.entries.items():
         kind = shape.keys.get(key)
         if kind is None:
-            problems.at("S004", f'{shape.what} has no "{key}"', place.key(key), one_of(key, list(shape.keys)))
+            problems.at(
+                "S004",
+                f'{shape.what} has no "{key}"',
+                place.key(key),
+                one_of(key, list(shape.keys)),
+            )
             meant.add(nearest(key, shape.keys))
         elif _fits(inner, kind, key, problems):
             good[key] = inner
     for key in shape.needs:
         if key not in place.entries and key not in meant:
-            problems.at("S005", f'{shape.what} needs "{key}"', place, f'"{key}" is {HOW.get(shape.keys[key], "any value")}')
+            problems.at(
+                "S005",
+                f'{shape.what} needs "{key}"',
+                place,
+                f'"{key}" is {HOW.get(shape.keys[key], "any value")}',
+            )
     return good
 
 
@@ -99,21 +136,32 @@ def _fits(place: Json, kind: str, key: str, problems: Problems) -> bool:
     problem = _problem(place.value, kind)
     if problem:
         problems.at("S006", f'"{key}" cannot be this', place, problem)
-    elif kind in ("id", "workflow", "name", "step", "names") and any(len(name) > LONGEST_NAME for name in _names(place.value)):
-        problems.at("S002", f'"{key}" is longer than {LONGEST_NAME} characters', place, "find a shorter name")
+    elif kind in ("id", "workflow", "name", "step", "names") and any(
+        len(name) > LONGEST_NAME for name in _names(place.value)
+    ):
+        problems.at(
+            "S002",
+            f'"{key}" is longer than {LONGEST_NAME} characters',
+            place,
+            "find a shorter name",
+        )
         return False
     return not problem
 
 
 def _names(value: Any) -> list[str]:
-    return [name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)]
+    return [
+        name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)
+    ]
 
 
 def _problem(value: Any, kind: str) -> str:
     """Why the value is not of the kind; empty if it is. A text with `${…}` may be any duration."""
     if kind == "duration" and isinstance(value, str) and "${" in value:
         return ""
-    if kind in ("duration", "length", "backoff") and not (kind == "backoff" and isinstance(value, dict)):
+    if kind in ("duration", "length", "backoff") and not (
+        kind == "backoff" and isinstance(value, dict)
+    ):
         try:
             duration_s(value)
         except ValueError as problem:
@@ -132,7 +180,9 @@ def _is(value: Any, kind: str) -> bool:
         case "name" | "step":
             return isinstance(value, str) and bool(value.strip())
         case "names":
-            return _is(value, "name") or (isinstance(value, list) and bool(value) and all(_is(one, "name") for one in value))
+            return _is(value, "name") or (
+                isinstance(value, list) and bool(value) and all(_is(one, "name") for one in value)
+            )
         case "text":
             return isinstance(value, str)
         case "bool":

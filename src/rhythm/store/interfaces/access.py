@@ -17,7 +17,8 @@ class AccessStore(ABC):
 
     @abstractmethod
     def token(self, id: str) -> StoredToken | None:
-        """A token, also one that is no longer valid. One statement, which waits for nobody who looks at something large."""
+        """A token, also one that is no longer valid. One statement, which waits for nobody who
+        looks at something large."""
 
     @abstractmethod
     def tokens(self) -> list[StoredToken]:
@@ -29,13 +30,19 @@ class AccessStore(ABC):
 
     @abstractmethod
     def revoke_token(self, id: str, actor: Actor | None = None) -> bool | None:
-        """The token is valid no more. False: it was revoked before; None: there is none of this id."""
+        """The token is valid no more. False: it was revoked before; None: there is none of this
+        id."""
 
     @abstractmethod
     def change_token(
-        self, id: str, roles: tuple[str, ...] | None, business_roles: tuple[str, ...] | None, actor: Actor | None = None
+        self,
+        id: str,
+        roles: tuple[str, ...] | None,
+        business_roles: tuple[str, ...] | None,
+        actor: Actor | None = None,
     ) -> StoredToken | None:
-        """Gives a token other roles; None leaves them as they are. One that is revoked stays as it is. None: there is none of this id."""
+        """Gives a token other roles; None leaves them as they are. One that is revoked stays as it
+        is. None: there is none of this id."""
 
     @abstractmethod
     def audit(self, wanted: Filter, limit: int, most_bytes: int | None = None) -> Found[AuditRow]:
@@ -46,10 +53,18 @@ class AccessStore(ABC):
         """What follows row `n` of the audit, in the order of the chain."""
 
     @abstractmethod
-    def audit_chain(self, known: Head | None = None, after: Head | None = None, limit: int | None = None, size: int | None = None) -> Chain:
-        """Reads the chain in one snapshot, from row `after` on (else from the lowest), and says what is wrong with it (see `Links`).
+    def audit_chain(
+        self,
+        known: Head | None = None,
+        after: Head | None = None,
+        limit: int | None = None,
+        size: int | None = None,
+    ) -> Chain:
+        """Reads the chain in one snapshot, from row `after` on (else from the lowest), and says
+        what is wrong with it (see `Links`).
 
-        No more than `limit` rows, and none after as many characters of details as `size` says. `known`: a head that was kept.
+        No more than `limit` rows, and none after as many characters of details as `size` says.
+        `known`: a head that was kept.
         """
 
     def verify_audit(self, known: Head | None = None) -> tuple[Head, list[tuple[int, str]]]:

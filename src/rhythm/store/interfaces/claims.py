@@ -12,7 +12,8 @@ SYSTEM_QUEUE = "system"  # resumes go here; every worker serves it
 
 
 class Claim(Record):
-    """Time-limited ownership of a ready row. `wakes` is what its holder has seen before it loads."""
+    """Time-limited ownership of a ready row. `wakes` is what its holder has seen before it
+    loads."""
 
     id: str
     kind: int
@@ -28,7 +29,8 @@ class ClaimStore(ABC):
 
     @abstractmethod
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
-        """Takes up to `limit` free rows of these queues, in their order; nothing of those that are paused.
+        """Takes up to `limit` free rows of these queues, in their order; nothing of those that are
+        paused.
 
         Resumes come first, unless their queue is named in another place.
         """
@@ -39,7 +41,8 @@ class ClaimStore(ABC):
 
     @abstractmethod
     def release(self, claims: Mapping[str, int], delay_s: float = 0.0) -> None:
-        """Gives claims back, to be taken again at once or after a while. A task gets its attempt back; it was not begun."""
+        """Gives claims back, to be taken again at once or after a while. A task gets its attempt
+        back; it was not begun."""
 
     @abstractmethod
     def held_by(self, worker: str) -> dict[str, int]:

@@ -21,7 +21,8 @@ class Definition(Record):
     source: str
     program: str
     file: str = ""
-    on: tuple[str, ...] = ()  # types of events that start it; like what follows, only told when it is registered
+    # types of events that start it; like what follows, only told when it is registered
+    on: tuple[str, ...] = ()
     queue: str = "default"
     timeout_s: float | None = None
     schedules: tuple[dict[str, Any], ...] = ()  # what its annotations say
@@ -41,18 +42,28 @@ def source_hashes(definitions: Iterable[Definition]) -> dict[str, str]:
     """The texts of these workflows, each once, and what names them: their SHA-256."""
     from hashlib import sha256
 
-    return {text: sha256(text.encode()).hexdigest() for text in {definition.source for definition in definitions}}
+    return {
+        text: sha256(text.encode()).hexdigest()
+        for text in {definition.source for definition in definitions}
+    }
 
 
 class DefinitionStore(ABC):
     """The workflows that are registered, in all their versions."""
 
     @abstractmethod
-    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None, actor: Actor | None = None) -> None:
-        """Stores versions that are new, and makes these the current ones of their names: all, or none.
+    def register(
+        self,
+        definitions: Sequence[Definition],
+        schedules: Registered | None = None,
+        actor: Actor | None = None,
+    ) -> None:
+        """Stores versions that are new, and makes these the current ones of their names: all, or
+        none.
 
-        From then on events start these, and only by the types that they name now. `schedules` gets those that these workflows'
-        annotations have made before, and says what becomes of which. With an `actor`, versions that become current are recorded.
+        From then on events start these, and only by the types that they name now. `schedules` gets
+        those that these workflows' annotations have made before, and says what becomes of which.
+        With an `actor`, versions that become current are recorded.
         """
 
     @abstractmethod
@@ -69,7 +80,8 @@ class DefinitionStore(ABC):
 
     @abstractmethod
     def after(self, after: str, limit: int) -> list[Listed]:
-        """The current versions of so many workflows, by name: those that come after this one. No text and no program is read."""
+        """The current versions of so many workflows, by name: those that come after this one. No
+        text and no program is read."""
 
     @abstractmethod
     def triggers(self) -> list[Trigger]:

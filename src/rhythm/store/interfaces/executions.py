@@ -39,7 +39,9 @@ class NewExecution(Record):
     snapshot: bytes | None = None  # where a branch begins
     held: bool = False  # make the rows, but let nobody run it before a release
     retry_of: str | None = None
-    later_us: int = 0  # a child: how long after its parent's turn, so that events of the same turn keep their order with it; less
+    # a child: how long after its parent's turn, so that events of the same turn keep their order
+    # with it; less
+    later_us: int = 0
     # than 0: a task that had begun before
     failed: str | None = None  # how the attempt ended after which the row is made
     started_by: str | None = None  # of one that nobody else started
@@ -60,25 +62,48 @@ class Started(Record):
     name: str = ""  # of the workflow or task whose execution was there already
 
 
-def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Started], on_conflict: str) -> None:
-    """`Conflict` for the first start that found something there which the caller did not mean to get."""
+def refuse_conflicts(
+    executions: Sequence[NewExecution], started: Sequence[Started], on_conflict: str
+) -> None:
+    """`Conflict` for the first start that found something there which the caller did not mean to
+    get."""
     for new, found in zip(executions, started, strict=True):
         if found.created:
             continue
         if found.name != new.name:
-            raise Conflict(f"{found.id!r} is the id of an execution of something else than `{new.name}`: choose another id", found.id)
+            raise Conflict(
+                (
+                    f"{found.id!r} is the id of an execution of something else than "
+                    f"`{new.name}`: choose another id"
+                ),
+                found.id,
+            )
         if on_conflict == "fail":
             key = "" if is_personal(new.key or "") else f" {new.key!r}"
-            what = f"the id {new.id!r}" if found.id == new.id else f"the idempotency key{key} of `{new.name}`"
-            raise Conflict(f"{what} belongs to an execution that was started before: {found.id}", found.id)
+            what = (
+                f"the id {new.id!r}"
+                if found.id == new.id
+                else f"the idempotency key{key} of `{new.name}`"
+            )
+            raise Conflict(
+                f"{what} belongs to an execution that was started before: {found.id}", found.id
+            )
         if on_conflict == "replace":
-            raise Conflict(f"an execution with the id {found.id!r} exists, and an id is used once only: leave it to Rhythm", found.id)
+            raise Conflict(
+                (
+                    f"an execution with the id {found.id!r} exists, and an id is used once "
+                    f"only: leave it to Rhythm"
+                ),
+                found.id,
+            )
 
 
 class StoredExecution(Record):
-    """A row of `executions` with its context: what a retry is made of. Without `created_at`: it begins now.
+    """A row of `executions` with its context: what a retry is made of. Without `created_at`: it
+    begins now.
 
-    Inputs, results and the like are not in it, as they may be large: the new row gets those of `source`, inside the database.
+    Inputs, results and the like are not in it, as they may be large: the new row gets those of
+    `source`, inside the database.
     """
 
     id: str
@@ -168,20 +193,29 @@ class Reach(Record):
 
 def family_range(id: str, whole: bool) -> dict[str, str]:
     """Which ids are those of a family; without `whole`, only the first."""
-    return {"id": id, "first": f"{id}.", "last": f"{id}/"} if whole else {"id": id, "first": "", "last": ""}
+    return (
+        {"id": id, "first": f"{id}.", "last": f"{id}/"}
+        if whole
+        else {"id": id, "first": "", "last": ""}
+    )
 
 
 def refuse_large(id: str, reach: Reach, rows: int, size: int) -> None:
-    """Before any of a family is read: `rows` are counted up to one more than may be, `size` is in bytes."""
+    """Before any of a family is read: `rows` are counted up to one more than may be, `size` is in
+    bytes."""
     if rows > reach.rows or size > reach.bytes:
         raise RetryTooLarge(
-            f"{id} has more below it than a retry may read to go on from there ({reach.rows:,} rows, {reach.bytes:,} bytes of snapshots): "
+            f"{id} has more below it than a retry may read to go on from there "
+            f"({reach.rows:,} rows, {reach.bytes:,} bytes of snapshots): "
             f"{from_start(id)}"
         )
 
 
 def from_start(id: str) -> str:
-    return f"retry it from the start (`rhythm retry {id} --from-start`; in Python `retry(id, from_start=True)`)"
+    return (
+        f"retry it from the start (`rhythm retry {id} --from-start`; in Python `retry(id, "
+        f"from_start=True)`)"
+    )
 
 
 def asked_by(family: Family, provenance: Provenance) -> Family:
@@ -193,31 +227,42 @@ def asked_by(family: Family, provenance: Provenance) -> Family:
         before = Provenance(authority=load_authority(row.authority))
         return dump_authority(before.joined(provenance).authority)
 
-    return family.replace(executions=tuple(row.replace(authority=joined(row)) for row in family.executions))
+    return family.replace(
+        executions=tuple(row.replace(authority=joined(row)) for row in family.executions)
+    )
 
 
 class ExecutionStore(ABC):
     """What callers ask of executions: start, cancel, terminate, retry."""
 
     @abstractmethod
-    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return", actor: Actor | None = None) -> list[Started]:
+    def start(
+        self,
+        executions: Sequence[NewExecution],
+        on_conflict: str = "return",
+        actor: Actor | None = None,
+    ) -> list[Started]:
         """Starts them, unless their id or (name, key) is there already; in the order given.
 
-        What is there already is returned; with "fail" it is a `Conflict`, and nothing is started. With "replace" the execution
-        that has the key loses it and is asked to end, which is recorded if there is an `actor`. The id of an execution of another
-        name is always a `Conflict`.
+        What is there already is returned; with "fail" it is a `Conflict`, and nothing is started.
+        With "replace" the execution that has the key loses it and is asked to end, which is
+        recorded if there is an `actor`. The id of an execution of another name is always a
+        `Conflict`.
         """
 
     @abstractmethod
     def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
-        """Asks executions to end. False: it has ended already; one that does not exist is left out."""
+        """Asks executions to end. False: it has ended already; one that does not exist is left
+        out."""
 
     def terminate(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
-        """Ends executions and everything below them at once: no turn of theirs is taken, no result accepted. False: it has ended
-        already; one that does not exist is left out.
+        """Ends executions and everything below them at once: no turn of theirs is taken, no result
+        accepted. False: it has ended already; one that does not exist is left out.
 
-        The executions themselves end in one transaction, with the record of who did it. It leaves a mark, by which nobody below them gets
-        on; what is below ends in passes of a bounded size. A large family is left to the services after some of them."""
+        The executions themselves end in one transaction, with the record of who did it. It leaves a
+        mark, by which nobody below them gets on; what is below ends in passes of a bounded size. A
+        large family is left to the services after some of them.
+        """
         ended = self._terminate_named(ids, actor)
         for _ in range(PASSES if any(ended.values()) else 0):
             if not self.end_terminated(PASS):
@@ -230,20 +275,29 @@ class ExecutionStore(ABC):
 
     @abstractmethod
     def end_terminated(self, limit: int) -> list[str]:
-        """Ends some of what is below executions that were terminated: at most so many workflows and so many tasks; their ids. None: all
-        have ended, and the marks are gone."""
+        """Ends some of what is below executions that were terminated: at most so many workflows and
+        so many tasks; their ids. None: all have ended, and the marks are gone."""
 
     @abstractmethod
-    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None, whole: bool = True) -> Started | None:
-        """Reads an execution with everything below it, and stores what `plan` makes of them: the first one's id. None: there is none.
+    def retry(
+        self,
+        id: str,
+        plan: Callable[[Family], Family],
+        actor: Actor | None = None,
+        whole: bool = True,
+    ) -> Started | None:
+        """Reads an execution with everything below it, and stores what `plan` makes of them: the
+        first one's id. None: there is none.
 
-        A retry of it that has not ended is returned instead, so two at once are one. `plan` is pure, and may be called again.
-        Without `whole`, only the execution itself is read. `RetryTooLarge` if there is more than `limits` allow, before it is read.
+        A retry of it that has not ended is returned instead, so two at once are one. `plan` is
+        pure, and may be called again. Without `whole`, only the execution itself is read.
+        `RetryTooLarge` if there is more than `limits` allow, before it is read.
         """
 
     @abstractmethod
     def family(self, id: str, reach: Reach) -> Family:
-        """What `retry` gives to its plan, only to look at it; empty if there is no such execution. `RetryTooLarge` beyond the reach."""
+        """What `retry` gives to its plan, only to look at it; empty if there is no such execution.
+        `RetryTooLarge` beyond the reach."""
 
     @abstractmethod
     def retries(self, id: str) -> list[Retry]:

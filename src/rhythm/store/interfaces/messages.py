@@ -30,7 +30,8 @@ class NewSignal(Record):
 
 
 class NewWait(Record):
-    """A wait for the first event of a type, published since its execution started, whose data has these values at these paths."""
+    """A wait for the first event of a type, published since its execution started, whose data has
+    these values at these paths."""
 
     n: int
     type: str
@@ -45,7 +46,8 @@ class NewEvent(Record):
     id: str
     type: str
     data: str  # JSON
-    later_us: int = 0  # of several in one turn, and of the children it starts: they happen in their order
+    # of several in one turn, and of the children it starts: they happen in their order
+    later_us: int = 0
     execution_id: str | None = None  # whose turn publishes it
 
 
@@ -54,15 +56,16 @@ class MessageStore(ABC):
 
     @abstractmethod
     def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> Delivery:
-        """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full".
+        """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or
+        "full".
 
         One that was received is a "duplicate" whatever came after it: its sender may forget it.
         """
 
     @abstractmethod
     def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
-        """Publishes an event to everyone who waits for it, and to those who live and will, and starts the workflows that are
-        registered for it: "published" or "duplicate"."""
+        """Publishes an event to everyone who waits for it, and to those who live and will, and
+        starts the workflows that are registered for it: "published" or "duplicate"."""
 
     @abstractmethod
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:

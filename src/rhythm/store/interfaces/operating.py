@@ -11,7 +11,8 @@ from rhythm.store.interfaces.workers import Queue
 
 
 class Silent(Record):
-    """A worker that has claims, and has not been heard of for too long, or never: then `beat_at` is None."""
+    """A worker that has claims, and has not been heard of for too long, or never: then `beat_at` is
+    None."""
 
     worker: str
     claims: int
@@ -32,8 +33,8 @@ class Health(Record):
 
 
 class Selection(Record):
-    """Which executions are meant, of those that nobody else started. Times are microseconds since 1970; what is empty or None counts
-    for nothing."""
+    """Which executions are meant, of those that nobody else started. Times are microseconds since
+    1970; what is empty or None counts for nothing."""
 
     statuses: tuple[str, ...]  # as they are shown
     workflow: str | None = None
@@ -52,7 +53,11 @@ class Selection(Record):
     def asked(self) -> list[str]:
         """The names of what counts."""
         values = {name: getattr(self, name) for name in self._fields}
-        return [name for name, value in values.items() if value is not None and value is not False and value != "{}"]
+        return [
+            name
+            for name, value in values.items()
+            if value is not None and value is not False and value != "{}"
+        ]
 
 
 class Standing(Record):
@@ -74,7 +79,9 @@ class OperatingStore(ABC):
         """How many are meant, and what time it is."""
 
     @abstractmethod
-    def select(self, selection: Selection, after: tuple[int, str], limit: int) -> list[tuple[int, str]]:
+    def select(
+        self, selection: Selection, after: tuple[int, str], limit: int
+    ) -> list[tuple[int, str]]:
         """`created_at` and id of those that are meant, oldest first, beginning after this one."""
 
     @abstractmethod
@@ -83,9 +90,11 @@ class OperatingStore(ABC):
 
     @abstractmethod
     def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
-        """What breaks the rules of `store.doctor`, in one snapshot. What takes a moment may be late by `grace_s`.
+        """What breaks the rules of `store.doctor`, in one snapshot. What takes a moment may be late
+        by `grace_s`.
 
-        The rules about snapshots and waits are the judge's: `engine.doctor.examine` brings it along.
+        The rules about snapshots and waits are the judge's: `engine.doctor.examine` brings it
+        along.
         """
 
     @abstractmethod

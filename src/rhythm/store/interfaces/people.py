@@ -6,7 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from rhythm.store.access import Actor
-from rhythm.store.approvals import RESUME, Decision, ResumeRequest, StoredApproval, StoredDecision, Verdict
+from rhythm.store.approvals import (
+    RESUME,
+    Decision,
+    ResumeRequest,
+    StoredApproval,
+    StoredDecision,
+    Verdict,
+)
 from rhythm.store.reading import Found
 
 
@@ -15,7 +22,8 @@ class PeopleStore(ABC):
 
     @abstractmethod
     def decide(self, id: str, decision: Decision) -> Verdict | None:
-        """Counts a decision, and ends the approval with it if it suffices. None: there is no such approval."""
+        """Counts a decision, and ends the approval with it if it suffices. None: there is no such
+        approval."""
 
     @abstractmethod
     def approvals(
@@ -28,7 +36,8 @@ class PeopleStore(ABC):
         names: Sequence[str] | None = None,
         most_bytes: int | None = None,
     ) -> Found[StoredApproval]:
-        """Approvals, newest first: "open", by how they ended ("cancelled" too), or all; of an execution and everything below it.
+        """Approvals, newest first: "open", by how they ended ("cancelled" too), or all; of an
+        execution and everything below it.
 
         `before`, `names` and `most_bytes`: as `find` has them.
         """
@@ -42,21 +51,40 @@ class PeopleStore(ABC):
 
     @abstractmethod
     def pause(
-        self, ids: Sequence[str], *, reason: str = "", actor: Actor | None = None, timeout_s: float | None = None, then: str = RESUME
+        self,
+        ids: Sequence[str],
+        *,
+        reason: str = "",
+        actor: Actor | None = None,
+        timeout_s: float | None = None,
+        then: str = RESUME,
     ) -> Mapping[str, bool]:
-        """Holds workflows where they are. False: it has ended; one that does not exist is left out."""
+        """Holds workflows where they are. False: it has ended; one that does not exist is left
+        out."""
 
     @abstractmethod
-    def resume(self, ids: Sequence[str], *, reason: str = "", data: str = "null", actor: Actor | None = None) -> Mapping[str, bool]:
-        """Lets workflows go on that are held. False: it is not held; one that does not exist is left out.
+    def resume(
+        self,
+        ids: Sequence[str],
+        *,
+        reason: str = "",
+        data: str = "null",
+        actor: Actor | None = None,
+    ) -> Mapping[str, bool]:
+        """Lets workflows go on that are held. False: it is not held; one that does not exist is
+        left out.
 
-        `Undecidable` if there is data while somebody is asked to decide: they would decide about something else than they were shown.
+        `Undecidable` if there is data while somebody is asked to decide: they would decide about
+        something else than they were shown.
         """
 
     @abstractmethod
-    def resumes(self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None) -> Found[ResumeRequest]:
+    def resumes(
+        self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None
+    ) -> Found[ResumeRequest]:
         """Whatever let an execution go on, oldest first, beginning after this number."""
 
     @abstractmethod
     def last_resumes(self, id: str) -> list[ResumeRequest]:
-        """The last that let an execution go on, and the last one that gave it data and was no event, oldest first."""
+        """The last that let an execution go on, and the last one that gave it data and was no
+        event, oldest first."""

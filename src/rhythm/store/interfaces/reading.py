@@ -44,21 +44,27 @@ class Execution(Record):
     turned_at: int | None = None  # of a workflow: when its last turn was committed
 
 
-# Whether somebody must decide is told in lists, too: of a plan no more than that. `%%` is `%` for both databases.
-_ASKED = """CASE WHEN status = 'paused' AND awaiting LIKE '%%"op":"approval"%%' THEN '{"op":"approval"}' ELSE 'null' END"""
+# Whether somebody must decide is told in lists, too: of a plan no more than that. `%%` is `%` for
+# both databases.
+_ASKED = """CASE WHEN status = 'paused' AND awaiting LIKE '%%"op":"approval"%%'
+  THEN '{"op":"approval"}' ELSE 'null' END"""
 
 
-LARGE = {"inputs": "'null'", "result": "NULL", "awaiting": _ASKED}  # columns of an execution that may be large, and what stands for them
+# columns of an execution that may be large, and what stands for them
+LARGE = {"inputs": "'null'", "result": "NULL", "awaiting": _ASKED}
 
 
-CUT = {"error": 4096, "attributes": TEXTS.attributes_bytes, "paused_reason": TEXTS.reason}  # characters of others that a list reads
+# characters of others that a list reads
+CUT = {"error": 4096, "attributes": TEXTS.attributes_bytes, "paused_reason": TEXTS.reason}
 
 
 # the columns of a list; of those that are cut one character more, which tells that they were
 _SHORT = {**LARGE, **{name: f"substr({name}, 1, {most + 1})" for name, most in CUT.items()}}
 
 
-BRIEF = ", ".join(f"{_SHORT[name]} AS {name}" if name in _SHORT else name for name in Execution._fields)
+BRIEF = ", ".join(
+    f"{_SHORT[name]} AS {name}" if name in _SHORT else name for name in Execution._fields
+)
 
 
 class Transition(Record):
@@ -78,7 +84,12 @@ class Transition(Record):
 
 def with_names(read: Iterable[Any]) -> list[Transition]:
     """Transitions with the names of their statuses, which were read as they are stored."""
-    return [each.replace(from_status=STATUS_NAMES[each.from_status], to_status=STATUS_NAMES[each.to_status]) for each in read]
+    return [
+        each.replace(
+            from_status=STATUS_NAMES[each.from_status], to_status=STATUS_NAMES[each.to_status]
+        )
+        for each in read
+    ]
 
 
 class ReadingStore(ABC):
@@ -98,15 +109,17 @@ class ReadingStore(ABC):
         names: Sequence[str] | None = None,
         most_bytes: int | None = None,
     ) -> Found[Execution]:
-        """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id.
+        """Root executions, newest first. `before`: only those that come after the one of this
+        `created_at` and id.
 
-        `brief`: without inputs, results and what they await, which may be large. `names`: only those that have one of these names.
-        `most_bytes`: no more than these and one row.
+        `brief`: without inputs, results and what they await, which may be large. `names`: only
+        those that have one of these names. `most_bytes`: no more than these and one row.
         """
 
     @abstractmethod
     def names(self, prefixes: Sequence[str]) -> list[str]:
-        """The names of root executions that begin with one of these, none of which begins with another: each once."""
+        """The names of root executions that begin with one of these, none of which begins with
+        another: each once."""
 
     @abstractmethod
     def root_names(self, ids: Sequence[str]) -> dict[str, str]:
@@ -114,24 +127,34 @@ class ReadingStore(ABC):
 
     @abstractmethod
     def children(
-        self, id: str, after: int = 0, limit: int | None = None, brief: bool = False, most_bytes: int | None = None
+        self,
+        id: str,
+        after: int = 0,
+        limit: int | None = None,
+        brief: bool = False,
+        most_bytes: int | None = None,
     ) -> Found[Execution]:
         """In the order of their numbers, beginning after this one."""
 
     @abstractmethod
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
-        """A text for each execution that is another one whenever it has changed; reads nothing large."""
+        """A text for each execution that is another one whenever it has changed; reads nothing
+        large."""
 
     @abstractmethod
     def due(self, id: str) -> dict[int, int]:
-        """When the timers and delayed children of an execution are due, by number; 0 is its own start."""
+        """When the timers and delayed children of an execution are due, by number; 0 is its own
+        start."""
 
     @abstractmethod
     def history(self, id: str) -> list[Transition]: ...
 
     @abstractmethod
-    def trace(self, id: str, after: Place | None, limit: int, most_bytes: int | None = None) -> Found[Moment]:
-        """What happened in an execution and below it after this place, in the order of time: two statements, however much it is.
+    def trace(
+        self, id: str, after: Place | None, limit: int, most_bytes: int | None = None
+    ) -> Found[Moment]:
+        """What happened in an execution and below it after this place, in the order of time: two
+        statements, however much it is.
 
         It covers the first `TRACED` executions below it, by id, and `TRACED_TURNS` of their turns.
         """

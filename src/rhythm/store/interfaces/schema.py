@@ -20,7 +20,8 @@ class SchemaStore(ABC):
 
     @abstractmethod
     def migrate(self) -> list[str]:
-        """Runs what is pending; the names of the migrations that ran. Safe when many processes start at once.
+        """Runs what is pending; the names of the migrations that ran. Safe when many processes
+        start at once.
 
         Each is one transaction: one that fails leaves nothing behind, and is a `StoreError`.
         """

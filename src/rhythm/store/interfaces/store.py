@@ -24,7 +24,8 @@ from rhythm.store.interfaces.workers import WorkerStore
 
 
 def driver_connection(given: Any) -> Any:
-    """The driver's own connection behind what a library hands out: a connection or session of SQLAlchemy, a connection of Django."""
+    """The driver's own connection behind what a library hands out: a connection or session of
+    SQLAlchemy, a connection of Django."""
     if isinstance(getattr(given, "connection", None), MethodType):  # a session
         given = given.connection()
     behind = getattr(given, "connection", None)
@@ -32,7 +33,8 @@ def driver_connection(given: Any) -> Any:
 
 
 class Listening:
-    """What hears of new work, until it is closed. `problem`: why it hears nothing, in words; then work is found by looking for it."""
+    """What hears of new work, until it is closed. `problem`: why it hears nothing, in words; then
+    work is found by looking for it."""
 
     def __init__(self, problem: str = "") -> None:
         self.problem = problem
@@ -67,34 +69,45 @@ class Store(ABC):
 
     @property
     def era(self) -> int:
-        """Another number after a connection was lost, whoever met it: behind the next one may be a database that knows less."""
+        """Another number after a connection was lost, whoever met it: behind the next one may be a
+        database that knows less."""
         return 0
 
     @abstractmethod
     def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
-        """Calls `heard` from another thread, soon after something in these queues can be claimed; without any, it may be in all.
+        """Calls `heard` from another thread, soon after something in these queues can be claimed;
+        without any, it may be in all.
 
-        It is a hint: some are not heard, and some are about what others have taken already. Whenever hearing begins, also after a
-        while without a connection, it is called for all queues.
+        It is a hint: some are not heard, and some are about what others have taken already.
+        Whenever hearing begins, also after a while without a connection, it is called for all
+        queues.
         """
 
     @abstractmethod
     def within(self, connection: Any) -> Store:
-        """The same tables on the caller's own connection: what is started there comes with the caller's commit, or not at all."""
+        """The same tables on the caller's own connection: what is started there comes with the
+        caller's commit, or not at all."""
 
     @abstractmethod
     def sibling(self) -> Store:
-        """The same database on connections of its own; an SQLite database in memory has only one, and is its own sibling."""
+        """The same database on connections of its own; an SQLite database in memory has only one,
+        and is its own sibling."""
 
     @abstractmethod
     def expect(self, threads: int) -> None:
         """So many threads may ask at once from now on: they are not to wait for each other."""
 
     def recover(self, limit: int, crash_limit: int, dead: bool = False) -> Recovered:
-        """`rescue`, `sweep`, `end_terminated` and forgetting workers of long ago: one look at the database while there is nothing to do."""
+        """`rescue`, `sweep`, `end_terminated` and forgetting workers of long ago: one look at the
+        database while there is nothing to do."""
         look = self.maintenance.look(dead)
         if look.forgotten:
             self.maintenance.forget_workers(limit)
         rescued = self.maintenance.rescue(limit, crash_limit, dead) if look.lost else ()
         terminated = self.executions.end_terminated(limit) if look.terminated else ()
-        return Recovered(tuple(rescued), tuple(self.maintenance.sweep(limit)) if look.cancelled else (), look.slot_us, tuple(terminated))
+        return Recovered(
+            tuple(rescued),
+            tuple(self.maintenance.sweep(limit)) if look.cancelled else (),
+            look.slot_us,
+            tuple(terminated),
+        )

@@ -37,7 +37,8 @@ class Loaded(Record):
     snapshot: bytes | None
     owned: str  # JSON: the tasks that it awaits and that have no row yet
     now: int
-    resumes: str | None = None  # JSON: what let it go on since its last turn, as [id, data that was given with it]
+    # JSON: what let it go on since its last turn, as [id, data that was given with it]
+    resumes: str | None = None
     authority: str | None = None  # JSON: the roles of those who asked for it
 
     @property
@@ -63,7 +64,8 @@ class LoadedTask(Record):
 
 
 class Needed(Record):
-    """What a workflow waits for: children `numbers`. `whole`: nothing follows until all have ended (or, `fails`, one has failed)."""
+    """What a workflow waits for: children `numbers`. `whole`: nothing follows until all have ended
+    (or, `fails`, one has failed)."""
 
     id: str
     numbers: Sequence[int]
@@ -86,7 +88,8 @@ SHORT_ERROR = 1024  # characters of an error that those who only look are told
 
 
 BRIEF_OUTCOME = (
-    f"id, n, status, CASE WHEN status <> {COMPLETED} AND length(value) <= {SHORT_ERROR} THEN value END AS value, ended_at, type, name"
+    f"id, n, status, CASE WHEN status <> {COMPLETED} AND length(value) <= {SHORT_ERROR} THEN "
+    f"value END AS value, ended_at, type, name"
 )
 
 
@@ -97,7 +100,8 @@ UNTOLD_ERROR = '{"code":"","message":"","data":null}'
 
 
 def brief_outcome(read: ChildOutcome) -> ChildOutcome:
-    """An outcome of which no more was read than a short error: something of its kind stands for the rest."""
+    """An outcome of which no more was read than a short error: something of its kind stands for the
+    rest."""
     untold = _UNTOLD.get(read.type or 0, "null" if read.status == COMPLETED else UNTOLD_ERROR)
     return read.replace(value=read.value or untold)
 
@@ -126,7 +130,8 @@ class Done(Record):
 class TurnCommit(Record):
     """A turn to commit, and where its workflow goes from there.
 
-    `end`: "own" (its holder goes on), "park" (nothing to do until something wakes it), "yield" (give the claim back), "finish".
+    `end`: "own" (its holder goes on), "park" (nothing to do until something wakes it), "yield"
+    (give the claim back), "finish".
     """
 
     id: str
@@ -159,13 +164,15 @@ class TurnCommit(Record):
     claim_ttl_s: float = 0.0
 
     def resumed_upto(self, wakes: int) -> int | None:
-        """`resumed`, given how often it was woken by now: after the last turn there is none for what came since its holder looked."""
+        """`resumed`, given how often it was woken by now: after the last turn there is none for
+        what came since its holder looked."""
         return EVERY_RESUME if self.end == "finish" and wakes != self.wakes else self.resumed
 
 
 class Committed(Record):
-    """What became of a turn: "own", "woken" (it would have parked, but there is more to see), "parked", "finished", "lost", or "full":
-    nothing of it was done, since it would start more than there may be."""
+    """What became of a turn: "own", "woken" (it would have parked, but there is more to see),
+    "parked", "finished", "lost", or "full": nothing of it was done, since it would start more than
+    there may be."""
 
     id: str
     outcome: Outcome
@@ -199,25 +206,35 @@ class TurnStore(ABC):
 
     @abstractmethod
     def cancelled(self, ids: Sequence[str]) -> set[str]:
-        """Which of these were asked to end: nothing else of them is read, however large their inputs."""
+        """Which of these were asked to end: nothing else of them is read, however large their
+        inputs."""
 
     @abstractmethod
-    def outcomes(self, needed: Sequence[Needed], brief: bool = False) -> dict[str, list[ChildOutcome]]:
-        """How the children have ended that are needed; nothing for a workflow that cannot go on yet.
+    def outcomes(
+        self, needed: Sequence[Needed], brief: bool = False
+    ) -> dict[str, list[ChildOutcome]]:
+        """How the children have ended that are needed; nothing for a workflow that cannot go on
+        yet.
 
-        `brief`, for those who only look: without results, which may be large; an error that is long is told as one without a code.
+        `brief`, for those who only look: without results, which may be large; an error that is long
+        is told as one without a code.
         """
 
     @abstractmethod
-    def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
-        """The group commit. What became of each turn, and the ids of the tasks whose end was accepted."""
+    def commit(
+        self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
+    ) -> tuple[list[Committed], set[str]]:
+        """The group commit. What became of each turn, and the ids of the tasks whose end was
+        accepted."""
 
     @abstractmethod
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
-        """Commits the end of a task together with what its handler writes. `work` gets a connection, in a transaction that nobody
-        else uses, and returns the end, or None to keep nothing. What became of it: "kept", or nothing was kept: "undone" by `work`,
-        "lost" (the claim) or "aborted" (a statement of the handler has failed, and it went on)."""
+        """Commits the end of a task together with what its handler writes. `work` gets a
+        connection, in a transaction that nobody else uses, and returns the end, or None to keep
+        nothing. What became of it: "kept", or nothing was kept: "undone" by `work`, "lost" (the
+        claim) or "aborted" (a statement of the handler has failed, and it went on)."""
 
     @abstractmethod
     def witness(self, id: str, seq: int) -> int | None:
-        """The fence with which turn `seq` of a workflow was committed; for the holder that got no answer."""
+        """The fence with which turn `seq` of a workflow was committed; for the holder that got no
+        answer."""

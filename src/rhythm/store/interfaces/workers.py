@@ -24,7 +24,8 @@ class Beat(Record):
     draining: bool
     version: str
     machine: str = ""  # within which the process id means something; empty: not known
-    dead_after_s: float = DEAD_AFTER_S  # silent for so long, it takes itself for dead; so do the others
+    # silent for so long, it takes itself for dead; so do the others
+    dead_after_s: float = DEAD_AFTER_S
 
 
 class Mine(dict[str, tuple[int, int]]):
@@ -56,7 +57,8 @@ class SeenWorker(Record):
 
 
 class Declaration(Record):
-    """What a task is, as the worker says that has its handler: whoever plans a turn knows it from here."""
+    """What a task is, as the worker says that has its handler: whoever plans a turn knows it from
+    here."""
 
     name: str
     queue: str
@@ -67,7 +69,8 @@ class Declaration(Record):
 
 
 class Queue(Record):
-    """What is in a queue: ready (since when the oldest of it), claimed, claimed by one who has not been heard of in time, delayed.
+    """What is in a queue: ready (since when the oldest of it), claimed, claimed by one who has not
+    been heard of in time, delayed.
 
     `workers`: how many live ones take from it.
     """
@@ -86,9 +89,13 @@ class Queue(Record):
 
 
 def refuse_system(queue: str, paused: bool) -> None:
-    """`ValueError` for a pause of the queue of resumes: workflows would stand still that nobody has paused."""
+    """`ValueError` for a pause of the queue of resumes: workflows would stand still that nobody has
+    paused."""
     if paused and queue == SYSTEM_QUEUE:
-        raise ValueError(f"queue `{SYSTEM_QUEUE}` cannot be paused: it has the resumes of all workflows; pause the queue of their tasks")
+        raise ValueError(
+            f"queue `{SYSTEM_QUEUE}` cannot be paused: it has the resumes of all "
+            f"workflows; pause the queue of their tasks"
+        )
 
 
 class WorkerStore(ABC):
@@ -96,15 +103,16 @@ class WorkerStore(ABC):
 
     @abstractmethod
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
-        """Says that a worker lives, and prolongs claims of it (id -> fence; only those it still has). It waits for nobody: what
-        somebody has locked at the moment is not prolonged.
+        """Says that a worker lives, and prolongs claims of it (id -> fence; only those it still
+        has). It waits for nobody: what somebody has locked at the moment is not prolonged.
 
         Everything that it has now, also what it does not know of.
         """
 
     @abstractmethod
     def leave(self, *workers: str) -> None:
-        """These workers are no more: nobody waits for a beat of theirs, and claims that they still have expire now."""
+        """These workers are no more: nobody waits for a beat of theirs, and claims that they still
+        have expire now."""
 
     @abstractmethod
     def seen(self) -> list[SeenWorker]:
@@ -120,18 +128,24 @@ class WorkerStore(ABC):
 
     @abstractmethod
     def queues(self) -> list[Queue]:
-        """Every queue that has rows, is paused, or is served by a worker: one that is not dead, and not draining."""
+        """Every queue that has rows, is paused, or is served by a worker: one that is not dead, and
+        not draining."""
 
     @abstractmethod
     def paused_queues(self) -> frozenset[str]: ...
 
     @abstractmethod
-    def pause_queue(self, name: str, paused: bool, actor: Actor | None = None, reason: str = "") -> bool:
-        """Nothing of a paused queue is claimed: no workflow of it starts, and no task. Those that have begun go on.
+    def pause_queue(
+        self, name: str, paused: bool, actor: Actor | None = None, reason: str = ""
+    ) -> bool:
+        """Nothing of a paused queue is claimed: no workflow of it starts, and no task. Those that
+        have begun go on.
 
-        False: it was paused, or not, already; who paused it first, and why, stays. `ValueError` for the queue of resumes.
+        False: it was paused, or not, already; who paused it first, and why, stays. `ValueError` for
+        the queue of resumes.
         """
 
     @abstractmethod
     def lease(self, name: str, holder: str, ttl_s: float) -> bool:
-        """Takes or prolongs the right to do what one process at a time should do. It saves work; nothing is safe because of it."""
+        """Takes or prolongs the right to do what one process at a time should do. It saves work;
+        nothing is safe because of it."""

@@ -21,19 +21,28 @@ from rhythm.store.rows import fields, records
 class PostgresAccess(PostgresRole, AccessStore):
     """By the `door` one finds out who comes in: it is never busy with something large."""
 
-    def __init__(self, db: Connection, rows: Rows, auditor: PostgresAuditor, door: Connection) -> None:
+    def __init__(
+        self, db: Connection, rows: Rows, auditor: PostgresAuditor, door: Connection
+    ) -> None:
         super().__init__(db, rows, auditor)
         self.door = door
 
     @transaction
     def create_token(self, grant: Grant, actor: Actor | None = None) -> StoredToken | None:
-        roles = {"roles": json.dumps(grant.roles), "business_roles": json.dumps(grant.business_roles)}
+        roles = {
+            "roles": json.dumps(grant.roles),
+            "business_roles": json.dumps(grant.business_roles),
+        }
         expires_us = None if grant.expires_s is None else int(grant.expires_s * US)
         told = {"by": _name(actor), "expires_us": expires_us}
-        made = records(StoredToken, self.db.all("insert_token", **{**fields(grant), **roles, **told}))
+        made = records(
+            StoredToken, self.db.all("insert_token", **{**fields(grant), **roles, **told})
+        )
         return self._recorded(None, made[0], actor) if made else None
 
-    def _recorded(self, before: StoredToken | None, after: StoredToken, actor: Actor | None) -> StoredToken:
+    def _recorded(
+        self, before: StoredToken | None, after: StoredToken, actor: Actor | None
+    ) -> StoredToken:
         self.auditor.record(actor, token_acts(before, after), after.now)
         return after
 
@@ -53,7 +62,9 @@ class PostgresAccess(PostgresRole, AccessStore):
         if before is None or before.revoked_at is not None:
             return None if before is None else False
         self.db.do("revoke_token", id=id, now=before.now, by=_name(actor))
-        self._recorded(before, before.replace(revoked_at=before.now, revoked_by=_name(actor)), actor)
+        self._recorded(
+            before, before.replace(revoked_at=before.now, revoked_by=_name(actor)), actor
+        )
         return True
 
     def _lock_token(self, id: str) -> StoredToken | None:
@@ -62,13 +73,20 @@ class PostgresAccess(PostgresRole, AccessStore):
 
     @transaction
     def change_token(
-        self, id: str, roles: tuple[str, ...] | None, business_roles: tuple[str, ...] | None, actor: Actor | None = None
+        self,
+        id: str,
+        roles: tuple[str, ...] | None,
+        business_roles: tuple[str, ...] | None,
+        actor: Actor | None = None,
     ) -> StoredToken | None:
         before = self._lock_token(id)
         if before is None or before.revoked_at is not None:
             return before
         after = before.changed(roles, business_roles)
-        names = {column: json.dumps(getattr(after, column)) for column in ("roles", "business_roles", "taken_roles")}
+        names = {
+            column: json.dumps(getattr(after, column))
+            for column in ("roles", "business_roles", "taken_roles")
+        }
         self.db.do("change_token", id=id, **names)
         return self._recorded(before, after, actor)
 
@@ -77,19 +95,39 @@ class PostgresAccess(PostgresRole, AccessStore):
         where = [
             condition
             for condition, value in zip(
-                (b"actor = %(actor)s", b"action = %(action)s", b"object = %(object)s", b"n < %(before)s"), wanted.astuple(), strict=True
+                (
+                    b"actor = %(actor)s",
+                    b"action = %(action)s",
+                    b"object = %(object)s",
+                    b"n < %(before)s",
+                ),
+                wanted.astuple(),
+                strict=True,
             )
             if value is not None
         ]
-        text = SQL["audit"] + b" WHERE " * bool(where) + b" AND ".join(where) + b" ORDER BY n DESC LIMIT %(limit)s"
-        rows, cut = self.db.some(text, {**fields(wanted), "limit": limit}, ("detail", "object"), most_bytes)
+        text = (
+            SQL["audit"]
+            + b" WHERE " * bool(where)
+            + b" AND ".join(where)
+            + b" ORDER BY n DESC LIMIT %(limit)s"
+        )
+        rows, cut = self.db.some(
+            text, {**fields(wanted), "limit": limit}, ("detail", "object"), most_bytes
+        )
         return Found.of(records(AuditRow, rows), cut)
 
     def audit_after(self, n: int, limit: int) -> list[AuditRow]:
         return records(AuditRow, self.db.ask("audit_after", n=n, limit=limit))
 
     @transaction
-    def audit_chain(self, known: Head | None = None, after: Head | None = None, limit: int | None = None, size: int | None = None) -> Chain:
+    def audit_chain(
+        self,
+        known: Head | None = None,
+        after: Head | None = None,
+        limit: int | None = None,
+        size: int | None = None,
+    ) -> Chain:
         self.db.freeze()
         return verified(partial(ask, self.db), known, after, limit, size)
 

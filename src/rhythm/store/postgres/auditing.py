@@ -1,4 +1,5 @@
-"""The audit of a transaction on PostgreSQL, and whether the token of whoever acts still allows it: its last two locks."""
+"""The audit of a transaction on PostgreSQL, and whether the token of whoever acts still allows it:
+its last two locks."""
 
 from __future__ import annotations
 
@@ -16,24 +17,30 @@ class PostgresAuditor:
         self.db = db
 
     def authorise(self, actor: Actor | None) -> None:
-        """Refuses an act with a token that does not allow it any more; until the end of the transaction it stays as it is."""
+        """Refuses an act with a token that does not allow it any more; until the end of the
+        transaction it stays as it is."""
         if actor is not None and actor.token is not None:
             authorise(actor, self.share_token(actor.token))
 
     def add(self, actor: Actor | None, acts: Sequence[Act], now: int | None) -> None:
-        """Adds to the audit, as the last statement of the transaction; without an actor nobody asked for it. For acts: see `record`."""
+        """Adds to the audit, as the last statement of the transaction; without an actor nobody
+        asked for it. For acts: see `record`."""
         if actor is not None:
             who = {"actor": actor.name, "token": actor.token, "source": actor.source}
             self.db.batch("insert_audit", [fields(act) for act in acts], at=now, **who)
 
     def record(self, actor: Actor | None, acts: Sequence[Act], now: int | None = None) -> None:
-        """Records what this transaction does, at its end, or refuses it: if the token of the actor does not allow it any more."""
+        """Records what this transaction does, at its end, or refuses it: if the token of the actor
+        does not allow it any more."""
         if acts:
             self.authorise(actor)
             self.add(actor, acts, now)
 
-    def business_roles(self, actor: Actor, now: int, execution_id: str = "") -> tuple[Collection[str] | None, Collection[str]]:
-        """The roles that an actor holds at this moment for this execution (None: all), and those that were taken away."""
+    def business_roles(
+        self, actor: Actor, now: int, execution_id: str = ""
+    ) -> tuple[Collection[str] | None, Collection[str]]:
+        """The roles that an actor holds at this moment for this execution (None: all), and those
+        that were taken away."""
         if actor.token is None:
             return actor.roles, ()
         shared = self.share_token(actor.token)

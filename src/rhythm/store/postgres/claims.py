@@ -17,7 +17,10 @@ class PostgresClaims(PostgresRole, ClaimStore):
     @alone
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
         wanted = list(dict.fromkeys(queues if SYSTEM_QUEUE in queues else (SYSTEM_QUEUE, *queues)))
-        return records(Claim, self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queues=wanted, limit=limit))
+        return records(
+            Claim,
+            self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queues=wanted, limit=limit),
+        )
 
     @alone
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
@@ -36,7 +39,11 @@ class PostgresClaims(PostgresRole, ClaimStore):
         rows = self.db.batch("park", [dict(id=c.id, fence=c.fence, wakes=c.wakes) for c in claims])
         found = {id: (wakes, parked) for id, wakes, parked in rows}
         lost = (None, False)
-        return [answer_to_park(claim.id, left, wakes) for claim in claims for wakes, left in [found.get(claim.id, lost)]]
+        return [
+            answer_to_park(claim.id, left, wakes)
+            for claim in claims
+            for wakes, left in [found.get(claim.id, lost)]
+        ]
 
     @alone
     def drop(self, claims: Mapping[str, int]) -> None:

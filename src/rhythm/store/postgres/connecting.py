@@ -14,27 +14,45 @@ from psycopg.conninfo import conninfo_to_dict
 from rhythm.errors import StoreError
 from rhythm.record import Record
 
-ANSWER_S = 60.0  # then whoever should answer is taken for lost; a lock is waited for no longer than a third of it
+# then whoever should answer is taken for lost; a lock is waited for no longer than a third of it
+ANSWER_S = 60.0
 LONG_S = 3600.0  # what goes through whole tables takes its time
 
-# A server that is gone is to be noticed, whatever took it away. What the URL or the environment says about these comes first.
+# A server that is gone is to be noticed, whatever took it away. What the URL or the environment
+# says about these comes first.
 DEFAULTS = {
-    "connect_timeout": "10", "keepalives_idle": "15", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000",
+    "connect_timeout": "10", "keepalives_idle": "15", "keepalives_interval": "5",
+    "keepalives_count": "3", "tcp_user_timeout": "30000",
 }  # fmt: skip
-ENVIRONMENT = {"connect_timeout": "PGCONNECT_TIMEOUT", "target_session_attrs": "PGTARGETSESSIONATTRS"}
+ENVIRONMENT = {
+    "connect_timeout": "PGCONNECT_TIMEOUT",
+    "target_session_attrs": "PGTARGETSESSIONATTRS",
+}
 
 REFUSALS = {  # what the server says, and what to do
-    r'database ".*" does not exist': "make the database with `createdb NAME`, or check its name in the URL",
-    r'role ".*" does not exist|authentication failed|no password supplied': "check the user and the password in the URL",
-    r"no pg_hba.conf entry": "check the user and the host in the URL, and pg_hba.conf of the server",
+    r'database ".*" does not exist': (
+        "make the database with `createdb NAME`, or check its name in the URL"
+    ),
+    r'role ".*" does not exist|authentication failed|no password supplied': (
+        "check the user and the password in the URL"
+    ),
+    r"no pg_hba.conf entry": (
+        "check the user and the host in the URL, and pg_hba.conf of the server"
+    ),
 }
 
 UNUSABLE = (
-    "the PostgreSQL URL cannot be used: check that it reads postgresql://user:password@host:5432/database?name=value, that PostgreSQL "
-    "knows each name, and that %XX stands for whatever is special in a user or a password: %40 for @, %3A for :, %2F for /, %25 for %"
+    "the PostgreSQL URL cannot be used: check that it reads "
+    "postgresql://user:password@host:5432/database?name=value, that PostgreSQL "
+    "knows each name, and that %XX stands for whatever is special in a user or a "
+    "password: %40 for @, %3A for :, %2F for /, %25 for %"
 )  # the library's own words may repeat a part of the password
 
-PASSING = "starting up|shutting down|in recovery mode|not yet accepting|too many clients|too many connections"  # refusals that end
+# refusals that end
+PASSING = (
+    "starting up|shutting down|in recovery mode|not yet accepting|too many clients|too many "
+    "connections"
+)
 
 Row = Any  # a tuple, as wide as its statement says
 T = TypeVar("T")
@@ -50,7 +68,8 @@ class Access(Record):
 
 
 class Session(psycopg.Connection[Row]):
-    """A connection that does not wait for an answer for ever: whoever is between us and the server may swallow everything."""
+    """A connection that does not wait for an answer for ever: whoever is between us and the server
+    may swallow everything."""
 
     answer_s: float = ANSWER_S
     era = 0  # of the store that opened it
@@ -69,7 +88,9 @@ class Session(psycopg.Connection[Row]):
                     deadline = time.monotonic() + self.answer_s
                 elif time.monotonic() > deadline:
                     self.pgconn.finish()
-                    raise psycopg.OperationalError(f"the server has not answered for {self.answer_s:g} s")
+                    raise psycopg.OperationalError(
+                        f"the server has not answered for {self.answer_s:g} s"
+                    )
                 awaited = gen.send(ready)
         except StopIteration as end:
             answer: T = end.value
@@ -77,35 +98,51 @@ class Session(psycopg.Connection[Row]):
 
 
 def connected(url: str, answer_s: float = ANSWER_S, prepares: bool = True) -> Session:
-    """A new connection, that commits every statement. A server that answers, and refuses, is told apart from one that does not."""
+    """A new connection, that commits every statement. A server that answers, and refuses, is told
+    apart from one that does not."""
     try:
-        session = Session.connect(url, autocommit=True, prepare_threshold=5 if prepares else None, **_defaults(url))
+        session = Session.connect(
+            url, autocommit=True, prepare_threshold=5 if prepares else None, **_defaults(url)
+        )
     except psycopg.ProgrammingError:
         raise StoreError(UNUSABLE) from None
     except psycopg.OperationalError as problem:
         if "FATAL" not in str(problem) or re.search(PASSING, str(problem)):
             raise
-        raise StoreError(f"the PostgreSQL server refused the connection: {problem}{_to_check(str(problem))}") from problem
+        raise StoreError(
+            f"the PostgreSQL server refused the connection: {problem}{_to_check(str(problem))}"
+        ) from problem
     session.answer_s = answer_s
     return session
 
 
 def _defaults(url: str) -> dict[str, Any]:
-    """Of several servers the one that can be written to: after a failover that is another than before."""
+    """Of several servers the one that can be written to: after a failover that is another than
+    before."""
     given = conninfo_to_dict(url)
     _refuse_half_a_password(given)
     several = "," in f"{given.get('host') or ''}{given.get('hostaddr') or ''}"
     wanted = DEFAULTS | ({"target_session_attrs": "read-write"} if several else {})
-    return {name: value for name, value in wanted.items() if name not in given and ENVIRONMENT.get(name, "") not in os.environ}
+    return {
+        name: value
+        for name, value in wanted.items()
+        if name not in given and ENVIRONMENT.get(name, "") not in os.environ
+    }
 
 
 def _refuse_half_a_password(given: dict[str, Any]) -> None:
-    """What follows an @ or a / in a password is taken for a host, a port and a database, which would be told."""
+    """What follows an @ or a / in a password is taken for a host, a port and a database, which
+    would be told."""
     hosts, ports = (str(given.get(name) or "").split(",") for name in ("host", "port"))
-    if any("@" in host[1:] for host in hosts) or not all(port.isdecimal() or not port for port in ports):
+    if any("@" in host[1:] for host in hosts) or not all(
+        port.isdecimal() or not port for port in ports
+    ):
         raise StoreError(UNUSABLE)
 
 
 def _to_check(refusal: str) -> str:
-    """What to do about a refusal. Of what the server says while it connects there is the text alone, without a code."""
-    return next((f"; {advice}" for said, advice in REFUSALS.items() if re.search(said, refusal)), "")
+    """What to do about a refusal. Of what the server says while it connects there is the text
+    alone, without a code."""
+    return next(
+        (f"; {advice}" for said, advice in REFUSALS.items() if re.search(said, refusal)), ""
+    )

@@ -1,4 +1,5 @@
-"""The way to PostgreSQL: a few sessions, each used by one thread at a time; transactions, retries, and new sessions for broken ones."""
+"""The way to PostgreSQL: a few sessions, each used by one thread at a time; transactions, retries,
+and new sessions for broken ones."""
 
 from __future__ import annotations
 
@@ -24,39 +25,56 @@ from rhythm.store.sqlfile import statements
 
 PACKAGE = "rhythm.store.postgres"
 
-# Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything else that is done with them.
+# Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything
+# else that is done with them.
 SQL = {
     name: re.sub(r"%\((\w+)\)s", r"%(\1)b", text).encode()
-    for file in ("queries.sql", "approvals.sql", "access.sql", "schedules.sql", "events.sql", "operating.sql")
+    for file in (
+        "queries.sql",
+        "approvals.sql",
+        "access.sql",
+        "schedules.sql",
+        "events.sql",
+        "operating.sql",
+    )
     for name, text in statements(PACKAGE, file).items()
 }
 NAMED = Statements(STORED)
 TRIES = 20  # of a transaction that met another one
 SESSIONS = 4  # of one store, in ordinary times
-PATIENCE_S = 1.0  # then a thread gets a session all the same: those who have them may be waiting for it
+# then a thread gets a session all the same: those who have them may be waiting for it
+PATIENCE_S = 1.0
 
-# Every statement is written for one plan: along an index, by nested loops. Tables that have just been filled, or were empty when
-# they were last analysed, must not talk the planner out of it.
+# Every statement is written for one plan: along an index, by nested loops. Tables that have just
+# been filled, or were empty when they were last analysed, must not talk the planner out of it.
 PINNED = {
-    "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
+    "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off",
+    "enable_mergejoin": "off", "jit": "off",
 }  # fmt: skip
 
-# A process that is frozen in the middle of a transaction is not to freeze the others for ever. No code of users runs within ours.
+# A process that is frozen in the middle of a transaction is not to freeze the others for ever. No
+# code of users runs within ours.
 BOUNDED = {"lock_timeout": "20s", "idle_in_transaction_session_timeout": "10s"}
 IMPATIENT = "2s"  # for a lock: whoever comes back anyway need not insist
 
 # Who only reads is in nobody's way.
-READING = {**dict.fromkeys(PINNED, "on"), "plan_cache_mode": "force_custom_plan", "jit": "off", "idle_in_transaction_session_timeout": "0"}
+READING = {
+    **dict.fromkeys(PINNED, "on"),
+    "plan_cache_mode": "force_custom_plan",
+    "jit": "off",
+    "idle_in_transaction_session_timeout": "0",
+}
 
 FROZEN: LiteralString = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 POOLER = (
-    "a pooler lies between Rhythm and the PostgreSQL server, and gives it another session for every transaction: "
-    "add pooled=true to the URL (…?pooled=true), or connect to the server itself"
+    "a pooler lies between Rhythm and the PostgreSQL server, and gives it another session for "
+    "every transaction: add pooled=true to the URL (…?pooled=true), or connect to the server "
+    "itself"
 )
 
 LOCKED = (
-    "another transaction has held for too long what this one needs (`rhythm doctor` tells how old the oldest is; "
-    "pg_stat_activity and pg_locks tell whose it is)"
+    "another transaction has held for too long what this one needs (`rhythm doctor` tells how "
+    "old the oldest is; pg_stat_activity and pg_locks tell whose it is)"
 )
 
 DIRECT = Access()
@@ -84,32 +102,49 @@ class Mine(threading.local):
     alone = False  # each statement is a transaction
 
     def __init__(self) -> None:
-        self.freed: set[str] = set()  # queues in which there is something to claim, once it is committed
+        # queues in which there is something to claim, once it is committed
+        self.freed: set[str] = set()
 
 
 class Column(ListBinaryDumper):
-    """A list of values of one type. psycopg would look at all of them, several times, to find out whether they are."""
+    """A list of values of one type. psycopg would look at all of them, several times, to find out
+    whether they are."""
 
     def _find_list_element(self, L: list[Any], format: PyFormat) -> Any:
         return next((item for item in L if item is not None), None)
 
 
 class Connection:
-    """Runs named statements in the tables of one schema. `clock`: the time of tests; else it is the database's.
+    """Runs named statements in the tables of one schema. `clock`: the time of tests; else it is the
+    database's.
 
-    A call that waits, perhaps for a lock of its own caller's transaction, does not keep the calls of other threads waiting.
+    A call that waits, perhaps for a lock of its own caller's transaction, does not keep the calls
+    of other threads waiting.
     """
 
     def __init__(
-        self, url: str, schema: str, clock: Clock | None, access: Access = DIRECT, tell: Callable[[set[str]], object] | None = None
+        self,
+        url: str,
+        schema: str,
+        clock: Clock | None,
+        access: Access = DIRECT,
+        tell: Callable[[set[str]], object] | None = None,
     ) -> None:
         """`tell` is called after the commit of what can be claimed, with its queues."""
-        self.url, self.schema, self.clock, self.access, self._tell = url, schema, clock, access, tell
+        self.url, self.schema, self.clock, self.access, self._tell = (
+            url,
+            schema,
+            clock,
+            access,
+            tell,
+        )
         self._mine, self._room, self._sessions = Mine(), threading.Semaphore(SESSIONS), SESSIONS
         self._idle: list[Session] = []
         self._last: Session | None = None
-        self.era = 0  # counts the times that sessions were lost: those of another one are not used again
-        self._direct = access.pooled  # known: that sessions are ours for as long as we like, or that they are not
+        # counts the times that sessions were lost: those of another one are not used again
+        self.era = 0
+        # known: that sessions are ours for as long as we like, or that they are not
+        self._direct = access.pooled
 
     def close(self) -> None:
         """Lets those who are using it end first."""
@@ -118,7 +153,8 @@ class Connection:
         self._room.release(sum(taken))
 
     def expect(self, threads: int) -> None:
-        """As many sessions as there are threads that ask at once; they are opened when they are needed."""
+        """As many sessions as there are threads that ask at once; they are opened when they are
+        needed."""
         more = max(threads - self._sessions, 0)
         self._sessions += more
         if more:
@@ -127,14 +163,17 @@ class Connection:
     @property
     def backend(self) -> int:
         """The process of the server behind the session that was used last; 0 without one."""
-        return self._last.info.backend_pid if self._last is not None and not self._last.closed else 0
+        return (
+            self._last.info.backend_pid if self._last is not None and not self._last.closed else 0
+        )
 
     @property
     def _open(self) -> Session | None:
         return self._mine.open
 
     def transaction(self, work: Callable[[], T]) -> T:
-        """Everything that `work` does is committed together, or nothing is. It may run more than once."""
+        """Everything that `work` does is committed together, or nothing is. It may run more than
+        once."""
         return self._run(lambda connection: self._in_transaction(connection, work))
 
     def alone(self, work: Callable[[], T]) -> T:
@@ -157,33 +196,50 @@ class Connection:
     def do(self, name: str, /, **values: Any) -> None:
         self.query(SQL[name], values)
 
-    def batch(self, name: str, rows: Sequence[Mapping[str, Any]], more: str = "", /, **values: Any) -> list[Row]:
-        """A statement over rows that it gets as one array for each column; no rows, no statement. `more`: what it returns, too."""
+    def batch(
+        self, name: str, rows: Sequence[Mapping[str, Any]], more: str = "", /, **values: Any
+    ) -> list[Row]:
+        """A statement over rows that it gets as one array for each column; no rows, no statement.
+        `more`: what it returns, too."""
         if not rows:
             return []
         text = SQL[name] + SQL[more] if more else SQL[name]
-        cursor = self.query(text, {**{key: [row[key] for row in rows] for key in rows[0]}, **values})
+        cursor = self.query(
+            text, {**{key: [row[key] for row in rows] for key in rows[0]}, **values}
+        )
         if not cursor.description:
             return []
         found = cursor.fetchall()
         return NAMED.result(text, found, cursor) if found else found
 
-    def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
+    def query(
+        self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None
+    ) -> psycopg.Cursor[Row]:
         assert self._open is not None
         if self.access.pooled and not self._mine.begun:
-            return self._by_itself(self._open, text, values) if self._mine.alone else self._begin(self._open, text, values)
+            return (
+                self._by_itself(self._open, text, values)
+                if self._mine.alone
+                else self._begin(self._open, text, values)
+            )
         return self._open.execute(text, values, binary=True)
 
-    def some(self, text: bytes, values: Mapping[str, Any], large: Sequence[str], most_bytes: int | None) -> tuple[list[Row], bool]:
-        """The rows of a statement until their `large` columns have so many bytes, at least one; and whether others follow. The database
-        knows how long a text is without reading it."""
+    def some(
+        self, text: bytes, values: Mapping[str, Any], large: Sequence[str], most_bytes: int | None
+    ) -> tuple[list[Row], bool]:
+        """The rows of a statement until their `large` columns have so many bytes, at least one; and
+        whether others follow. The database knows how long a text is without reading it."""
         if most_bytes is None:
             return self.rows(text, values), False
         size = " + ".join(f"coalesce(octet_length({name}), 0)" for name in large).encode()
         cursor = self.query(
             b"SELECT * FROM (SELECT r.*, count(*) OVER () AS row_count, "
             b"sum(row_bytes) OVER (ORDER BY row_no) - row_bytes AS bytes_before FROM ("
-            b"SELECT t.*, row_number() OVER () AS row_no, " + size + b" AS row_bytes FROM (" + text + b") t) r) s "
+            b"SELECT t.*, row_number() OVER () AS row_no, "
+            + size
+            + b" AS row_bytes FROM ("
+            + text
+            + b") t) r) s "
             b"WHERE bytes_before < %(most_bytes)s ORDER BY row_no",
             {**values, "most_bytes": most_bytes},
         )
@@ -200,7 +256,10 @@ class Connection:
 
     def set(self, name: str, value: str, local: bool = False) -> None:
         """Sets a parameter of the session, or of the transaction."""
-        self.query(b"SELECT set_config(%(name)s, %(value)s, %(local)s)", {"name": name, "value": value, "local": local})
+        self.query(
+            b"SELECT set_config(%(name)s, %(value)s, %(local)s)",
+            {"name": name, "value": value, "local": local},
+        )
 
     def hasten(self) -> None:
         """The transaction does not wait long for what others have locked."""
@@ -220,8 +279,8 @@ class Connection:
         return self.clock() if self.clock else int(self.all("now")[0][0])
 
     def freeze(self) -> None:
-        """The transaction, which begins, sees the database as it is now, however long it looks. It goes through whole tables, which is
-        no hot statement: the planner is free."""
+        """The transaction, which begins, sees the database as it is now, however long it looks. It
+        goes through whole tables, which is no hot statement: the planner is free."""
         assert self._open is not None
         if self.access.pooled:
             self._begin(self._open, b"SELECT 1", None, f"BEGIN {FROZEN}")
@@ -244,17 +303,30 @@ class Connection:
                 except errors.ProgramLimitExceeded:  # of a value: to send it again would not help
                     raise
                 except errors.RaiseException as problem:  # of a trigger of ours
-                    raise StoreError(f"the PostgreSQL database refuses it: {problem.diag.message_primary}") from problem
-                except (psycopg.OperationalError, psycopg.InternalError, psycopg.InterfaceError) as problem:
-                    self._forget()  # also that of a server that may only be read: the next may lead to the one that took its place
-                    raise Unavailable(f"the PostgreSQL database did not answer: {problem}") from problem
+                    raise StoreError(
+                        f"the PostgreSQL database refuses it: {problem.diag.message_primary}"
+                    ) from problem
+                except (
+                    psycopg.OperationalError,
+                    psycopg.InternalError,
+                    psycopg.InterfaceError,
+                ) as problem:
+                    # also that of a server that may only be read: the next may lead to the one that
+                    # took its place
+                    self._forget()
+                    raise Unavailable(
+                        f"the PostgreSQL database did not answer: {problem}"
+                    ) from problem
                 except errors.InsufficientPrivilege as problem:
-                    raise StoreError(f"the user of the PostgreSQL database lacks a right: {problem}") from problem
+                    raise StoreError(
+                        f"the user of the PostgreSQL database lacks a right: {problem}"
+                    ) from problem
             raise StoreError(f"{TRIES} times in a row a transaction had to give way to others")
 
     @contextmanager
     def _session(self) -> Iterator[None]:
-        """A session for this thread, preferably the one that was used last; what is called within a call uses the same."""
+        """A session for this thread, preferably the one that was used last; what is called within a
+        call uses the same."""
         if self._mine.busy:
             yield
             return
@@ -306,7 +378,11 @@ class Connection:
         return answer
 
     def _begin(
-        self, connection: Session, text: bytes | sql.Composed, values: Mapping[str, Any] | None, how: LiteralString = "BEGIN"
+        self,
+        connection: Session,
+        text: bytes | sql.Composed,
+        values: Mapping[str, Any] | None,
+        how: LiteralString = "BEGIN",
     ) -> psycopg.Cursor[Row]:
         """The first statement of a transaction, sent together with what its session must know."""
         with connection.pipeline():
@@ -319,7 +395,9 @@ class Connection:
         connection.execute(how)
         connection.execute(_setting({**self._settings(connection), **clock}, local=True))
 
-    def _by_itself(self, connection: Session, text: bytes | sql.Composed, values: Mapping[str, Any] | None) -> psycopg.Cursor[Row]:
+    def _by_itself(
+        self, connection: Session, text: bytes | sql.Composed, values: Mapping[str, Any] | None
+    ) -> psycopg.Cursor[Row]:
         """A statement with a transaction around it, all sent together."""
         try:
             with connection.pipeline():
@@ -340,7 +418,11 @@ class Connection:
             connection.execute("ROLLBACK")
 
     def _in_transaction(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
-        return self._as(False, work) if self.access.pooled and not self._mine.begun else self._whole(connection, work)
+        return (
+            self._as(False, work)
+            if self.access.pooled and not self._mine.begun
+            else self._whole(connection, work)
+        )
 
     def _as(self, alone: bool, work: Callable[[], T]) -> T:
         before, self._mine.alone = self._mine.alone, alone
@@ -361,7 +443,8 @@ class Connection:
     def _connected(self) -> Session:
         if self._open is None or self._open.closed:
             opened = self._mine.open = self._last = self._connect()
-            for dumper in (Int8Dumper, Int8BinaryDumper):  # one type for all: else the size of a number would choose the plan
+            # one type for all: else the size of a number would choose the plan
+            for dumper in (Int8Dumper, Int8BinaryDumper):
                 opened.adapters.register_dumper(int, dumper)
             opened.adapters.register_dumper(list, Column)
             if not self._direct:
@@ -373,7 +456,11 @@ class Connection:
         return self._open
 
     def _settings(self, connection: Session) -> dict[str, str]:
-        return {"search_path": sql.Identifier(self.schema).as_string(connection), **PINNED, **BOUNDED}
+        return {
+            "search_path": sql.Identifier(self.schema).as_string(connection),
+            **PINNED,
+            **BOUNDED,
+        }
 
     def _connect(self) -> Session:
         session = connected(self.url, self.access.answer_s, prepares=not self.access.pooled)
@@ -381,8 +468,9 @@ class Connection:
         return session
 
     def _refuse_pooler(self, opened: Session) -> None:
-        """Nothing may be set in a session that others use, too. A pooler has no number of its server's process to tell, so it tells
-        another; in session mode it does no harm: there no other connection has our process, and we keep it."""
+        """Nothing may be set in a session that others use, too. A pooler has no number of its
+        server's process to tell, so it tells another; in session mode it does no harm: there no
+        other connection has our process, and we keep it."""
         mine = _process(opened)
         if mine != opened.info.backend_pid:
             with closing(self._connect()) as other:
@@ -393,7 +481,8 @@ class Connection:
         self._direct = True
 
     def _forget(self) -> None:
-        """Whatever the server still does with it, nothing is sent on this session again, nor on the others: they are as broken."""
+        """Whatever the server still does with it, nothing is sent on this session again, nor on the
+        others: they are as broken."""
         self.era += 1
         if self._open is not None:
             self._open.close()
@@ -404,7 +493,8 @@ class Connection:
 
 
 class Spare:
-    """Connections without settings of ours, for those who need one of their own for a while. Any thread."""
+    """Connections without settings of ours, for those who need one of their own for a while. Any
+    thread."""
 
     def __init__(self, url: str, access: Access) -> None:
         self.url, self.access = url, access
@@ -412,7 +502,8 @@ class Spare:
 
     @contextmanager
     def connection(self) -> Iterator[Session]:
-        """One that nobody else uses; what its last user has set is forgotten. How long its statements take is its user's business."""
+        """One that nobody else uses; what its last user has set is forgotten. How long its
+        statements take is its user's business."""
         connection = None
         try:
             connection = self._taken()
@@ -443,14 +534,18 @@ class Spare:
 
 
 class Joined(Connection):
-    """Somebody else's connection, inside its transaction: commits nothing, and undoes only what it did itself."""
+    """Somebody else's connection, inside its transaction: commits nothing, and undoes only what it
+    did itself."""
 
     def __init__(self, given: Any, store: Connection, tells: bool = True) -> None:
         """`tells`: of what can be claimed with the commit, since nobody can tell after it."""
         super().__init__(store.url, store.schema, store.clock, store.access)
         self._tells = tells and store.access.notify
         if not isinstance(given, psycopg.Connection):
-            raise TypeError(f"`connection` must be a psycopg connection (not an asynchronous one), not {type(given).__name__}")
+            raise TypeError(
+                f"`connection` must be a psycopg connection (not an asynchronous one), "
+                f"not {type(given).__name__}"
+            )
         self._given = given
 
     def close(self) -> None:
@@ -459,9 +554,13 @@ class Joined(Connection):
     def alone(self, work: Callable[[], T]) -> T:
         return self.transaction(work)
 
-    def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
+    def query(
+        self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None
+    ) -> psycopg.Cursor[Row]:
         prepare = False if self.access.pooled else None
-        return self._given.cursor(row_factory=tuple_row).execute(text, values, binary=True, prepare=prepare)
+        return self._given.cursor(row_factory=tuple_row).execute(
+            text, values, binary=True, prepare=prepare
+        )
 
     @property
     def freed(self) -> set[str]:
@@ -471,7 +570,10 @@ class Joined(Connection):
         """Its owner's problems are its owner's: what PostgreSQL says is passed on as it is."""
         connection = self._given
         if connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
-            raise ValueError("`connection` commits every statement by itself: begin a transaction first (with connection.transaction(): …)")
+            raise ValueError(
+                "`connection` commits every statement by itself: begin a transaction "
+                "first (with connection.transaction(): …)"
+            )
         for _ in range(TRIES):
             try:
                 answer = work(connection)
@@ -484,7 +586,8 @@ class Joined(Connection):
         raise StoreError(f"{TRIES} times in a row a start had to give way to others")
 
     def _in_transaction(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
-        """The path must be asked for first: that begins the transaction, and the one below becomes a savepoint of it."""
+        """The path must be asked for first: that begins the transaction, and the one below becomes
+        a savepoint of it."""
         path = self.query(b"SELECT current_setting('search_path')").fetchall()[0][0]
 
         def inside() -> T:
@@ -499,7 +602,10 @@ class Joined(Connection):
 
 
 def _setting(settings: Mapping[str, str], local: bool = False) -> sql.Composed:
-    calls = [sql.SQL("set_config({}, {}, {})").format(name, value, local) for name, value in settings.items()]
+    calls = [
+        sql.SQL("set_config({}, {}, {})").format(name, value, local)
+        for name, value in settings.items()
+    ]
     return sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls))
 
 

@@ -20,21 +20,38 @@ from rhythm.store.triggers import Trigger
 
 
 class PostgresDefinitions(PostgresRole, DefinitionStore):
-    """Whoever registers locks the definitions first: one at a time. Their schedules come with them."""
+    """Whoever registers locks the definitions first: one at a time. Their schedules come with
+    them."""
 
-    def __init__(self, db: Connection, rows: Rows, auditor: PostgresAuditor, schedules: PostgresSchedules) -> None:
+    def __init__(
+        self, db: Connection, rows: Rows, auditor: PostgresAuditor, schedules: PostgresSchedules
+    ) -> None:
         super().__init__(db, rows, auditor)
         self.schedules = schedules
 
     @transaction
-    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None, actor: Actor | None = None) -> None:
+    def register(
+        self,
+        definitions: Sequence[Definition],
+        schedules: Registered | None = None,
+        actor: Actor | None = None,
+    ) -> None:
         self.db.do("lock_definitions")
         names = [definition.name for definition in definitions]
-        acts = registered_acts(definitions, _listed(self.db.all("current_definitions", names=names))) if actor else []
+        acts = (
+            registered_acts(definitions, _listed(self.db.all("current_definitions", names=names)))
+            if actor
+            else []
+        )
         hashes = source_hashes(definitions)
-        rows = [{**fields(definition), "source_hash": hashes[definition.source]} for definition in definitions]
+        rows = [
+            {**fields(definition), "source_hash": hashes[definition.source]}
+            for definition in definitions
+        ]
         self.db.batch("register_definitions", rows)
-        self.db.batch("keep_sources", [{"hash": hash, "text": text} for text, hash in hashes.items()])
+        self.db.batch(
+            "keep_sources", [{"hash": hash, "text": text} for text, hash in hashes.items()]
+        )
         self._set_triggers(definitions)
         if schedules is not None:
             self.schedules.register(definitions, schedules)
@@ -44,7 +61,11 @@ class PostgresDefinitions(PostgresRole, DefinitionStore):
     def _set_triggers(self, definitions: Sequence[Definition]) -> None:
         """The events that start a workflow are those that it names now."""
         last = {d.name: d for d in definitions}.values()
-        triggers = [fields(Trigger(type, d.name, d.version, d.queue, d.timeout_s)) for d in last for type in d.on]
+        triggers = [
+            fields(Trigger(type, d.name, d.version, d.queue, d.timeout_s))
+            for d in last
+            for type in d.on
+        ]
         types, workflows = [row["type"] for row in triggers], [row["workflow"] for row in triggers]
         self.db.do("forget_triggers", names=[d.name for d in last], type=types, workflow=workflows)
         self.db.batch("set_triggers", triggers)

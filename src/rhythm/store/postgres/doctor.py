@@ -1,4 +1,5 @@
-"""The doctor's statements on PostgreSQL, and asking them in the snapshot of a transaction that is frozen."""
+"""The doctor's statements on PostgreSQL, and asking them in the snapshot of a transaction that is
+frozen."""
 
 from __future__ import annotations
 
@@ -15,10 +16,15 @@ from rhythm.store.sqlfile import statements
 @cache
 def doctor_sql() -> dict[str, bytes]:
     texts = statements(PACKAGE, "doctor.sql")
-    return {name: (bounded_text(text, "%(limit)s") if name in RULES else text).encode() for name, text in texts.items()}
+    return {
+        name: (bounded_text(text, "%(limit)s") if name in RULES else text).encode()
+        for name, text in texts.items()
+    }
 
 
-def ask(db: Connection, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Row]:
+def ask(
+    db: Connection, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any
+) -> list[Row]:
     """`rows`: executions and numbers, for statements that take them as columns."""
     columns = {"id": [id for id, _ in rows], "n": [n for _, n in rows]} if rows is not None else {}
     return db.rows(doctor_sql()[name], {**values, **columns})

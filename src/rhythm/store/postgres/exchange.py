@@ -1,7 +1,8 @@
 """Where events meet those who wait for them: inside a transaction that locked the types first.
 
-Under that lock no wait is opened and no event is published but by ourselves. Waits still end meanwhile (a timeout, a cancel):
-each such end holds the ready row of its workflow, and so do we before we end one, by waking it first.
+Under that lock no wait is opened and no event is published but by ourselves. Waits still end
+meanwhile (a timeout, a cancel): each such end holds the ready row of its workflow, and so do we
+before we end one, by waking it first.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Exchange:
     def __init__(self, rows: Rows, events: Sequence[NewEvent], waited: Iterable[str] = ()) -> None:
         """Locks the types of what is published, and of what begins to be `waited` for."""
         self.rows, self.db, self.events = rows, rows.db, events
-        self.contributions: list[tuple[str, tuple[str, ...]]] = []  # whose data goes to which execution: to be written down at the end
+        # whose data goes to which execution: to be written down at the end
+        self.contributions: list[tuple[str, tuple[str, ...]]] = []
         counts = Counter(dict.fromkeys(waited, 0))
         counts.update(event.type for event in events)
         locks = [dict(type=type, count=count) for type, count in sorted(counts.items())]
@@ -34,13 +36,21 @@ class Exchange:
 
     def waiting(self) -> list[str]:
         """Who will be woken by what is published, as far as one can tell before the locks."""
-        events = [Event(event.id, event.type, n, event.data, LAST) for n, event in enumerate(self.events)]
+        events = [
+            Event(event.id, event.type, n, event.data, LAST) for n, event in enumerate(self.events)
+        ]
         return [match.wait.execution_id for match in matches(self._open_waits(), events)]
 
-    def publish(self, events: Sequence[NewEvent], publishers: Mapping[str, Sender], now: int) -> list[Event]:
+    def publish(
+        self, events: Sequence[NewEvent], publishers: Mapping[str, Sender], now: int
+    ) -> list[Event]:
         """Publishes those that are new, and returns them. `publishers`: by the id of the event."""
-        provenances = {id: dump_provenance(publisher.provenance) for id, publisher in publishers.items()}
-        new = records(Event, self.db.batch("insert_events", self._numbered(events, provenances, now)))
+        provenances = {
+            id: dump_provenance(publisher.provenance) for id, publisher in publishers.items()
+        }
+        new = records(
+            Event, self.db.batch("insert_events", self._numbered(events, provenances, now))
+        )
         if new:
             self._end(matches(self._open_waits(), new), now)
             self._trigger(new, publishers, now)
@@ -48,45 +58,85 @@ class Exchange:
 
     def _trigger(self, new: Sequence[Event], publishers: Mapping[str, Sender], now: int) -> None:
         """Starts the workflows that are registered for these."""
-        triggers = records(Trigger, self.db.all("triggers_of", types=sorted({event.type for event in new})))
+        triggers = records(
+            Trigger, self.db.all("triggers_of", types=sorted({event.type for event in new}))
+        )
         if triggers:
-            self.rows.start(triggered(triggers, new, {id: each.name for id, each in publishers.items()}, now), now)
+            self.rows.start(
+                triggered(triggers, new, {id: each.name for id, each in publishers.items()}, now),
+                now,
+            )
 
     def look(self, opened: Sequence[tuple[str, int]], now: int) -> None:
         """What waits for events from now on may find one that is there already."""
         waits = records(Wait, self.db.batch("waits_of", [dict(id=id, n=n) for id, n in opened]))
-        seen = set(self.db.all("taken_events", ids=[wait.execution_id for wait in waits])) if waits else set()
-        after = {wait.type: dict(type=wait.type, at=wait.since, n=0) for wait in sorted(waits, key=lambda wait: -wait.since)}
+        seen = (
+            set(self.db.all("taken_events", ids=[wait.execution_id for wait in waits]))
+            if waits
+            else set()
+        )
+        after = {
+            wait.type: dict(type=wait.type, at=wait.since, n=0)
+            for wait in sorted(waits, key=lambda wait: -wait.since)
+        }
         found: list[Match] = []
-        while after and (page := records(Event, self.db.batch("events_after", list(after.values()), limit=PAGE))):
+        while after and (
+            page := records(Event, self.db.batch("events_after", list(after.values()), limit=PAGE))
+        ):
             new = matches(waits, page, seen)
             waits = [wait for wait in waits if wait not in {match.wait for match in new}]
-            last = {event.type: event for event in sorted(page, key=lambda event: (event.published_at, event.n))}
+            last = {
+                event.type: event
+                for event in sorted(page, key=lambda event: (event.published_at, event.n))
+            }
             wanted = {wait.type for wait in waits} & last.keys()
-            after = {type: dict(type=type, at=last[type].published_at, n=last[type].n) for type in wanted}
+            after = {
+                type: dict(type=type, at=last[type].published_at, n=last[type].n) for type in wanted
+            }
             found += new
         self._end(found, now)
 
     def _open_waits(self) -> list[Wait]:
         """Those that may take one of the events."""
-        wanted = {(event.type, key) for event in self.events for key in keys_of(json.loads(event.data))}
-        return records(Wait, self.db.batch("open_waits", [dict(type=type, key=key) for type, key in sorted(wanted)]))
+        wanted = {
+            (event.type, key) for event in self.events for key in keys_of(json.loads(event.data))
+        }
+        return records(
+            Wait,
+            self.db.batch("open_waits", [dict(type=type, key=key) for type, key in sorted(wanted)]),
+        )
 
-    def _numbered(self, events: Sequence[NewEvent], provenances: Mapping[str, str | None], now: int) -> list[dict[str, object]]:
+    def _numbered(
+        self, events: Sequence[NewEvent], provenances: Mapping[str, str | None], now: int
+    ) -> list[dict[str, object]]:
         """Each with a number of its type, which was counted up by as many."""
         left = Counter(event.type for event in events)
         rows = []
         for event in events:
             n = self.last[event.type] - left[event.type] + 1
             left[event.type] -= 1
-            row = dict(id=event.id, type=event.type, n=n, data=event.data, published_at=now + event.later_us)
+            row = dict(
+                id=event.id,
+                type=event.type,
+                n=n,
+                data=event.data,
+                published_at=now + event.later_us,
+            )
             rows.append({**row, "provenance": provenances.get(event.id)})
         return rows
 
     def _end(self, found: Sequence[Match], now: int) -> None:
         self.rows.wake((match.wait.execution_id for match in found), now)
-        rows = [dict(id=match.wait.execution_id, n=match.wait.n, event_id=match.event.id) for match in found]
+        rows = [
+            dict(id=match.wait.execution_id, n=match.wait.n, event_id=match.event.id)
+            for match in found
+        ]
         if len(self.db.batch("end_waits", rows, status=EVENT_CAME, now=now)) < len(rows):
-            raise AgainError  # one has ended while we waited for its workflow: another wait may be the one to take the event
-        given = ((match.wait.execution_id, load_provenance(match.event.provenance).contributors) for match in found)
+            # one has ended while we waited for its workflow: another wait may be the one to take
+            # the event
+            raise AgainError
+        given = (
+            (match.wait.execution_id, load_provenance(match.event.provenance).contributors)
+            for match in found
+        )
         self.contributions += [(id, people) for id, people in given if people]

@@ -35,21 +35,35 @@ from rhythm.store.verdicts import BY_FORCE, begins, has_turn, terminated_row, un
 
 class PostgresExecutions(PostgresRole, ExecutionStore):
     @transaction
-    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return", actor: Actor | None = None) -> list[Started]:
+    def start(
+        self,
+        executions: Sequence[NewExecution],
+        on_conflict: str = "return",
+        actor: Actor | None = None,
+    ) -> list[Started]:
         replaced = self._let_go_of_keys(executions) if on_conflict == "replace" else []
         created = self.rows.start(executions, None, actor)
         if len(created) == len(executions):
             self.auditor.add(actor, replaced_acts(replaced), None)
             return [Started(new.id, created=True) for new in executions]
         started = self.rows.existing(executions, created)
-        if on_conflict == "replace" and any(found.id != new.id for new, found in zip(executions, started, strict=True)):
-            raise AgainError  # another has taken the key meanwhile, and is to be replaced in its turn
+        if on_conflict == "replace" and any(
+            found.id != new.id for new, found in zip(executions, started, strict=True)
+        ):
+            # another has taken the key meanwhile, and is to be replaced in its turn
+            raise AgainError
         refuse_conflicts(executions, started, on_conflict)
         return started
 
     def _let_go_of_keys(self, executions: Sequence[NewExecution]) -> list[str]:
-        """Those who have the keys of the new ones are asked to end, and keep them no longer. Those who had not ended already."""
-        keyed = [id for (id,) in self.db.batch("keyed", [dict(name=new.name, key=new.key) for new in executions])]
+        """Those who have the keys of the new ones are asked to end, and keep them no longer. Those
+        who had not ended already."""
+        keyed = [
+            id
+            for (id,) in self.db.batch(
+                "keyed", [dict(name=new.name, key=new.key) for new in executions]
+            )
+        ]
         cancelled = self.rows.cancel(keyed) if keyed else {}
         if keyed:
             self.db.do("let_go_of_keys", ids=sorted(keyed))
@@ -67,39 +81,65 @@ class PostgresExecutions(PostgresRole, ExecutionStore):
         live = [each for each in known if not has_ended(each.status)]
         if not live:
             return {each.id: False for each in known}
-        self.db.do("mark_terminated", ids=[each.id for each in live if each.type == WORKFLOW], now=live[0].now)
+        self.db.do(
+            "mark_terminated",
+            ids=[each.id for each in live if each.type == WORKFLOW],
+            now=live[0].now,
+        )
         ended = self._terminate({each.id: each.parent_id for each in live})
         self.auditor.record(actor, terminate_acts(each.id for each in live if each.id in ended))
         return {each.id: each.id in ended for each in known}
 
     def _terminate(self, found: Mapping[str, str | None]) -> set[str]:
-        """Ends these executions, given with their parents: which of them had not ended. Nobody below is woken: it is marked, and gets on
-        no more."""
+        """Ends these executions, given with their parents: which of them had not ended. Nobody
+        below is woken: it is marked, and gets on no more."""
         self.rows.lock([*found, *found.values()])
-        raised = {id: (seq, fence) for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(found))}
+        raised = {
+            id: (seq, fence)
+            for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(found))
+        }
         live = [each for each in self.rows.known(found) if not has_ended(each.status)]
         if not live:
             return set()
         now = live[0].now
-        self._end_at_once({each.id: (*raised[each.id], each.status) for each in live if each.type == WORKFLOW}, now)
+        self._end_at_once(
+            {each.id: (*raised[each.id], each.status) for each in live if each.type == WORKFLOW},
+            now,
+        )
         tasks = [each.id for each in live if each.type == TASK]
         if tasks:
             self.db.do("delete_ready", ids=tasks)
         self.rows.finish([end_of(id, BY_FORCE) for id in tasks], now)
         ended = {each.id for each in live}
-        self.db.do("delete_ended_ready", ids=sorted({*ended, *(id for id in found.values() if id is not None)}))
+        self.db.do(
+            "delete_ended_ready",
+            ids=sorted({*ended, *(id for id in found.values() if id is not None)}),
+        )
         return ended
 
     def _end_at_once(self, workflows: Mapping[str, tuple[int, int, int]], now: int) -> None:
         self.db.do("skip_turn", ids=list(workflows))
-        self.rows.tell((terminated_row(id, seq, fence, status) for id, (seq, fence, status) in workflows.items()), now)
-        self.rows.end_workflows([end_of(id, BY_FORCE, fence) for id, (_, fence, _) in workflows.items()], now, wakes=False)
+        self.rows.tell(
+            (
+                terminated_row(id, seq, fence, status)
+                for id, (seq, fence, status) in workflows.items()
+            ),
+            now,
+        )
+        self.rows.end_workflows(
+            [end_of(id, BY_FORCE, fence) for id, (_, fence, _) in workflows.items()],
+            now,
+            wakes=False,
+        )
 
     def end_terminated(self, limit: int) -> list[str]:
         tasks = dict(self.db.ask("terminated_tasks", limit=limit))
         workflows = {} if tasks else dict(self.db.ask("terminated_workflows", limit=limit))
-        tasks = tasks or (dict(self.db.ask("tasks_of", ids=list(workflows), limit=limit)) if workflows else {})
-        workflows = workflows if len(tasks) < limit else {}  # those of whom there may be more tasks are for a later pass
+        tasks = tasks or (
+            dict(self.db.ask("tasks_of", ids=list(workflows), limit=limit)) if workflows else {}
+        )
+        # those of whom there may be more tasks are for a later pass
+        workflows = workflows if len(tasks) < limit else {}
         if not tasks and not workflows:
             self._forget_terminations()
             return []
@@ -114,7 +154,13 @@ class PostgresExecutions(PostgresRole, ExecutionStore):
         return self._terminate(found)
 
     @transaction
-    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None, whole: bool = True) -> Started | None:
+    def retry(
+        self,
+        id: str,
+        plan: Callable[[Family], Family],
+        actor: Actor | None = None,
+        whole: bool = True,
+    ) -> Started | None:
         self.db.do("lock_execution", id=id)
         if running := unfinished(records(Retry, self.db.all("retries", id=id))):
             return Started(running, created=False)
@@ -148,7 +194,11 @@ class PostgresExecutions(PostgresRole, ExecutionStore):
         self.rows.insert_blobs({row["id"]: row["snapshot"] for row in workflows})
         told = [row for row in workflows if has_turn(row["type"], row["status"])]
         self.db.batch("insert_stored_history", told, now=now)
-        ready = [row | dict(kind=row["type"], delay_us=0) for row in rows if begins(row["status"], row["held"])]
+        ready = [
+            row | dict(kind=row["type"], delay_us=0)
+            for row in rows
+            if begins(row["status"], row["held"])
+        ]
         self.rows.make_ready(ready, now)
         self.db.batch("insert_stored_timers", [fields(timer) for timer in family.timers], now=now)
         self.db.batch("insert_stored_signals", [fields(signal) for signal in family.signals])

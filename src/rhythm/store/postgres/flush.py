@@ -1,4 +1,5 @@
-"""The group commit: turns of workflows and ends of tasks, as a fixed number of statements for any number of items.
+"""The group commit: turns of workflows and ends of tasks, as a fixed number of statements for any
+number of items.
 
 An item whose claim is lost falls out by itself and takes nothing with it.
 """
@@ -49,47 +50,86 @@ def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
     columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in STEP}
     done = [(turn, done) for turn in turns for done in turn.done]
     columns |= {f"done_{name}": [getattr(each, name) for _, each in done] for name in Done._fields}
-    columns |= {f"done_{name}": [getattr(turn, name) for turn, _ in done] for name in ("id", "fence", "worker")}
+    columns |= {
+        f"done_{name}": [getattr(turn, name) for turn, _ in done]
+        for name in ("id", "fence", "worker")
+    }
     won = dict(rows.db.all("step", **columns))
-    return [Committed(turn.id, "own", wakes) if (wakes := won.get(turn.id)) is not None else Committed(turn.id, "lost") for turn in turns]
+    return [
+        Committed(turn.id, "own", wakes)
+        if (wakes := won.get(turn.id)) is not None
+        else Committed(turn.id, "lost")
+        for turn in turns
+    ]
 
 
 class Flush:
     """One group commit, inside its transaction."""
 
     def __init__(self, rows: Rows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> None:
-        self.rows, self.db, self.turns, self.ends, self.limits = rows, rows.db, turns, ends, rows.limits
+        self.rows, self.db, self.turns, self.ends, self.limits = (
+            rows,
+            rows.db,
+            turns,
+            ends,
+            rows.limits,
+        )
         self.acts: list[tuple[Actor, list[Act]]] = []  # for the audit
         self.contributions: list[tuple[str, tuple[str, ...]]] = []
-        self.exchange = Exchange(rows, [event for turn in turns for event in turn.events], self._waited())
-        self.locked = rows.lock([*(turn.id for turn in turns), *(end.id for end in ends), *self._related()])
-        known = records(Member, self.db.all("members_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)]))
+        self.exchange = Exchange(
+            rows, [event for turn in turns for event in turn.events], self._waited()
+        )
+        self.locked = rows.lock(
+            [*(turn.id for turn in turns), *(end.id for end in ends), *self._related()]
+        )
+        known = records(
+            Member,
+            self.db.all(
+                "members_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)]
+            ),
+        )
         self.known = {member.id: member for member in known}
         self.now = known[0].now if known else 0
         self.full: dict[str, str] = {}  # turns that must not start what they want to, and why
         self.ended: dict[str, Ended] = {}  # how workflows end with their turns
 
     def _waited(self) -> set[str]:
-        """The types of events for which waits begin: those that are new, and those that were held back."""
-        released = [fields(Range(turn.id, *numbers)) for turn in self.turns for numbers in turn.releases]
+        """The types of events for which waits begin: those that are new, and those that were held
+        back."""
+        released = [
+            fields(Range(turn.id, *numbers)) for turn in self.turns for numbers in turn.releases
+        ]
         held = {type for (type,) in self.db.batch("held_types", released)}
         return held | {wait.type for turn in self.turns for wait in turn.waits}
 
     def _related(self) -> list[str]:
-        """Everything else that may be woken; found before the locks, so that one sorted pass takes them all."""
+        """Everything else that may be woken; found before the locks, so that one sorted pass takes
+        them all."""
         finishing = [turn.id for turn in self.turns if turn.end == "finish"]
-        ranges = [*(Range(turn.id, *numbers) for turn in self.turns for numbers in turn.cancels), *map(Range, finishing)]
-        columns = {name: [getattr(numbers, name) for numbers in ranges] for name in ("id", "first", "last")}
+        ranges = [
+            *(Range(turn.id, *numbers) for turn in self.turns for numbers in turn.cancels),
+            *map(Range, finishing),
+        ]
+        columns = {
+            name: [getattr(numbers, name) for numbers in ranges] for name in ("id", "first", "last")
+        }
         ending = [*finishing, *(end.id for end in self.ends)]
-        receivers = [*(signal.execution_id for turn in self.turns for signal in turn.signals), *self.exchange.waiting()]
+        receivers = [
+            *(signal.execution_id for turn in self.turns for signal in turn.signals),
+            *self.exchange.waiting(),
+        ]
         if not (ranges or ending or receivers):
             return []
-        return [id for (id,) in self.db.all("related", ending=ending, receivers=receivers, **columns)]
+        return [
+            id for (id,) in self.db.all("related", ending=ending, receivers=receivers, **columns)
+        ]
 
     def run(self) -> tuple[list[Committed], set[str]]:
         accepted = self._end_tasks()
         won = self._advance()
-        self.db.batch("delete_settled", [dict(id=turn.id, n=n) for turn in won for n in turn.settled])
+        self.db.batch(
+            "delete_settled", [dict(id=turn.id, n=n) for turn in won for n in turn.settled]
+        )
         self._write_children(won)
         senders = self.rows.senders(turn.id for turn in won if turn.events or turn.signals)
         published = self._publish(won, senders)
@@ -97,11 +137,16 @@ class Flush:
         self._consume(won)
         sent = self._deliver([signal for turn in won for signal in turn.signals], senders)
         self.acts = [
-            (Actor(sender.started_by, source=f"execution:{id}"), sending_acts(published.get(id, ()), sent.get(id, ())))
+            (
+                Actor(sender.started_by, source=f"execution:{id}"),
+                sending_acts(published.get(id, ()), sent.get(id, ())),
+            )
             for id, sender in senders.items()
             if sender.started_by is not None
         ]
-        self._set_attributes({turn.id: turn.attributes for turn in won if turn.attributes is not None})
+        self._set_attributes(
+            {turn.id: turn.attributes for turn in won if turn.attributes is not None}
+        )
         verdicts = {turn.id: end_of_turn(turn, self.known[turn.id].cancelled) for turn in won}
         self.ended = {id: ended for id, ended in verdicts.items() if ended}
         self._tell(won)
@@ -114,25 +159,44 @@ class Flush:
 
     def _holds(self, item: TurnCommit | TaskEnd) -> bool:
         row = self.locked.get(item.id)
-        return row is not None and row.fence == item.fence and item.id in self.known and not self.known[item.id].terminated
+        return (
+            row is not None
+            and row.fence == item.fence
+            and item.id in self.known
+            and not self.known[item.id].terminated
+        )
 
     # ends of tasks
 
     def _end_tasks(self) -> set[str]:
         """The ids of those that were accepted."""
         held = [end for end in self.ends if self._holds(end)]
-        verdicts = [(end, end_of_attempt(end, self.locked[end.id].attempt, self.known[end.id].cancelled)) for end in held]
+        verdicts = [
+            (end, end_of_attempt(end, self.locked[end.id].attempt, self.known[end.id].cancelled))
+            for end in held
+        ]
         later = [(end, verdict) for end, verdict in verdicts if isinstance(verdict, Again)]
         final = [(end, verdict) for end, verdict in verdicts if isinstance(verdict, Ended)]
         self._try_again(later)
         self.db.batch("delete_held", [dict(id=end.id, fence=end.fence) for end, _ in final])
-        ends = [end_of(end.id, ended, end.fence, end.worker, self.locked[end.id].attempt, end.took_us) for end, ended in final]
+        ends = [
+            end_of(end.id, ended, end.fence, end.worker, self.locked[end.id].attempt, end.took_us)
+            for end, ended in final
+        ]
         return {end.id for end, _ in later} | self.rows.finish(ends, self.now)
 
     def _try_again(self, later: Sequence[tuple[TaskEnd, Again]]) -> None:
-        delayed = [dict(id=end.id, fence=end.fence, delay_us=int(again.delay_s * US), attempt=again.attempt) for end, again in later]
+        delayed = [
+            dict(
+                id=end.id, fence=end.fence, delay_us=int(again.delay_s * US), attempt=again.attempt
+            )
+            for end, again in later
+        ]
         self.db.batch("delay_tasks", delayed, now=self.now)
-        noted = [dict(id=end.id, attempt=again.attempt, worker=end.worker, took_us=end.took_us) for end, again in later]
+        noted = [
+            dict(id=end.id, attempt=again.attempt, worker=end.worker, took_us=end.took_us)
+            for end, again in later
+        ]
         self.db.batch("note_attempts", noted, now=self.now)
         self.rows.tell((again.row for _, again in later if again.row), self.now)
 
@@ -140,7 +204,11 @@ class Flush:
 
     def _advance(self) -> list[TurnCommit]:
         """The turns that are accepted."""
-        held = [turn for turn in self.turns if self._holds(turn) and not has_ended(self.known[turn.id].status)]
+        held = [
+            turn
+            for turn in self.turns
+            if self._holds(turn) and not has_ended(self.known[turn.id].status)
+        ]
         self.full = self._count([turn for turn in held if turn.starts])
         held = [turn for turn in held if turn.id not in self.full]
         names = ("id", "seq", "fence", "statement", "owned", "awaiting")
@@ -158,66 +226,118 @@ class Flush:
         limits, full = self.limits, dict[str, str]()
         if many := {turn.id: len(turn.starts) for turn in turns if may_have_many(turn, limits)}:
             alive = dict(self.db.all("live_children", ids=list(many), limit=limits.children))
-            full |= {id: many_children(limits) for id, starts in many.items() if alive[id] + starts > limits.children}
-        over = {self.known[turn.id].root_id for turn in turns if (self.known[turn.id].started or 0) > limits.family}
+            full |= {
+                id: many_children(limits)
+                for id, starts in many.items()
+                if alive[id] + starts > limits.children
+            }
+        over = {
+            self.known[turn.id].root_id
+            for turn in turns
+            if (self.known[turn.id].started or 0) > limits.family
+        }
         crowded = {root for root in sorted(over) if self._is_full(root)}
-        full |= {turn.id: full_family(limits) for turn in turns if self.known[turn.id].root_id in crowded}
+        full |= {
+            turn.id: full_family(limits) for turn in turns if self.known[turn.id].root_id in crowded
+        }
         added = Counter[str]()
         for turn in turns:
-            added[self.known[turn.id].root_id] += counted(turn, limits) if turn.id not in full else 0
-        self.db.batch("count_families", [dict(root=root, started=n) for root, n in sorted(added.items()) if n])
+            added[self.known[turn.id].root_id] += (
+                counted(turn, limits) if turn.id not in full else 0
+            )
+        self.db.batch(
+            "count_families", [dict(root=root, started=n) for root, n in sorted(added.items()) if n]
+        )
         return full
 
     def _is_full(self, root: str) -> bool:
         limit = self.limits.family
-        alive = self.db.all("recount_family", root=root, limit=limit, now=self.now, rest_us=COUNT_EVERY_US)
+        alive = self.db.all(
+            "recount_family", root=root, limit=limit, now=self.now, rest_us=COUNT_EVERY_US
+        )
         return not alive or bool(alive[0][0] > limit)
 
     def _write_children(self, won: Sequence[TurnCommit]) -> None:
         done = [
-            fields(done) | dict(parent_id=turn.id, root_id=self.known[turn.id].root_id, fence=turn.fence, worker=turn.worker)
+            fields(done)
+            | dict(
+                parent_id=turn.id,
+                root_id=self.known[turn.id].root_id,
+                fence=turn.fence,
+                worker=turn.worker,
+            )
             for turn in won
             for done in turn.done
         ]
         self.db.batch("insert_done", done, now=self.now)
-        self.rows.start([new for turn in won for new in turn.starts if new.child_no not in turn.promoted], self.now)
+        self.rows.start(
+            [new for turn in won for new in turn.starts if new.child_no not in turn.promoted],
+            self.now,
+        )
         self._set_timers(won)
         self._set_waits(won)
         self._set_approvals(won)
-        self.rows.flag([Range(turn.id, *numbers) for turn in won for numbers in turn.cancels], self.now)
+        self.rows.flag(
+            [Range(turn.id, *numbers) for turn in won for numbers in turn.cancels], self.now
+        )
         opened = [(turn.id, wait.n) for turn in won for wait in turn.waits if not wait.held]
-        opened += self.rows.release([Range(turn.id, *numbers) for turn in won for numbers in turn.releases], self.now)
+        opened += self.rows.release(
+            [Range(turn.id, *numbers) for turn in won for numbers in turn.releases], self.now
+        )
         self.exchange.look(opened, self.now)
 
     def _set_waits(self, won: Sequence[TurnCommit]) -> None:
         waits = [
-            fields(wait) | dict(id=turn.id, key=key_of(wait.wanted), timeout_us=_us(wait.timeout_s)) for turn in won for wait in turn.waits
+            fields(wait) | dict(id=turn.id, key=key_of(wait.wanted), timeout_us=_us(wait.timeout_s))
+            for turn in won
+            for wait in turn.waits
         ]
         self.db.batch("insert_waits", waits, now=self.now)
 
     def _set_approvals(self, won: Sequence[TurnCommit]) -> None:
         asked = [(turn.id, new) for turn in won for new in turn.approvals]
-        rows = [fields(new) | dict(execution_id=id, timeout_us=_us(new.timeout_s)) for id, new in asked]
+        rows = [
+            fields(new) | dict(execution_id=id, timeout_us=_us(new.timeout_s)) for id, new in asked
+        ]
         self.db.batch("insert_approvals", rows, now=self.now)
-        self.rows.notify([child_id(id, new.n) for id, new in asked if new.notify != "null" and not new.held], "requested", self.now)
+        self.rows.notify(
+            [child_id(id, new.n) for id, new in asked if new.notify != "null" and not new.held],
+            "requested",
+            self.now,
+        )
 
     def _set_timers(self, won: Sequence[TurnCommit]) -> None:
         timers = [
-            dict(id=turn.id, n=timer.n, delay_us=None if timer.delay_s is None else int(timer.delay_s * US), until_at=timer.until,
-                 held=timer.held)
-            for turn in won for timer in turn.timers
-        ]  # fmt: skip
+            dict(
+                id=turn.id,
+                n=timer.n,
+                delay_us=None if timer.delay_s is None else int(timer.delay_s * US),
+                until_at=timer.until,
+                held=timer.held,
+            )
+            for turn in won
+            for timer in turn.timers
+        ]
         self.db.batch("insert_timers", timers, now=self.now)
 
     def _promote(self, won: Sequence[TurnCommit]) -> dict[str, dict[int, int]]:
-        """Tasks that are running already get their rows, claimed from the beginning, with fences of their own."""
-        promoted = [(turn, new) for turn in won for new in turn.starts if new.child_no in turn.promoted]
+        """Tasks that are running already get their rows, claimed from the beginning, with fences of
+        their own."""
+        promoted = [
+            (turn, new) for turn in won for new in turn.starts if new.child_no in turn.promoted
+        ]
         self.rows.insert([new.replace(held=False) for _, new in promoted], self.now)
         claims = [
-            dict(id=new.id, queue=new.queue, priority=new.priority, worker=turn.worker, ttl_us=int(turn.claim_ttl_s * US),
-                 attempt=new.attempt)
+            dict(
+                id=new.id,
+                queue=new.queue,
+                priority=new.priority,
+                worker=turn.worker,
+                ttl_us=int(turn.claim_ttl_s * US),
+                attempt=new.attempt,
+            )
             for turn, new in promoted
-        ]  # fmt: skip
+        ]
         drawn = dict(self.db.batch("insert_claimed", claims, now=self.now))
         fences: dict[str, dict[int, int]] = {}
         for turn, new in promoted:
@@ -225,22 +345,34 @@ class Flush:
         return fences
 
     def _consume(self, won: Sequence[TurnCommit]) -> None:
-        taken = [dict(signal=signal, id=turn.id, seq=turn.seq + 1) for turn in won for signal in turn.consumed]
+        taken = [
+            dict(signal=signal, id=turn.id, seq=turn.seq + 1)
+            for turn in won
+            for signal in turn.consumed
+        ]
         if len(self.db.batch("consume_signals", taken)) != len(taken):
             raise AssertionError(f"a signal was consumed before: {taken}")
 
-    def _publish(self, won: Sequence[TurnCommit], senders: Mapping[str, Sender]) -> dict[str, list[NewEvent]]:
-        """With the names of everyone who had a hand in what is published. Those that are new, by the turn."""
+    def _publish(
+        self, won: Sequence[TurnCommit], senders: Mapping[str, Sender]
+    ) -> dict[str, list[NewEvent]]:
+        """With the names of everyone who had a hand in what is published. Those that are new, by
+        the turn."""
         events = {event.id: (turn.id, event) for turn in won for event in turn.events}
         publishers = {id: senders[by] for id, (by, _) in events.items()}
         published: dict[str, list[NewEvent]] = {}
-        for new in self.exchange.publish([event for _, event in events.values()], publishers, self.now):
+        for new in self.exchange.publish(
+            [event for _, event in events.values()], publishers, self.now
+        ):
             by, event = events[new.id]
             published.setdefault(by, []).append(event)
         return published
 
-    def _deliver(self, signals: Sequence[NewSignal], senders: Mapping[str, Sender]) -> dict[str, list[NewSignal]]:
-        """Into the mailboxes of those who are still there and have room. Those that are new, by the turn.
+    def _deliver(
+        self, signals: Sequence[NewSignal], senders: Mapping[str, Sender]
+    ) -> dict[str, list[NewSignal]]:
+        """Into the mailboxes of those who are still there and have room. Those that are new, by the
+        turn.
 
         The wake comes first: it locks the mailbox.
         """
@@ -250,17 +382,34 @@ class Flush:
             return delivered
         self.rows.call([signal.execution_id for signal in signals])
         rows = [mail_row(signal) for signal in signals]
-        sent = {id for (id,) in self.db.batch("insert_signals", rows, most=self.limits.signals, now=self.now)}
+        sent = {
+            id
+            for (id,) in self.db.batch(
+                "insert_signals", rows, most=self.limits.signals, now=self.now
+            )
+        }
         for signal in signals:
             if signal.id in sent and signal.sender is not None:
-                self.contributions.append((signal.execution_id, senders[signal.sender].provenance.contributors))
+                self.contributions.append(
+                    (signal.execution_id, senders[signal.sender].provenance.contributors)
+                )
                 delivered.setdefault(signal.sender, []).append(signal)
         return delivered
 
-    def _allowed(self, signals: Sequence[NewSignal], senders: Mapping[str, Sender]) -> Sequence[NewSignal]:
+    def _allowed(
+        self, signals: Sequence[NewSignal], senders: Mapping[str, Sender]
+    ) -> Sequence[NewSignal]:
         """Those that whoever asked for their senders might have sent: the others reach nobody."""
-        limited = [signal for signal in signals if signal.sender is not None and senders[signal.sender].provenance.limited]
-        roots = dict(self.db.all("root_names", ids=[signal.execution_id for signal in limited])) if limited else {}
+        limited = [
+            signal
+            for signal in signals
+            if signal.sender is not None and senders[signal.sender].provenance.limited
+        ]
+        roots = (
+            dict(self.db.all("root_names", ids=[signal.execution_id for signal in limited]))
+            if limited
+            else {}
+        )
 
         def may(signal: NewSignal) -> bool:
             provenance = senders[signal.sender].provenance if signal.sender is not None else NOBODY
@@ -271,10 +420,18 @@ class Flush:
     def _set_attributes(self, new: Mapping[str, str]) -> None:
         if new:
             before = dict(self.db.all("attributes", ids=list(new)))
-            self.db.batch("set_attributes", [dict(id=id, attributes=with_attributes(before[id], new[id])) for id in sorted(new)])
+            self.db.batch(
+                "set_attributes",
+                [
+                    dict(id=id, attributes=with_attributes(before[id], new[id]))
+                    for id in sorted(new)
+                ],
+            )
 
     def _tell(self, won: Sequence[TurnCommit]) -> None:
-        turns = [turn_row(turn, self.known[turn.id].status, self.ended.get(turn.id)) for turn in won]
+        turns = [
+            turn_row(turn, self.known[turn.id].status, self.ended.get(turn.id)) for turn in won
+        ]
         failed = [
             attempt_row(new.id, new.attempt, turn.fence, turn.worker, new.failed)
             for turn in won
@@ -288,7 +445,9 @@ class Flush:
         upto = {turn.id: turn.resumed_upto(self.locked[turn.id].wakes) for turn in won}
         errors = {id: ended.error for id, ended in self.ended.items() if ended.error is not None}
         rows = [
-            dict(id=id, upto=last, error=message_of(errors[id]) if id in errors else None) for id, last in upto.items() if last is not None
+            dict(id=id, upto=last, error=message_of(errors[id]) if id in errors else None)
+            for id, last in upto.items()
+            if last is not None
         ]
         self.db.batch("executed_resumes", rows, now=self.now)
 
@@ -298,22 +457,40 @@ class Flush:
 
     def _suspend(self, turns: Sequence[TurnCommit]) -> None:
         names = ("id", "status", "fence", "worker")
-        self.db.batch("suspend_executions", [{name: getattr(turn, name) for name in names} for turn in turns], now=self.now)
+        self.db.batch(
+            "suspend_executions",
+            [{name: getattr(turn, name) for name in names} for turn in turns],
+            now=self.now,
+        )
 
     # how the holders go on
 
-    def _leave(self, won: Sequence[TurnCommit], promoted: dict[str, dict[int, int]]) -> list[Committed]:
-        """Parking succeeds only if nothing has happened since the holder looked; all wakes of this flush are counted by now."""
+    def _leave(
+        self, won: Sequence[TurnCommit], promoted: dict[str, dict[int, int]]
+    ) -> list[Committed]:
+        """Parking succeeds only if nothing has happened since the holder looked; all wakes of this
+        flush are counted by now."""
         by_end: dict[TurnEnd, list[TurnCommit]] = {"own": [], "park": [], "yield": [], "finish": []}
         for turn in won:
             by_end[turn.end].append(turn)
-        self.db.batch("delete_held", [dict(id=turn.id, fence=turn.fence) for turn in by_end["finish"]])
+        self.db.batch(
+            "delete_held", [dict(id=turn.id, fence=turn.fence) for turn in by_end["finish"]]
+        )
         self.rows.give_back([dict(id=turn.id, fence=turn.fence) for turn in by_end["yield"]])
-        left = {id for (id,) in self.db.batch("delete_parked", [_parking(turn) for turn in by_end["park"]])}
+        left = {
+            id
+            for (id,) in self.db.batch("delete_parked", [_parking(turn) for turn in by_end["park"]])
+        }
         stay = [turn.id for turn in (*by_end["own"], *by_end["park"]) if turn.id not in left]
         wakes = {id: wakes for id, _, wakes in self.db.all("wakes_of", ids=stay)} if stay else {}
-        answers = {turn.id: answer(turn, turn.id in left, wakes.get(turn.id, 0), promoted.get(turn.id, {})) for turn in won}
-        return [answers.get(turn.id) or refused(turn.id, self.full.get(turn.id, "")) for turn in self.turns]
+        answers = {
+            turn.id: answer(turn, turn.id in left, wakes.get(turn.id, 0), promoted.get(turn.id, {}))
+            for turn in won
+        }
+        return [
+            answers.get(turn.id) or refused(turn.id, self.full.get(turn.id, ""))
+            for turn in self.turns
+        ]
 
 
 def _us(seconds: float | None) -> int | None:
@@ -321,7 +498,9 @@ def _us(seconds: float | None) -> int | None:
 
 
 def mail_row(signal: NewSignal) -> dict[str, Any]:
-    return dict(id=signal.id, execution_id=signal.execution_id, name=signal.name, payload=signal.payload)
+    return dict(
+        id=signal.id, execution_id=signal.execution_id, name=signal.name, payload=signal.payload
+    )
 
 
 def _parking(turn: TurnCommit) -> dict[str, Any]:

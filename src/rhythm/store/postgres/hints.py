@@ -1,7 +1,9 @@
-"""That there is something to claim, from one process to the others, by NOTIFY. A hint: who does not get it finds the work by looking.
+"""That there is something to claim, from one process to the others, by NOTIFY. A hint: who does not
+get it finds the work by looking.
 
-It is sent after the commit and beside it, several in one: a transaction that notifies takes a lock that all of the server's others
-take when they notify, and fails when the queue of the server is full.
+It is sent after the commit and beside it, several in one: a transaction that notifies takes a lock
+that all of the server's others take when they notify, and fails when the queue of the server is
+full.
 """
 
 from __future__ import annotations
@@ -45,7 +47,11 @@ Heard = Callable[[frozenset[str]], None]
 
 def channel_of(schema: str) -> str:
     name = f"rhythm_{schema}"
-    return name if len(name.encode()) <= CHANNEL else f"rhythm_{hashlib.sha256(schema.encode()).hexdigest()[:32]}"
+    return (
+        name
+        if len(name.encode()) <= CHANNEL
+        else f"rhythm_{hashlib.sha256(schema.encode()).hexdigest()[:32]}"
+    )
 
 
 def written(queues: Iterable[str]) -> str:
@@ -70,8 +76,11 @@ def notify(channel: str, hint: str) -> sql.Composed:
 
 
 def _send(session: Session, channel: str, hint: str) -> None:
-    """In one round trip, without a setting that stays, and without waiting for a disk or a standby."""
-    begin = sql.SQL("BEGIN; SET LOCAL synchronous_commit = off; {}; COMMIT").format(notify(channel, hint))
+    """In one round trip, without a setting that stays, and without waiting for a disk or a
+    standby."""
+    begin = sql.SQL("BEGIN; SET LOCAL synchronous_commit = off; {}; COMMIT").format(
+        notify(channel, hint)
+    )
     session.execute(begin)
 
 
@@ -81,11 +90,16 @@ def _rest_s(failures: int) -> float:
 
 
 class Notifier:
-    """Sends the hints of one store, from a thread that is there while there is something to tell. Whatever fails is nobody's problem."""
+    """Sends the hints of one store, from a thread that is there while there is something to tell.
+    Whatever fails is nobody's problem."""
 
     def __init__(self, connect: Connect, channel: str) -> None:
         self._connect, self._channel = connect, channel
-        self._lock, self._due, self._closing = threading.Lock(), threading.Event(), threading.Event()
+        self._lock, self._due, self._closing = (
+            threading.Lock(),
+            threading.Event(),
+            threading.Event(),
+        )
         self._pending: set[str] = set()
         self._thread: threading.Thread | None = None
 
@@ -93,8 +107,11 @@ class Notifier:
         """There is something to claim in these queues. Returns at once."""
         with self._lock:
             self._pending.update(queues)
-            if self._thread is None or not self._thread.is_alive():  # it is not there in a process that was forked
-                self._thread = threading.Thread(target=self._run, name="rhythm notifier", daemon=True)
+            # it is not there in a process that was forked
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._run, name="rhythm notifier", daemon=True
+                )
                 self._thread.start()
                 atexit.register(self.close)
         self._due.set()
@@ -149,10 +166,12 @@ class Notifier:
 
 
 class PostgresListening(Listening):
-    """A thread that hears hints on a connection of its own, and asks to look for everything whenever it begins to hear."""
+    """A thread that hears hints on a connection of its own, and asks to look for everything
+    whenever it begins to hear."""
 
     def __init__(self, listen: Connect, tell: Connect, channel: str, heard: Heard) -> None:
-        """`listen`: to the server itself. `tell`: as the store does, to find out whether one hears it."""
+        """`listen`: to the server itself. `tell`: as the store does, to find out whether one hears
+        it."""
         self._listen, self._tell, self._channel, self._heard = listen, tell, channel, heard
         super().__init__()
         self._hints: list[str] = []
@@ -182,9 +201,13 @@ class PostgresListening(Listening):
                     self._call(frozenset())
                     self._begin_probe()
                     self._hear(session)
-            except Exception as problem:  # also a bug: nobody would notice that this thread has ended
+            # also a bug: nobody would notice that this thread has ended
+            except Exception as problem:
                 failures += 1
-                self._say(f"the connection that listens for work is lost: {str(problem).strip() or repr(problem)}")
+                self._say(
+                    f"the connection that listens for work is lost: "
+                    f"{str(problem).strip() or repr(problem)}"
+                )
                 self._closed.wait(_rest_s(failures))
 
     def _hear(self, session: Session) -> None:
@@ -214,12 +237,16 @@ class PostgresListening(Listening):
             self._say("")
         elif self._probe and time.monotonic() >= self._probe_until:
             self._probe = ""
-            self._say("nothing is heard of what is told by NOTIFY: LISTEN needs a direct connection, past PgBouncer (listen_url)")
+            self._say(
+                "nothing is heard of what is told by NOTIFY: LISTEN needs a direct "
+                "connection, past PgBouncer (listen_url)"
+            )
         if told := [hint for hint in hints if not hint.startswith(PROBE)]:
             self._call(read(told))
 
     def _begin_probe(self) -> None:
-        """A hint to oneself, by another connection: one that is lent by a pooler for each transaction hears only itself."""
+        """A hint to oneself, by another connection: one that is lent by a pooler for each
+        transaction hears only itself."""
         self._probe, self._probe_until = PROBE + secrets.token_hex(8), time.monotonic() + PROBE_S
         try:
             with contextlib.closing(self._tell()) as session:
@@ -243,7 +270,11 @@ class PostgresListening(Listening):
     def _say(self, problem: str) -> None:
         """Once for each time that it begins."""
         if problem and not self.problem:
-            self._event(logging.WARNING, "listener_deaf", f"{problem}; until then work is found by looking for it now and then")
+            self._event(
+                logging.WARNING,
+                "listener_deaf",
+                f"{problem}; until then work is found by looking for it now and then",
+            )
         elif self.problem and not problem:
             self._event(logging.INFO, "listener_hears", "new work is heard of")
         self.problem = problem

@@ -28,7 +28,8 @@ from rhythm.store.verdicts import (
 )
 
 PRUNED = (
-    "ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits", "approvals", "decisions", "resumes",
+    "ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits",
+    "approvals", "decisions", "resumes",
     "contributors", "families", "terminations",
 )  # fmt: skip
 
@@ -47,11 +48,15 @@ class Expired(Record):
 class PostgresMaintenance(PostgresRole, MaintenanceStore):
     """What is found without a lock is done in a transaction that does not wait long for others."""
 
-    def __init__(self, db: Connection, rows: Rows, auditor: PostgresAuditor, people: PostgresPeople) -> None:
+    def __init__(
+        self, db: Connection, rows: Rows, auditor: PostgresAuditor, people: PostgresPeople
+    ) -> None:
         super().__init__(db, rows, auditor)
         self.people = people
 
-    def fire_timers(self, limit: int, late: Callable[[float], None] | None = None) -> tuple[int, int | None]:
+    def fire_timers(
+        self, limit: int, late: Callable[[float], None] | None = None
+    ) -> tuple[int, int | None]:
         due, now = self.db.ask("next_due")[0]
         if due is None or due > now:
             return 0, due
@@ -70,7 +75,10 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         late = self.db.all("due_timeouts", now=now, limit=limit)
         approvals = self.db.all("due_approvals", now=now, limit=limit)
         pauses = self.db.all("due_pauses", now=now, limit=limit)
-        asked = [*(execution_id for _, execution_id in approvals), *(id for id, held in pauses if not held)]
+        asked = [
+            *(execution_id for _, execution_id in approvals),
+            *(id for id, held in pauses if not held),
+        ]
         due = any((timers, waits, delayed, late, asked))
         count, fired = self._fire(timers, waits, delayed, late, asked, now) if due else (0, [])
         if approvals or pauses:
@@ -78,15 +86,27 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         return count, fired, self.db.all("next_due")[0][0]
 
     def _fire(
-        self, timers: Sequence[Row], waits: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], asked: Sequence[str], now: int
+        self,
+        timers: Sequence[Row],
+        waits: Sequence[Row],
+        delayed: Sequence[str],
+        late: Sequence[Row],
+        asked: Sequence[str],
+        now: int,
     ) -> tuple[int, list[int]]:
         """`asked`: those whose approval or pause is over, to be woken too."""
         waiting = [*(id for id, _ in (*timers, *waits)), *asked]
-        self.rows.lock([*waiting, *delayed, *(id for id, _, _ in late), *(parent for _, _, parent in late)])
-        self.rows.wake([*waiting, *(id for id, type, _ in late if end_of_timed_out(type) is None)], now)
+        self.rows.lock(
+            [*waiting, *delayed, *(id for id, _, _ in late), *(parent for _, _, parent in late)]
+        )
+        self.rows.wake(
+            [*waiting, *(id for id, type, _ in late if end_of_timed_out(type) is None)], now
+        )
         freed = [queue for (queue,) in self.db.all("free_due", ids=delayed, now=now)]
         self.db.free(freed)
-        self.rows.end_unclaimed([id for id, type, _ in late if end_of_timed_out(type)], BY_TIMEOUT, now)
+        self.rows.end_unclaimed(
+            [id for id, type, _ in late if end_of_timed_out(type)], BY_TIMEOUT, now
+        )
         if late:
             self.db.do("time_out", ids=[id for id, _, _ in late], now=now)
         fired = self.db.batch("fire_timers", [dict(id=id, n=n) for id, n in timers], now=now)
@@ -104,41 +124,71 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
 
     @service
     def _rescue(self, expired: Sequence[Expired], crash_limit: int, dead: bool) -> list[str]:
-        """The whole condition is tested once more under the locks, beats too, in a later statement than that which took them.
+        """The whole condition is tested once more under the locks, beats too, in a later statement
+        than that which took them.
 
-        What a process has locked that is frozen, or slow, is left for the next time. Parents of what may fail are waited for; they
-        come first, so nobody is waited for who waits.
+        What a process has locked that is frozen, or slow, is left for the next time. Parents of
+        what may fail are waited for; they come first, so nobody is waited for who waits.
         """
         now, found = expired[0].now, {row.id: row for row in expired}
-        if parents := [row.parent_id for row in expired if is_given_up(row.crashes + 1, crash_limit)]:
+        if parents := [
+            row.parent_id for row in expired if is_given_up(row.crashes + 1, crash_limit)
+        ]:
             self.rows.lock(parents)
-        held = [row for id, row in self.rows.lock_free(found).items() if row.fence == found[id].fence]
+        held = [
+            row for id, row in self.rows.lock_free(found).items() if row.fence == found[id].fence
+        ]
         silent = self._dead(held, now) if dead else set()
         lost = [row for row in held if _expired(row, now) or row.claimed_by in silent]
-        self.db.do("delete_ready", ids=[row.id for row in lost if found[row.id].ended])  # wakes that came too late, not dropped yet
+        # wakes that came too late, not dropped yet
+        self.db.do("delete_ready", ids=[row.id for row in lost if found[row.id].ended])
         live = [row for row in lost if not found[row.id].ended]
         self._rescue_tasks([row for row in live if row.kind == TASK], crash_limit, now)
-        self._rescue_workflows({row.id: row for row in live if row.kind == WORKFLOW}, crash_limit, now)
+        self._rescue_workflows(
+            {row.id: row for row in live if row.kind == WORKFLOW}, crash_limit, now
+        )
         return [row.id for row in lost]
 
     def _dead(self, held: Sequence[Ready], now: int) -> set[str]:
-        """Which holders of these have still not beaten; it matters where a claim has not expired."""
-        holders = sorted({row.claimed_by for row in held if row.claimed_by is not None and not _expired(row, now)})
-        return {id for (id,) in self.db.all("dead_workers", ids=holders, now=now)} if holders else set()
+        """Which holders of these have still not beaten; it matters where a claim has not
+        expired."""
+        holders = sorted(
+            {
+                row.claimed_by
+                for row in held
+                if row.claimed_by is not None and not _expired(row, now)
+            }
+        )
+        return (
+            {id for (id,) in self.db.all("dead_workers", ids=holders, now=now)}
+            if holders
+            else set()
+        )
 
     def _rescue_tasks(self, lost: Sequence[Ready], crash_limit: int, now: int) -> None:
-        """They are free again; a task that was there when so many workers died fails, however many attempts it has left."""
+        """They are free again; a task that was there when so many workers died fails, however many
+        attempts it has left."""
         verdicts = {row.id: rescued_task(row.crashes + 1, crash_limit) for row in lost}
-        ends = [end_of(row.id, ended, row.fence, row.claimed_by, row.attempt) for row in lost if (ended := verdicts[row.id])]
+        ends = [
+            end_of(row.id, ended, row.fence, row.claimed_by, row.attempt)
+            for row in lost
+            if (ended := verdicts[row.id])
+        ]
         free = [row.id for row in lost if verdicts[row.id] is None]
         self.db.free(queue for (queue,) in self.db.all("rescue_tasks", ids=free))
         self.db.do("delete_ready", ids=[end.id for end in ends])
         self.rows.finish(ends, now)
 
     def _rescue_workflows(self, lost: Mapping[str, Ready], crash_limit: int, now: int) -> None:
-        """They are free again, and a turn of their old owners would find a newer fence. Always the same turn: it fails."""
-        raised = {id: (seq, fence) for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(lost))}
-        rescued = self.db.batch("rescue_workflows", [dict(id=id, seq=seq) for id, (seq, _) in raised.items()])
+        """They are free again, and a turn of their old owners would find a newer fence. Always the
+        same turn: it fails."""
+        raised = {
+            id: (seq, fence)
+            for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(lost))
+        }
+        rescued = self.db.batch(
+            "rescue_workflows", [dict(id=id, seq=seq) for id, (seq, _) in raised.items()]
+        )
         self.db.free(queue for _, _, queue in rescued)
         verdicts = {id: rescued_workflow(times, crash_limit) for id, times, _ in rescued}
         looping = {id: ended for id, ended in verdicts.items() if ended}
@@ -146,12 +196,23 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         if looping:
             self._stop_loops(looping, raised, lost, now)
 
-    def _stop_loops(self, looping: Mapping[str, Ended], raised: Mapping[str, tuple[int, int]], lost: Mapping[str, Ready], now: int) -> None:
+    def _stop_loops(
+        self,
+        looping: Mapping[str, Ended],
+        raised: Mapping[str, tuple[int, int]],
+        lost: Mapping[str, Ready],
+        now: int,
+    ) -> None:
         self.db.do("skip_turn", ids=list(looping))
         status = {each.id: each.status for each in self.rows.known(looping)}
-        told = [crash_loop_row(id, *raised[id], lost[id].claimed_by, status[id], ended) for id, ended in looping.items()]
+        told = [
+            crash_loop_row(id, *raised[id], lost[id].claimed_by, status[id], ended)
+            for id, ended in looping.items()
+        ]
         self.rows.tell(told, now)
-        ends = [end_of(id, ended, raised[id][1], lost[id].claimed_by) for id, ended in looping.items()]
+        ends = [
+            end_of(id, ended, raised[id][1], lost[id].claimed_by) for id, ended in looping.items()
+        ]
         self.rows.end_workflows(ends, now)
 
     def sweep(self, limit: int) -> list[str]:
@@ -200,7 +261,11 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
 
     def prune_events(self, older_than_s: float, limit: int) -> int:
         old = self.db.ask("old_events", age_us=_us(older_than_s), limit=limit)
-        return self._prune_events([id for id, _ in old], sorted({type for _, type in old})) if old else 0
+        return (
+            self._prune_events([id for id, _ in old], sorted({type for _, type in old}))
+            if old
+            else 0
+        )
 
     @service
     def _prune_events(self, ids: Sequence[str], types: Sequence[str]) -> int:

@@ -18,9 +18,12 @@ from rhythm.store.postgres.workers import PostgresWorkers
 from rhythm.store.rows import records
 
 CONDITIONS = {
-    "statuses": b"status = ANY(%(statuses)s::text[])", "workflow": b"name = %(workflow)s", "queue": b"queue = %(queue)s",
-    "type": b"type = %(type)s", "created_after": b"created_at >= %(created_after)s", "created_before": b"created_at < %(created_before)s",
-    "held": b"paused_at IS NOT NULL", "unheld": b"paused_at IS NULL", "unasked": b"cancel_requested_at IS NULL",
+    "statuses": b"status = ANY(%(statuses)s::text[])", "workflow": b"name = %(workflow)s",
+    "queue": b"queue = %(queue)s",
+    "type": b"type = %(type)s", "created_after": b"created_at >= %(created_after)s",
+    "created_before": b"created_at < %(created_before)s",
+    "held": b"paused_at IS NOT NULL", "unheld": b"paused_at IS NULL",
+    "unasked": b"cancel_requested_at IS NULL",
     "names": b"name = ANY(%(names)s::text[])",
     "unretried": b"NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = x.id)",
     "attributes": b"""NOT EXISTS (SELECT 1 FROM jsonb_each(%(attributes)s::jsonb) w
@@ -29,7 +32,9 @@ CONDITIONS = {
 
 
 class PostgresOperating(PostgresRole, OperatingStore):
-    def __init__(self, db: Connection, rows: Rows, auditor: PostgresAuditor, workers: PostgresWorkers) -> None:
+    def __init__(
+        self, db: Connection, rows: Rows, auditor: PostgresAuditor, workers: PostgresWorkers
+    ) -> None:
         super().__init__(db, rows, auditor)
         self.workers = workers
 
@@ -40,10 +45,14 @@ class PostgresOperating(PostgresRole, OperatingStore):
         return count, now
 
     @alone
-    def select(self, selection: Selection, after: tuple[int, str], limit: int) -> list[tuple[int, str]]:
+    def select(
+        self, selection: Selection, after: tuple[int, str], limit: int
+    ) -> list[tuple[int, str]]:
         order = b" AND (created_at, id) > (%(at)s, %(id)s) ORDER BY created_at, id LIMIT %(limit)s"
         values = {**_values(selection), "at": after[0], "id": after[1], "limit": limit}
-        return self.db.query(b"SELECT created_at, id FROM " + _meant(selection) + order, values).fetchall()
+        return self.db.query(
+            b"SELECT created_at, id FROM " + _meant(selection) + order, values
+        ).fetchall()
 
     def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
         found = records(Standing, self.db.ask("standing", ids=list(ids)))
@@ -61,9 +70,19 @@ class PostgresOperating(PostgresRole, OperatingStore):
         silent = tuple(records(Silent, ask(self.db, "silent", now=now)))
         dead = tuple((table, live, dead) for table, live, dead in ask(self.db, "dead_rows"))
         count, transaction_s, notifications = (
-            ask(self.db, name)[0][0] for name in ("count_executions", "oldest_transaction", "notification_queue")
+            ask(self.db, name)[0][0]
+            for name in ("count_executions", "oldest_transaction", "notification_queue")
         )
-        return Health(now, count, tuple(self.workers.queues_at(now)), transaction_s, dead, notifications, server=True, silent=silent)
+        return Health(
+            now,
+            count,
+            tuple(self.workers.queues_at(now)),
+            transaction_s,
+            dead,
+            notifications,
+            server=True,
+            silent=silent,
+        )
 
 
 def _meant(selection: Selection) -> bytes:

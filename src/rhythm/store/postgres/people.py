@@ -1,4 +1,5 @@
-"""Approvals, pauses and resumes on PostgreSQL. Whoever decides wakes the execution first: its ready row orders all who decide at once."""
+"""Approvals, pauses and resumes on PostgreSQL. Whoever decides wakes the execution first: its ready
+row orders all who decide at once."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ class PostgresPeople(PostgresRole, PeopleStore):
         found = self.rows.approvals([id], lock=True)
         if not found or found[0].held:
             raise UndoneError(None)
-        now, contributors, decisions, void = self.db.all("decision_context", id=id, execution_id=execution_id)[0]
+        now, contributors, decisions, void = self.db.all(
+            "decision_context", id=id, execution_id=execution_id
+        )[0]
         made = [StoredDecision(**row) for row in decisions]
         held, revoked = self.auditor.business_roles(decision.actor, now, execution_id)
         verdict = judge(found[0], made, decision, held, revoked, contributors, now, void)
@@ -53,10 +56,23 @@ class PostgresPeople(PostgresRole, PeopleStore):
         self._count_decision(found[0], len(made), decision, verdict, now)
         return verdict
 
-    def _count_decision(self, approval: StoredApproval, n: int, made: Decision, verdict: Verdict, now: int) -> None:
+    def _count_decision(
+        self, approval: StoredApproval, n: int, made: Decision, verdict: Verdict, now: int
+    ) -> None:
         actor, id = made.actor, approval.id
-        row = StoredDecision(id, n, actor.name, approval.role, made.decision, made.comment, approval.shown, made.key, actor.token, now,
-                             approval.escalated)  # fmt: skip
+        row = StoredDecision(
+            id,
+            n,
+            actor.name,
+            approval.role,
+            made.decision,
+            made.comment,
+            approval.shown,
+            made.key,
+            actor.token,
+            now,
+            approval.escalated,
+        )
         self.db.do("insert_decision", **fields(row))
         if made.comment:
             self.rows.contribute([(approval.execution_id, [commenter(actor)])], now)
@@ -68,13 +84,27 @@ class PostgresPeople(PostgresRole, PeopleStore):
             self.db.do("hold", id=approval.execution_id, by=actor.name, now=now)
         self.auditor.add(actor, [decision_act(row, verdict)], now)
 
-    def _end_approvals(self, ended: Sequence[StoredApproval], decision: str, by: Sequence[str], comment: str, now: int) -> None:
+    def _end_approvals(
+        self,
+        ended: Sequence[StoredApproval],
+        decision: str,
+        by: Sequence[str],
+        comment: str,
+        now: int,
+    ) -> None:
         data = json.dumps({"decision": decision, "by": list(by), "comment": comment})
-        rows = [dict(id=each.id, decision=decision, by=json.dumps(list(by)), comment=comment, data=data) for each in ended]
+        rows = [
+            dict(id=each.id, decision=decision, by=json.dumps(list(by)), comment=comment, data=data)
+            for each in ended
+        ]
         self.db.batch("end_approvals", rows, now=now)
 
     def _escalate(self, escalated: Sequence[tuple[StoredApproval, int]], now: int) -> None:
-        self.db.batch("escalate_approvals", [{**next_stage(each, stage), "id": each.id} for each, stage in escalated], now=now)
+        self.db.batch(
+            "escalate_approvals",
+            [{**next_stage(each, stage), "id": each.id} for each, stage in escalated],
+            now=now,
+        )
         self.rows.notify([each.id for each, _ in escalated], "escalated", now)
 
     @alone
@@ -89,12 +119,27 @@ class PostgresPeople(PostgresRole, PeopleStore):
         most_bytes: int | None = None,
     ) -> Found[StoredApproval]:
         at, id = before or (None, None)
-        where, values = [b"NOT a.held"], dict[str, Any](limit=limit, role=role, execution=execution_id, at=at, id=id, status=status)
+        where, values = (
+            [b"NOT a.held"],
+            dict[str, Any](
+                limit=limit, role=role, execution=execution_id, at=at, id=id, status=status
+            ),
+        )
         values["names"] = None if names is None else list(names)
         later = b"(a.created_at, a.id) < (%(at)s, %(id)s)"
-        family = b"(a.execution_id = %(execution)s OR (a.execution_id >= %(execution)s || '.' AND a.execution_id < %(execution)s || '/'))"
-        conditions = [(b"a.role = %(role)s", role), (family, execution_id), (later, at), (OF_ROOTS, names)]
-        by_status = {"open": b"a.ended_at IS NULL", "cancelled": b"a.status = 7"}.get(status or "", b"a.decision = %(status)s")
+        family = (
+            b"(a.execution_id = %(execution)s OR (a.execution_id >= %(execution)s || '.' AND "
+            b"a.execution_id < %(execution)s || '/'))"
+        )
+        conditions = [
+            (b"a.role = %(role)s", role),
+            (family, execution_id),
+            (later, at),
+            (OF_ROOTS, names),
+        ]
+        by_status = {"open": b"a.ended_at IS NULL", "cancelled": b"a.status = 7"}.get(
+            status or "", b"a.decision = %(status)s"
+        )
         for condition, value in (*conditions, (by_status, status)):
             if value is not None:
                 where.append(condition)
@@ -113,7 +158,13 @@ class PostgresPeople(PostgresRole, PeopleStore):
 
     @transaction
     def pause(
-        self, ids: Sequence[str], *, reason: str = "", actor: Actor | None = None, timeout_s: float | None = None, then: str = RESUME
+        self,
+        ids: Sequence[str],
+        *,
+        reason: str = "",
+        actor: Actor | None = None,
+        timeout_s: float | None = None,
+        then: str = RESUME,
     ) -> dict[str, bool]:
         timeout_us, then_what = (None, None) if timeout_s is None else (int(timeout_s * US), then)
         known = self._known(ids)
@@ -121,7 +172,11 @@ class PostgresPeople(PostgresRole, PeopleStore):
         now, by = self.db.now(), actor.name if actor else ""
         values = dict(reason=reason, by=by, timeout_us=timeout_us, then=then_what, now=now)
         paused = {id for (id,) in self.db.all("pause", ids=sorted(known), **values)}
-        self.auditor.record(actor, pause_acts((id for id in known if id in paused), reason, timeout_s, then_what), now)
+        self.auditor.record(
+            actor,
+            pause_acts((id for id in known if id in paused), reason, timeout_s, then_what),
+            now,
+        )
         return {id: id in paused for id in known}
 
     def _known(self, ids: Sequence[str]) -> list[str]:
@@ -129,38 +184,64 @@ class PostgresPeople(PostgresRole, PeopleStore):
         return [id for id in dict.fromkeys(ids) if id in found]
 
     @transaction
-    def resume(self, ids: Sequence[str], *, reason: str = "", data: str = "null", actor: Actor | None = None) -> dict[str, bool]:
+    def resume(
+        self,
+        ids: Sequence[str],
+        *,
+        reason: str = "",
+        data: str = "null",
+        actor: Actor | None = None,
+    ) -> dict[str, bool]:
         known = self._known(ids)
         self.rows.call(list(ids))
         for id, open_ in self.db.all("asked_for", ids=known) if data != "null" else ():
             refuse_data(id, data, [open_])
         now, by = self.db.now(), actor.name if actor else ""
         resumed = {id for (id,) in self.db.all("unpause", ids=sorted(known))}
-        self.rows.resumed([dict(id=id, by="manual", by_id=by, data=data, reason=reason) for id in known if id in resumed], now)
+        self.rows.resumed(
+            [
+                dict(id=id, by="manual", by_id=by, data=data, reason=reason)
+                for id in known
+                if id in resumed
+            ],
+            now,
+        )
         if data != "null":
-            self.rows.contribute([(id, provenance_of(actor).contributors) for id in known if id in resumed], now)
-        self.auditor.record(actor, resume_acts((id for id in known if id in resumed), reason, data), now)
+            self.rows.contribute(
+                [(id, provenance_of(actor).contributors) for id in known if id in resumed], now
+            )
+        self.auditor.record(
+            actor, resume_acts((id for id in known if id in resumed), reason, data), now
+        )
         return {id: id in resumed for id in known}
 
     @alone
-    def resumes(self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None) -> Found[ResumeRequest]:
+    def resumes(
+        self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None
+    ) -> Found[ResumeRequest]:
         values = {"id": id, "after": after, "limit": limit}
-        rows, cut = self.db.some(SQL["resumes"], values, ("trigger_data", "reason", "error_message"), most_bytes)
+        rows, cut = self.db.some(
+            SQL["resumes"], values, ("trigger_data", "reason", "error_message"), most_bytes
+        )
         return Found.of(records(ResumeRequest, rows), cut)
 
     def last_resumes(self, id: str) -> list[ResumeRequest]:
         return records(ResumeRequest, self.db.ask("last_resumes", id=id))
 
     def fire(self, approvals: Sequence[str], pauses: Sequence[Row], now: int) -> int:
-        """Approvals and pauses whose time is over; their executions are locked and woken, but for those that are held back. The audit is
-        the last lock of all."""
+        """Approvals and pauses whose time is over; their executions are locked and woken, but for
+        those that are held back. The audit is the last lock of all."""
         acts = [*self._fire_approvals(approvals, now), *self._fire_pauses(pauses, now)]
         self.auditor.add(SERVICE, acts, now)
         return len(acts)
 
     def _fire_approvals(self, due: Sequence[str], now: int) -> list[Act]:
         """They go to the next who may decide, or expire."""
-        over = [each for each in self.rows.approvals(due, lock=True) if each.ended_at is None and _is_due(each, now)]
+        over = [
+            each
+            for each in self.rows.approvals(due, lock=True)
+            if each.ended_at is None and _is_due(each, now)
+        ]
         self._end_approvals([each for each in over if not each.escalates], EXPIRED, (), "", now)
         self._escalate([(each, 0) for each in over if each.escalates], now)
         return [deadline_act(each) for each in over]
@@ -171,8 +252,13 @@ class PostgresPeople(PostgresRole, PeopleStore):
         ended = [id for id, then in over if pause_cancels(then)]
         self.rows.cancel(ended)
         resumed = [id for id, then in over if not pause_cancels(then)]
-        self.rows.resumed([dict(id=id, by="timeout", by_id="", data="null", reason="") for id in resumed], now)
-        return [pause_over_act(id, then) for id, then in sorted(over, key=lambda row: not pause_cancels(row[1]))]
+        self.rows.resumed(
+            [dict(id=id, by="timeout", by_id="", data="null", reason="") for id in resumed], now
+        )
+        return [
+            pause_over_act(id, then)
+            for id, then in sorted(over, key=lambda row: not pause_cancels(row[1]))
+        ]
 
 
 def _is_due(approval: StoredApproval, now: int) -> bool:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rhythm.store.interfaces.reading import BRIEF, LARGE, Execution, ReadingStore, Transition, with_names
+from rhythm.store.interfaces.reading import (
+    BRIEF,
+    LARGE,
+    Execution,
+    ReadingStore,
+    Transition,
+    with_names,
+)
 from rhythm.store.postgres.connection import SQL
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.session import alone
@@ -17,7 +24,9 @@ class PostgresReading(PostgresRole, ReadingStore):
     @alone
     def get(self, ids: Sequence[str]) -> dict[str, Execution]:
         text = SQL["execution"] + b" WHERE e.id = ANY(%(ids)s::text[])"
-        return {found.id: found for found in records(Execution, self.db.rows(text, {"ids": list(ids)}))}
+        return {
+            found.id: found for found in records(Execution, self.db.rows(text, {"ids": list(ids)}))
+        }
 
     @alone
     def find(
@@ -31,22 +40,47 @@ class PostgresReading(PostgresRole, ReadingStore):
         most_bytes: int | None = None,
     ) -> Found[Execution]:
         at, id = before or (None, None)
-        where, values = [b"parent_id IS NULL"], dict[str, Any](limit=limit, name=name, status=status, at=at, id=id)
-        later = b"(created_at, id) < (%(at)s, %(id)s)" if names is None else b"(name, created_at, id) < (n, %(at)s, %(id)s)"
-        for condition, value in ((b"name = %(name)s", name), (b"status = %(status)s", status), (later, at)):
+        where, values = (
+            [b"parent_id IS NULL"],
+            dict[str, Any](limit=limit, name=name, status=status, at=at, id=id),
+        )
+        later = (
+            b"(created_at, id) < (%(at)s, %(id)s)"
+            if names is None
+            else b"(name, created_at, id) < (n, %(at)s, %(id)s)"
+        )
+        for condition, value in (
+            (b"name = %(name)s", name),
+            (b"status = %(status)s", status),
+            (later, at),
+        ):
             if value is not None:
                 where.append(condition)
-        order, columns = b" created_at DESC, id DESC LIMIT %(limit)s", BRIEF.encode() if brief else b"e.*"
+        order, columns = (
+            b" created_at DESC, id DESC LIMIT %(limit)s",
+            BRIEF.encode() if brief else b"e.*",
+        )
         text = b"(" + SQL["execution"] + b") e WHERE " + b" AND ".join(where)
         if names is not None:
-            # Of each as many as are wanted, however rare they are among others. As a range of names, not as one name: then only the
-            # index of names has them in this order, and no planner goes through all that are newer.
-            values["names"], one = list(names), b" AND name >= n AND name <= n ORDER BY name DESC," + order
-            text = b"unnest(%(names)s::text[]) n CROSS JOIN LATERAL (SELECT e.* FROM " + text + one + b") e"
+            # Of each as many as are wanted, however rare they are among others. As a range of
+            # names, not as one name: then only the index of names has them in this order, and no
+            # planner goes through all that are newer.
+            values["names"], one = (
+                list(names),
+                b" AND name >= n AND name <= n ORDER BY name DESC," + order,
+            )
+            text = (
+                b"unnest(%(names)s::text[]) n CROSS JOIN LATERAL (SELECT e.* FROM "
+                + text
+                + one
+                + b") e"
+            )
         text = b"SELECT " + columns + b" FROM " + text + b" ORDER BY" + order
         return self._executions(text, values, brief, most_bytes)
 
-    def _executions(self, text: bytes, values: Mapping[str, Any], brief: bool, most_bytes: int | None) -> Found[Execution]:
+    def _executions(
+        self, text: bytes, values: Mapping[str, Any], brief: bool, most_bytes: int | None
+    ) -> Found[Execution]:
         large = ("attributes", "error", "paused_reason", *(() if brief else LARGE))
         rows, cut = self.db.some(text, values, large, most_bytes)
         return Found.of(records(Execution, rows), cut)
@@ -59,9 +93,17 @@ class PostgresReading(PostgresRole, ReadingStore):
 
     @alone
     def children(
-        self, id: str, after: int = 0, limit: int | None = None, brief: bool = False, most_bytes: int | None = None
+        self,
+        id: str,
+        after: int = 0,
+        limit: int | None = None,
+        brief: bool = False,
+        most_bytes: int | None = None,
     ) -> Found[Execution]:
-        where = b" WHERE e.parent_id = %(id)s AND e.id >= %(first)s AND e.id < %(last)s AND e.child_no > %(after)s ORDER BY e.child_no"
+        where = (
+            b" WHERE e.parent_id = %(id)s AND e.id >= %(first)s AND e.id < %(last)s AND "
+            b"e.child_no > %(after)s ORDER BY e.child_no"
+        )
         text = SQL["execution"] + where + b" LIMIT %(limit)s"
         text = b"SELECT " + BRIEF.encode() + b" FROM (" + text + b") e" if brief else text
         values = dict[str, Any](id=id, first=f"{id}.", last=f"{id}/", after=after, limit=limit)
@@ -80,12 +122,27 @@ class PostgresReading(PostgresRole, ReadingStore):
         return with_names(records(Transition, self.db.all("history", id=id)))
 
     @alone
-    def trace(self, id: str, after: Place | None, limit: int, most_bytes: int | None = None) -> Found[Moment]:
-        bounds = {"id": id, "first": f"{id}.", "last": f"{id}/", "most": TRACED, "turns": TRACED_TURNS, "limit": limit}
+    def trace(
+        self, id: str, after: Place | None, limit: int, most_bytes: int | None = None
+    ) -> Found[Moment]:
+        bounds = {
+            "id": id,
+            "first": f"{id}.",
+            "last": f"{id}/",
+            "most": TRACED,
+            "turns": TRACED_TURNS,
+            "limit": limit,
+        }
         begin = after or Place(-1, 0, 0, 0, "", 0, 0)
-        rows = self.db.all("trace", **bounds, **{f"p_{name}": getattr(begin, name) for name in begin._fields})
+        rows = self.db.all(
+            "trace", **bounds, **{f"p_{name}": getattr(begin, name) for name in begin._fields}
+        )
         places = records(Place, rows)
         wanted = {name: [getattr(place, name) for place in places] for name in ("id", "kind", "n")}
-        found, cut = self.db.some(SQL["moments"], wanted, ("detail", "reason"), most_bytes) if places else ([], False)
+        found, cut = (
+            self.db.some(SQL["moments"], wanted, ("detail", "reason"), most_bytes)
+            if places
+            else ([], False)
+        )
         read: list[Any] = records(Moment, found)  # each with the number of its place, from 1 on
         return Found.of((moment.replace(place=places[moment.place - 1]) for moment in read), cut)

@@ -1,8 +1,10 @@
-"""What several transactions have in common: the lock pass, waking, starting, ending. Always inside a transaction.
+"""What several transactions have in common: the lock pass, waking, starting, ending. Always inside
+a transaction.
 
-Locks are taken in one order: types of events, all ready rows in one sorted pass, families, contexts and their blobs, executions, timers
-and signals, approvals, contributors, the token of whoever acts, and last the head of the audit. Rows of `ready` that are made on the way
-(a wake of one who sleeps) may meet those of another transaction; then one of the two is run again.
+Locks are taken in one order: types of events, all ready rows in one sorted pass, families, contexts
+and their blobs, executions, timers and signals, approvals, contributors, the token of whoever acts,
+and last the head of the audit. Rows of `ready` that are made on the way (a wake of one who sleeps)
+may meet those of another transaction; then one of the two is run again.
 """
 
 from __future__ import annotations
@@ -90,7 +92,8 @@ class Rows:
         return {row.id: row for row in records(Ready, rows)}
 
     def lock_free(self, ids: Iterable[str]) -> dict[str, Ready]:
-        """Waits for nobody: what others have locked is left out. After `lock`, if both are needed."""
+        """Waits for nobody: what others have locked is left out. After `lock`, if both are
+        needed."""
         return {row.id: row for row in records(Ready, self.db.all("lock_free", ids=list(ids)))}
 
     def wake(self, ids: Iterable[str | None], now: int) -> None:
@@ -99,7 +102,8 @@ class Rows:
             self.db.free([SYSTEM_QUEUE])
 
     def call(self, ids: Sequence[str]) -> int:
-        """Wakes those who live. One that is held back is not woken, it looks when it begins; until then it stays as it is. The time."""
+        """Wakes those who live. One that is held back is not woken, it looks when it begins; until
+        then it stays as it is. The time."""
         known = self.db.all("receivers", ids=list(ids))
         now = next((now for _, _, now in known), 0)
         self.wake((id for id, held, _ in known if not held), now)
@@ -107,15 +111,18 @@ class Rows:
         return int(now)
 
     def keep_back(self, ids: Sequence[str]) -> None:
-        """What is held back stays so until the end of the transaction; if it has been released meanwhile, it must be woken after all."""
+        """What is held back stays so until the end of the transaction; if it has been released
+        meanwhile, it must be woken after all."""
         if ids and len(self.db.all("lock_held", ids=ids)) < len(ids):
             raise AgainError
 
     # starting
 
-    def start(self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None) -> set[str]:
-        """The ids of those that are new; they are ready, unless they are held back. Without a time it is now. An actor with a token must
-        still be allowed to."""
+    def start(
+        self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None
+    ) -> set[str]:
+        """The ids of those that are new; they are ready, unless they are held back. Without a time
+        it is now. An actor with a token must still be allowed to."""
         created, now = self.insert(executions, now, actor)
         self.make_ready(
             [
@@ -136,7 +143,8 @@ class Rows:
         return created
 
     def existing(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]:
-        """Some were there before, or twice in the batch: of those with one id, the first has made it."""
+        """Some were there before, or twice in the batch: of those with one id, the first has made
+        it."""
         asked = [dict(id=new.id, name=new.name, key=new.key) for new in executions]
         existing = {i: (id, name) for i, id, name in self.db.batch("existing_executions", asked)}
         answer = []
@@ -148,22 +156,43 @@ class Rows:
             created.discard(new.id)
         return answer
 
-    def insert(self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None) -> tuple[set[str], int]:
-        """The rows of executions and their contexts, but none to claim: which are new, and when that was."""
+    def insert(
+        self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None
+    ) -> tuple[set[str], int]:
+        """The rows of executions and their contexts, but none to claim: which are new, and when
+        that was."""
         rows = self._inserted([new_execution(new) for new in executions], now, actor)
         created, later = {id for id, _ in rows}, {new.id: new.later_us for new in executions}
         now = next((created_at - later[id] for id, created_at in rows), 0)
-        contexts = {new.id: new.snapshot for new in executions if new.type == WORKFLOW and new.id in created}
-        self.db.batch("insert_contexts", [dict(id=id, snapshot=inline(snapshot)) for id, snapshot in contexts.items()], now=now)
+        contexts = {
+            new.id: new.snapshot for new in executions if new.type == WORKFLOW and new.id in created
+        }
+        self.db.batch(
+            "insert_contexts",
+            [dict(id=id, snapshot=inline(snapshot)) for id, snapshot in contexts.items()],
+            now=now,
+        )
         self.insert_blobs(contexts)
-        self.contribute([(new.id, new.contributors) for new in executions if new.id in created and new.contributors], now)
+        self.contribute(
+            [
+                (new.id, new.contributors)
+                for new in executions
+                if new.id in created and new.contributors
+            ],
+            now,
+        )
         return created, now
 
-    def _inserted(self, columns: Sequence[dict[str, Any]], now: int | None, actor: Actor | None) -> list[Row]:
-        """The token comes with the answer, so that a start with one costs no more than a start without."""
+    def _inserted(
+        self, columns: Sequence[dict[str, Any]], now: int | None, actor: Actor | None
+    ) -> list[Row]:
+        """The token comes with the answer, so that a start with one costs no more than a start
+        without."""
         if actor is None or actor.token is None:
             return self.db.batch("insert_executions", columns, now=now)
-        rows = self.db.batch("insert_executions", columns, "shared_token", now=now, token=actor.token)
+        rows = self.db.batch(
+            "insert_executions", columns, "shared_token", now=now, token=actor.token
+        )
         if rows:
             _, _, token = rows[0]
             authorise(actor, record_of(StoredToken, token) if token else None)
@@ -171,7 +200,14 @@ class Rows:
 
     def insert_blobs(self, snapshots: Mapping[str, bytes | None]) -> None:
         """The large ones of these snapshots, by execution; what was there before is gone."""
-        self.db.batch("insert_blobs", [dict(id=id, data=snapshot) for id, snapshot in snapshots.items() if is_large(snapshot)])
+        self.db.batch(
+            "insert_blobs",
+            [
+                dict(id=id, data=snapshot)
+                for id, snapshot in snapshots.items()
+                if is_large(snapshot)
+            ],
+        )
 
     def make_ready(self, rows: Sequence[dict[str, Any]], now: int) -> None:
         self.db.batch("insert_ready", [{"crashes": 0, **row} for row in rows], now=now)
@@ -189,7 +225,9 @@ class Rows:
     def contribute(self, given: Iterable[tuple[str, Iterable[str]]], now: int) -> None:
         """These people have given data to these executions: to all of their families."""
         rows = [dict(id=id, person=person) for id, people in given for person in people]
-        self.db.batch("insert_contributors", rows, most=MAX_CONTRIBUTORS, everybody=EVERYBODY, now=now)
+        self.db.batch(
+            "insert_contributors", rows, most=MAX_CONTRIBUTORS, everybody=EVERYBODY, now=now
+        )
 
     def senders(self, ids: Iterable[str | None]) -> dict[str, Sender]:
         """Who stands behind what the turns of these executions send, by execution."""
@@ -200,22 +238,31 @@ class Rows:
     # ending
 
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
-        """Asks executions to end. False: it has ended already; one that does not exist is left out."""
+        """Asks executions to end. False: it has ended already; one that does not exist is left
+        out."""
         known = self.known(ids)
         if not known:
             return {}
         tasks = [(each.id, each.parent_id) for each in known if end_of_cancelled(each.type)]
-        workflows = [each.id for each in known if end_of_cancelled(each.type) is None and not has_ended(each.status)]
+        workflows = [
+            each.id
+            for each in known
+            if end_of_cancelled(each.type) is None and not has_ended(each.status)
+        ]
         self.lock([*workflows, *(id for row in tasks for id in row)])
         now = known[0].now
         self.wake(workflows, now)
-        flagged = {id for (id,) in self.db.all("flag_cancel", ids=sorted(each.id for each in known), now=now)}
+        flagged = {
+            id
+            for (id,) in self.db.all("flag_cancel", ids=sorted(each.id for each in known), now=now)
+        }
         self.free_delayed(workflows)
         self.end_unclaimed([id for id, _ in tasks if id in flagged], BY_REQUEST, now)
         return {each.id: each.id in flagged for each in known}
 
     def finish(self, ends: Sequence[End], now: int) -> set[str]:
-        """The one way to a terminal status; it wakes the parents. The ids of those that had not ended before."""
+        """The one way to a terminal status; it wakes the parents. The ids of those that had not
+        ended before."""
         ended = self.db.batch("finish", [fields(end) for end in ends], now=now)
         self.wake((parent for _, parent in ended), now)
         return {id for id, _ in ended}
@@ -240,22 +287,37 @@ class Rows:
         self.db.batch("insert_history", [row._asdict() for row in rows], now=now)
 
     def flag(self, ranges: Sequence[Range], now: int, wakes: bool = True) -> None:
-        """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
+        """Asks children to end. A turn never touches its children's ready rows, but for the wake of
+        a workflow."""
         rows = [fields(numbers) for numbers in ranges]
         self.db.batch("cancel_timers", rows, now=now)
         self.db.batch("cancel_waits", rows, now=now)
-        workflows = [id for id, type in self.db.batch("flag_children", rows, now=now) if type == WORKFLOW]
+        workflows = [
+            id for id, type in self.db.batch("flag_children", rows, now=now) if type == WORKFLOW
+        ]
         if workflows and wakes:
             self.free_delayed(workflows)
             self.wake(workflows, now)
 
     def release(self, ranges: Sequence[Range], now: int) -> list[tuple[str, int]]:
-        """Lets children begin that were held back; the waits for events that are open from now on."""
+        """Lets children begin that were held back; the waits for events that are open from now
+        on."""
         rows = [fields(numbers) for numbers in ranges]
         self.db.batch("release_timers", rows, now=now)
         freed = self.db.batch("release_children", rows, now=now)
-        self.make_ready([dict(zip(("id", "kind", "queue", "priority", "attempt"), row, strict=True), delay_us=0) for row in freed], now)
-        self.notify([id for (id,) in self.db.batch("release_approvals", rows, now=now)], "requested", now)
+        self.make_ready(
+            [
+                dict(
+                    zip(("id", "kind", "queue", "priority", "attempt"), row, strict=True),
+                    delay_us=0,
+                )
+                for row in freed
+            ],
+            now,
+        )
+        self.notify(
+            [id for (id,) in self.db.batch("release_approvals", rows, now=now)], "requested", now
+        )
         return [(id, n) for id, n in self.db.batch("release_waits", rows, now=now)]
 
     # people
@@ -275,10 +337,19 @@ class Rows:
         """Records what lets executions go on that were paused."""
         self.db.batch("insert_resumes", rows, now=now)
         if rows:
-            self.db.free(queue for (queue,) in self.db.all("queue_again", ids=[row["id"] for row in rows]))
+            self.db.free(
+                queue for (queue,) in self.db.all("queue_again", ids=[row["id"] for row in rows])
+            )
 
 
-def end_of(id: str, ended: Ended, fence: int | None = None, worker: str | None = None, attempt: int = 0, took_us: int = 0) -> End:
+def end_of(
+    id: str,
+    ended: Ended,
+    fence: int | None = None,
+    worker: str | None = None,
+    attempt: int = 0,
+    took_us: int = 0,
+) -> End:
     return End(id, ended.status, ended.value, fence, worker, attempt, took_us)
 
 

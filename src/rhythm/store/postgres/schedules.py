@@ -1,6 +1,7 @@
 """Schedules on PostgreSQL.
 
-The rows of schedules are locked before anything else, in the order of their names; what follows is a cancel and a start as any other.
+The rows of schedules are locked before anything else, in the order of their names; what follows is
+a cancel and a start as any other.
 """
 
 from __future__ import annotations
@@ -14,7 +15,19 @@ from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.session import alone, transaction
 from rhythm.store.rows import fields, records, records_with
-from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Registered, Schedule, changed, ran
+from rhythm.store.schedules import (
+    KEPT,
+    REPEATED,
+    Change,
+    Due,
+    Fire,
+    Firing,
+    NewFire,
+    Registered,
+    Schedule,
+    changed,
+    ran,
+)
 
 
 class PostgresSchedules(PostgresRole, ScheduleStore):
@@ -26,23 +39,32 @@ class PostgresSchedules(PostgresRole, ScheduleStore):
 
     @alone
     def after(self, after: str, limit: int, brief: bool = False) -> list[Schedule]:
-        return records(Schedule, self.db.all("schedules_after", after=after, limit=limit, brief=brief))
+        return records(
+            Schedule, self.db.all("schedules_after", after=after, limit=limit, brief=brief)
+        )
 
     @alone
     def look_at(self, names: Sequence[str]) -> list[Due]:
         found = _read(self.db.all("schedules", names=list(names)))
-        running: dict[str, list[str]] = {}  # read last: whatever is started after this has made another revision
+        # read last: whatever is started after this has made another revision
+        running: dict[str, list[str]] = {}
         for name, id in self.db.all("running_fires", names=list(names)):
             running.setdefault(name, []).append(id)
-        return [Due(each, tuple(running.get(each.name, ())), now, revision) for each, revision, now in found]
+        return [
+            Due(each, tuple(running.get(each.name, ())), now, revision)
+            for each, revision, now in found
+        ]
 
     @alone
     def fires(self, name: str, limit: int) -> list[Fire]:
         return records(Fire, self.db.all("fires", name=name, limit=limit))
 
     @transaction
-    def change(self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change") -> Schedule | None:
-        self.db.lock(f"rhythm.{self.db.schema}.schedule.{name}")  # of one that is not there yet there is no row to lock
+    def change(
+        self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change"
+    ) -> Schedule | None:
+        # of one that is not there yet there is no row to lock
+        self.db.lock(f"rhythm.{self.db.schema}.schedule.{name}")
         found = _read(self.db.all("lock_schedules", names=[name]))
         before, now = next((schedule for schedule, _, _ in found), None), self.db.now()
         after = change(before, now)
@@ -52,24 +74,37 @@ class PostgresSchedules(PostgresRole, ScheduleStore):
         return after
 
     def _put_schedules(self, schedules: Mapping[str, Schedule | None]) -> None:
-        self.db.batch("put_schedules", [fields(schedule) for schedule in schedules.values() if schedule is not None])
+        self.db.batch(
+            "put_schedules",
+            [fields(schedule) for schedule in schedules.values() if schedule is not None],
+        )
         if gone := [name for name, schedule in schedules.items() if schedule is None]:
             self.db.do("delete_schedules", names=gone)
 
     def due(self, limit: int, without: Sequence[str] = ()) -> tuple[list[str], float | None]:
         rows = self.db.ask("due_schedules", limit=limit, without=list(without))
         due = [name for name, at, now in rows if at is None or at <= now]
-        return list(dict.fromkeys(due)), min(((at - now) / 1e6 for _, at, now in rows if at is not None and at > now), default=None)
+        return list(dict.fromkeys(due)), min(
+            ((at - now) / 1e6 for _, at, now in rows if at is not None and at > now), default=None
+        )
 
     @transaction
-    def fire(self, firings: Sequence[Firing], actor: Actor | None = None) -> tuple[list[Fire], list[str]]:
+    def fire(
+        self, firings: Sequence[Firing], actor: Actor | None = None
+    ) -> tuple[list[Fire], list[str]]:
         if actor is None:
             self.db.hasten()
         names = [firing.name for firing in firings]
-        rows = self.db.all("lock_free_schedules" if actor is None else "lock_revisions", names=names)
+        rows = self.db.all(
+            "lock_free_schedules" if actor is None else "lock_revisions", names=names
+        )
         revisions = {name: revision for name, revision, _ in rows}
         now = next((now for _, _, now in rows), 0)
-        held = {each.name: each for each in firings if each.name in revisions and each.revision in (None, revisions[each.name])}
+        held = {
+            each.name: each
+            for each in firings
+            if each.name in revisions and each.revision in (None, revisions[each.name])
+        }
         fires = self._fire_slots(list(held.values()), now) if held else []
         self.auditor.record(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
         return fires, [name for name in names if name not in held]
@@ -78,9 +113,21 @@ class PostgresSchedules(PostgresRole, ScheduleStore):
         self.db.do("settle_fires", names=[firing.name for firing in firings])
         if cancels := [id for firing in firings for id in firing.cancels]:
             self.rows.cancel(cancels)
-        fires = self._start_slots(self._unknown_slots([fire for firing in firings for fire in firing.fires]))
-        self.db.batch("insert_fires", [fields(fire) for fire in fires if fire.outcome != REPEATED], now=now)
-        moved = [dict(name=each.name, revision=each.revision, next_at=each.next_at, queued_at=each.queued_at) for each in firings]
+        fires = self._start_slots(
+            self._unknown_slots([fire for firing in firings for fire in firing.fires])
+        )
+        self.db.batch(
+            "insert_fires", [fields(fire) for fire in fires if fire.outcome != REPEATED], now=now
+        )
+        moved = [
+            dict(
+                name=each.name,
+                revision=each.revision,
+                next_at=each.next_at,
+                queued_at=each.queued_at,
+            )
+            for each in firings
+        ]
         self.db.batch("move_schedules", moved)
         if fires:
             self.db.do("trim_fires", names=sorted({fire.schedule for fire in fires}), kept=KEPT)
@@ -88,17 +135,30 @@ class PostgresSchedules(PostgresRole, ScheduleStore):
 
     def _unknown_slots(self, new: Sequence[NewFire]) -> list[NewFire]:
         """Those whose slot has no row yet."""
-        asked = [dict(schedule=each.fire.schedule, slot_at=each.fire.slot_at) for each in new if not each.fire.manual]
+        asked = [
+            dict(schedule=each.fire.schedule, slot_at=each.fire.slot_at)
+            for each in new
+            if not each.fire.manual
+        ]
         known = {(schedule, slot_at) for schedule, slot_at in self.db.batch("known_slots", asked)}
-        return [each for each in new if each.fire.manual or (each.fire.schedule, each.fire.slot_at) not in known]
+        return [
+            each
+            for each in new
+            if each.fire.manual or (each.fire.schedule, each.fire.slot_at) not in known
+        ]
 
     def _start_slots(self, new: Sequence[NewFire]) -> list[Fire]:
         starts = [each.start for each in new if each.start is not None]
         created = self.rows.start(starts, None) if starts else set()
         ids = {start.id: start.id for start in starts}
         if len(created) < len(starts):
-            ids = {start.id: found.id for start, found in zip(starts, self.rows.existing(starts, created), strict=True)}
-        return [each.fire if each.start is None else each.started(ids[each.start.id]) for each in new]
+            ids = {
+                start.id: found.id
+                for start, found in zip(starts, self.rows.existing(starts, created), strict=True)
+            }
+        return [
+            each.fire if each.start is None else each.started(ids[each.start.id]) for each in new
+        ]
 
     def register(self, definitions: Sequence[Definition], registered: Registered) -> None:
         """Within the transaction of a registration."""

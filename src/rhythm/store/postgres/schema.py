@@ -16,7 +16,10 @@ from rhythm.store.sqlfile import migrations
 class PostgresSchema(PostgresRole, SchemaStore):
     def migrations(self) -> list[Migration]:
         found = migrations(PACKAGE)
-        return [Migration(number, name, _script(self.db.schema, number, name, text)) for number, name, text in found]
+        return [
+            Migration(number, name, _script(self.db.schema, number, name, text))
+            for number, name, text in found
+        ]
 
     def pending(self) -> list[Migration]:
         return missing(self.migrations(), self.version())
@@ -26,7 +29,8 @@ class PostgresSchema(PostgresRole, SchemaStore):
 
     @transaction
     def _migrate(self, migration: Migration) -> bool:
-        """Whether it ran. Of many processes one migrates; the others begin when they have the lock, and find it done."""
+        """Whether it ran. Of many processes one migrates; the others begin when they have the lock,
+        and find it done."""
         self.db.lock(f"rhythm.{self.db.schema}")
         if migration not in missing(self.migrations(), self._version()):
             return False
@@ -41,17 +45,25 @@ class PostgresSchema(PostgresRole, SchemaStore):
         return self._version()
 
     def _version(self) -> int:
-        """To look into a table makes the session hear of what others have made; the function alone believes what it knew before."""
-        if not self.db.query(b"SELECT 1 FROM pg_class WHERE oid = to_regclass('schema_version')").fetchall():
+        """To look into a table makes the session hear of what others have made; the function alone
+        believes what it knew before."""
+        if not self.db.query(
+            b"SELECT 1 FROM pg_class WHERE oid = to_regclass('schema_version')"
+        ).fetchall():
             return 0
-        return int(self.db.query(b"SELECT coalesce(max(version), 0) FROM schema_version").fetchall()[0][0])
+        return int(
+            self.db.query(b"SELECT coalesce(max(version), 0) FROM schema_version").fetchall()[0][0]
+        )
 
 
 def _script(schema: str, number: int, name: str, text: str) -> str:
-    """A migration with its own record, and with the schema that it is for: run by hand it does the same."""
+    """A migration with its own record, and with the schema that it is for: run by hand it does the
+    same."""
     quoted = sql.Identifier(schema).as_string(None)
     return (
         f"CREATE SCHEMA IF NOT EXISTS {quoted};\nSET LOCAL search_path = {quoted};\n"
-        "CREATE TABLE IF NOT EXISTS schema_version (version int PRIMARY KEY, name text NOT NULL, at bigint NOT NULL);\n\n"
-        f"{text.strip()}\n\nINSERT INTO schema_version (version, name, at) VALUES ({number}, '{name}', now_us());\n"
+        "CREATE TABLE IF NOT EXISTS schema_version (version int PRIMARY KEY, name text "
+        "NOT NULL, at bigint NOT NULL);\n\n"
+        f"{text.strip()}\n\nINSERT INTO schema_version (version, name, at) VALUES "
+        f"({number}, '{name}', now_us());\n"
     )

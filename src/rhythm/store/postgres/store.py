@@ -1,4 +1,5 @@
-"""The store on PostgreSQL: every method of its roles is one transaction of set-based statements, in the lock order that `rows` tells.
+"""The store on PostgreSQL: every method of its roles is one transaction of set-based statements, in
+the lock order that `rows` tells.
 
 Any thread; a schema of its own, so that several stores share a database.
 """
@@ -32,26 +33,38 @@ from rhythm.store.postgres.workers import PostgresWorkers
 
 
 class PostgresStore(Store):
-    """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in tests."""
+    """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in
+    tests."""
 
     lends_connections = True
     package = PACKAGE
 
-    def __init__(self, url: str, schema: str = "rhythm", clock: Clock | None = None, access: Access = DIRECT) -> None:
+    def __init__(
+        self, url: str, schema: str = "rhythm", clock: Clock | None = None, access: Access = DIRECT
+    ) -> None:
         self._begin(url, schema, clock, access)
         renew_after_fork(self)
 
     def _begin(self, url: str, schema: str, clock: Clock | None, access: Access) -> None:
-        self._notifier = Notifier(lambda: connected(url, access.answer_s, prepares=False), channel_of(schema))
-        self.door = Connection(url, schema, clock, access)  # to find out who comes in; it connects when the first one does
+        self._notifier = Notifier(
+            lambda: connected(url, access.answer_s, prepares=False), channel_of(schema)
+        )
+        # to find out who comes in; it connects when the first one does
+        self.door = Connection(url, schema, clock, access)
         self.spare = Spare(url, access)
-        self._assemble(Connection(url, schema, clock, access, self._notifier.tell if access.notify else None))
+        self._assemble(
+            Connection(url, schema, clock, access, self._notifier.tell if access.notify else None)
+        )
 
     def _assemble(self, db: Connection) -> None:
         """All roles on one connection."""
         self.db, self.rows, self.auditor = db, Rows(db), PostgresAuditor(db)
         shared = (self.db, self.rows, self.auditor)
-        schedules, people, workers = PostgresSchedules(*shared), PostgresPeople(*shared), PostgresWorkers(*shared)
+        schedules, people, workers = (
+            PostgresSchedules(*shared),
+            PostgresPeople(*shared),
+            PostgresWorkers(*shared),
+        )
         self.definitions = PostgresDefinitions(*shared, schedules)
         self.executions = PostgresExecutions(*shared)
         self.claims = PostgresClaims(*shared)
@@ -67,7 +80,11 @@ class PostgresStore(Store):
         self.schema = PostgresSchema(*shared)
 
     def renew(self) -> Any:
-        before, db, limits = (self._notifier, self.db, self.spare, self.door), self.db, self.rows.limits
+        before, db, limits = (
+            (self._notifier, self.db, self.spare, self.door),
+            self.db,
+            self.rows.limits,
+        )
         self._begin(db.url, db.schema, db.clock, db.access)
         self.db.era = db.era + 1
         self.rows.limits = limits
@@ -96,9 +113,14 @@ class PostgresStore(Store):
         if not access.notify:
             return Listening()
         if access.pooled and not access.listen_url:
-            return Listening("no hint of new work is heard through a pooler (pooled=true): set listen_url to the URL of the server itself")
+            return Listening(
+                "no hint of new work is heard through a pooler (pooled=true): set "
+                "listen_url to the URL of the server itself"
+            )
         tell = lambda: connected(url, access.answer_s, prepares=False)  # noqa: E731 - two of a kind
-        return PostgresListening(lambda: connected(access.listen_url or url, access.answer_s), tell, channel, heard)
+        return PostgresListening(
+            lambda: connected(access.listen_url or url, access.answer_s), tell, channel, heard
+        )
 
     def within(self, connection: Any) -> PostgresStore:
         joined = self.sibling()

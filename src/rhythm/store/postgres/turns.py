@@ -36,9 +36,12 @@ BRIEFLY_ENDED = b"SELECT " + BRIEF_OUTCOME.encode() + b" FROM (" + SQL["ended"] 
 
 
 class PostgresTurns(PostgresRole, TurnStore):
-    """Steps are one statement alone, whatever else there is to commit is one transaction; handlers get one of the `spare` connections."""
+    """Steps are one statement alone, whatever else there is to commit is one transaction; handlers
+    get one of the `spare` connections."""
 
-    def __init__(self, db: Connection, rows: Rows, auditor: PostgresAuditor, spare: Spare, notifier: Notifier) -> None:
+    def __init__(
+        self, db: Connection, rows: Rows, auditor: PostgresAuditor, spare: Spare, notifier: Notifier
+    ) -> None:
         super().__init__(db, rows, auditor)
         self.spare = spare
         self.notifier = notifier
@@ -55,9 +58,14 @@ class PostgresTurns(PostgresRole, TurnStore):
         return {id for (id,) in self.db.ask("cancelled", ids=list(ids))}
 
     @alone
-    def outcomes(self, needed: Sequence[Needed], brief: bool = False) -> dict[str, list[ChildOutcome]]:
+    def outcomes(
+        self, needed: Sequence[Needed], brief: bool = False
+    ) -> dict[str, list[ChildOutcome]]:
         groups = [need for need in needed if need.whole and len(need.numbers) > 1]
-        asked = [dict(id=need.id, first=min(need.numbers), last=max(need.numbers), fails=need.fails) for need in groups]
+        asked = [
+            dict(id=need.id, first=min(need.numbers), last=max(need.numbers), fails=need.fails)
+            for need in groups
+        ]
         undecided = {id for (id,) in self.db.batch("undecided", asked)}
         found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
         rows = self._ended([need for need in needed if need.id not in undecided], brief)
@@ -68,11 +76,17 @@ class PostgresTurns(PostgresRole, TurnStore):
     def _ended(self, needed: Sequence[Needed], brief: bool) -> list[Row]:
         numbers = [(need.id, n) for need in needed for n in need.numbers]
         if brief:
-            ids, of, ns = [child_id(id, n) for id, n in numbers], [id for id, _ in numbers], [n for _, n in numbers]
+            ids, of, ns = (
+                [child_id(id, n) for id, n in numbers],
+                [id for id, _ in numbers],
+                [n for _, n in numbers],
+            )
             return self.db.rows(BRIEFLY_ENDED, dict(ids=ids, id=of, n=ns))
         return self.db.batch("ended", [dict(ids=child_id(id, n), id=id, n=n) for id, n in numbers])
 
-    def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
+    def commit(
+        self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
+    ) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
             raise ValueError("a commit takes one turn of each workflow")
         plain, others = list[TurnCommit](), list[TurnCommit]()
@@ -85,7 +99,9 @@ class PostgresTurns(PostgresRole, TurnStore):
         return steps(self.rows, turns)
 
     @transaction
-    def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], plain: Sequence[TurnCommit]) -> tuple[list[Committed], set[str]]:
+    def _flush(
+        self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], plain: Sequence[TurnCommit]
+    ) -> tuple[list[Committed], set[str]]:
         """The steps come last: they see whom the others have woken."""
         flush = Flush(self.rows, turns, ends)
         answers, accepted = flush.run()
@@ -106,13 +122,17 @@ class PostgresTurns(PostgresRole, TurnStore):
             self.notifier.tell(freed)
         return outcome
 
-    def _complete(self, connection: psycopg.Connection[Row], end: TaskEnd | None, freed: set[str]) -> str:
+    def _complete(
+        self, connection: psycopg.Connection[Row], end: TaskEnd | None, freed: set[str]
+    ) -> str:
         if end is None:
             return "undone"
         if connection.info.transaction_status is TransactionStatus.INERROR:
             return "aborted"
         joined = Joined(connection, self.db, tells=False)
-        _, accepted = joined.transaction(lambda: Flush(Rows(joined, self.rows.limits), (), [end]).run())
+        _, accepted = joined.transaction(
+            lambda: Flush(Rows(joined, self.rows.limits), (), [end]).run()
+        )
         freed |= joined.freed
         return "kept" if end.id in accepted else "lost"
 

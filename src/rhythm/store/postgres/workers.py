@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 
 from rhythm.store.access import Actor
 from rhythm.store.acts import queue_acts
-from rhythm.store.interfaces.workers import Beat, Declaration, Mine, Queue, SeenWorker, WorkerStore, refuse_system
+from rhythm.store.interfaces.workers import (
+    Beat,
+    Declaration,
+    Mine,
+    Queue,
+    SeenWorker,
+    WorkerStore,
+    refuse_system,
+)
 from rhythm.store.postgres.doctor import ask
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import US, claim_rows
@@ -18,11 +26,18 @@ from rhythm.store.rows import fields, records
 class PostgresWorkers(PostgresRole, WorkerStore):
     @alone
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
-        """The beat is the last that is done, so it was sent if this succeeds; and it is read after the claims were prolonged: what is
-        still there under its fence, and was not prolonged, was locked."""
+        """The beat is the last that is done, so it was sent if this succeeds; and it is read after
+        the claims were prolonged: what is still there under its fence, and was not prolonged, was
+        locked."""
         kept = {id for (id,) in self.db.batch("keep", claim_rows(claims), ttl_us=int(ttl_s * US))}
-        mine = self.db.all("beat", **fields(beat) | {"queues": json.dumps(beat.queues), "dead_after_us": int(beat.dead_after_s * US)})
-        return Mine(mine, (id for id, fence, _ in mine if id not in kept and claims.get(id) == fence))
+        mine = self.db.all(
+            "beat",
+            **fields(beat)
+            | {"queues": json.dumps(beat.queues), "dead_after_us": int(beat.dead_after_s * US)},
+        )
+        return Mine(
+            mine, (id for id, fence, _ in mine if id not in kept and claims.get(id) == fence)
+        )
 
     @alone
     def leave(self, *workers: str) -> None:
@@ -33,7 +48,13 @@ class PostgresWorkers(PostgresRole, WorkerStore):
 
     @alone
     def declare(self, declarations: Sequence[Declaration]) -> None:
-        self.db.batch("declare", [fields(declaration) for declaration in {each.name: each for each in declarations}.values()])
+        self.db.batch(
+            "declare",
+            [
+                fields(declaration)
+                for declaration in {each.name: each for each in declarations}.values()
+            ],
+        )
 
     def declared(self) -> list[Declaration]:
         return records(Declaration, self.db.ask("declared"))
@@ -50,10 +71,16 @@ class PostgresWorkers(PostgresRole, WorkerStore):
         return frozenset(name for (name,) in self.db.ask("paused_queues"))
 
     @transaction
-    def pause_queue(self, name: str, paused: bool, actor: Actor | None = None, reason: str = "") -> bool:
+    def pause_queue(
+        self, name: str, paused: bool, actor: Actor | None = None, reason: str = ""
+    ) -> bool:
         refuse_system(name, paused)
         by = actor.name if actor else ""
-        changed = self.db.all("pause_queue", name=name, by=by, reason=reason) if paused else self.db.all("resume_queue", name=name)
+        changed = (
+            self.db.all("pause_queue", name=name, by=by, reason=reason)
+            if paused
+            else self.db.all("resume_queue", name=name)
+        )
         self.db.free([] if paused else [name])
         self.auditor.record(actor, queue_acts(name, paused, reason) if changed else ())
         return bool(changed)

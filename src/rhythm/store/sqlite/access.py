@@ -18,7 +18,10 @@ from rhythm.store.sqlite.session import SQL, US
 class SqliteAccess(SqliteRole, AccessStore):
     def create_token(self, grant: Grant, actor: Actor | None = None) -> StoredToken | None:
         expires_us = None if grant.expires_s is None else int(grant.expires_s * US)
-        roles = {"roles": json.dumps(grant.roles), "business_roles": json.dumps(grant.business_roles)}
+        roles = {
+            "roles": json.dumps(grant.roles),
+            "business_roles": json.dumps(grant.business_roles),
+        }
         with self.db.transaction():
             now = self.db.clock()
             told = {"now": now, "expires_us": expires_us, "by": _name(actor)}
@@ -48,7 +51,11 @@ class SqliteAccess(SqliteRole, AccessStore):
             return True
 
     def change_token(
-        self, id: str, roles: tuple[str, ...] | None, business_roles: tuple[str, ...] | None, actor: Actor | None = None
+        self,
+        id: str,
+        roles: tuple[str, ...] | None,
+        business_roles: tuple[str, ...] | None,
+        actor: Actor | None = None,
     ) -> StoredToken | None:
         with self.db.transaction():
             now = self.db.clock()
@@ -56,10 +63,19 @@ class SqliteAccess(SqliteRole, AccessStore):
             if before is None or before.revoked_at is not None:
                 return before
             after = before.changed(roles, business_roles)
-            self.db.all("change_token", *(json.dumps(names) for names in (after.roles, after.business_roles, after.taken_roles)), id)
+            self.db.all(
+                "change_token",
+                *(
+                    json.dumps(names)
+                    for names in (after.roles, after.business_roles, after.taken_roles)
+                ),
+                id,
+            )
             return self._recorded(before, id, actor, now)
 
-    def _recorded(self, before: StoredToken | None, id: str, actor: Actor | None, now: int) -> StoredToken:
+    def _recorded(
+        self, before: StoredToken | None, id: str, actor: Actor | None, now: int
+    ) -> StoredToken:
         """The token as this transaction leaves it."""
         after = self.auditor.token(id, now)
         assert after is not None
@@ -68,18 +84,28 @@ class SqliteAccess(SqliteRole, AccessStore):
 
     def audit(self, wanted: Filter, limit: int, most_bytes: int | None = None) -> Found[AuditRow]:
         where, args = list[str](), list[Any]()
-        for condition, value in zip(("actor = ?", "action = ?", "object = ?", "n < ?"), wanted.astuple(), strict=True):
+        for condition, value in zip(
+            ("actor = ?", "action = ?", "object = ?", "n < ?"), wanted.astuple(), strict=True
+        ):
             if value is not None:
                 where.append(condition)
                 args.append(value)
-        text = f"{SQL['audit']} {'WHERE ' * bool(where)}{' AND '.join(where)} ORDER BY n DESC LIMIT ?"
+        text = (
+            f"{SQL['audit']} {'WHERE ' * bool(where)}{' AND '.join(where)} ORDER BY n DESC LIMIT ?"
+        )
         rows, cut = self.db.read_some(text, (*args, limit), most_bytes)
         return Found.of(records(AuditRow, rows), cut)
 
     def audit_after(self, n: int, limit: int) -> list[AuditRow]:
         return records(AuditRow, self.db.read(SQL["audit_after"], (n, limit)))
 
-    def audit_chain(self, known: Head | None = None, after: Head | None = None, limit: int | None = None, size: int | None = None) -> Chain:
+    def audit_chain(
+        self,
+        known: Head | None = None,
+        after: Head | None = None,
+        limit: int | None = None,
+        size: int | None = None,
+    ) -> Chain:
         with snapshot(self.db) as ask:
             return verified(ask, known, after, limit, size)
 

@@ -19,12 +19,19 @@ class SqliteAuditor:
     def token(self, id: str, now: int) -> StoredToken | None:
         return self.db.first(StoredToken, "token", {"id": id, "now": now})
 
-    def business_roles(self, actor: Actor, now: int, execution_id: str = "") -> tuple[Collection[str] | None, Collection[str]]:
-        """The roles that an actor holds at this moment for this execution (None: all), and those that were taken away."""
+    def business_roles(
+        self, actor: Actor, now: int, execution_id: str = ""
+    ) -> tuple[Collection[str] | None, Collection[str]]:
+        """The roles that an actor holds at this moment for this execution (None: all), and those
+        that were taken away."""
         if actor.token is None:
             return actor.roles, ()
         token = self.token(actor.token, now)
-        root = self.db.one("root_names", json.dumps([execution_id])) if token and token.limited else None
+        root = (
+            self.db.one("root_names", json.dumps([execution_id]))
+            if token and token.limited
+            else None
+        )
         return token.entitlement(root and root[1]) if token else ((), ())
 
     def authorise(self, actor: Actor | None, now: int) -> None:
@@ -42,7 +49,8 @@ class SqliteAuditor:
             self.db.all("insert_audit", fields(row))
 
     def record(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None:
-        """Records what this transaction does, or refuses it: if the token of the actor does not allow it any more."""
+        """Records what this transaction does, or refuses it: if the token of the actor does not
+        allow it any more."""
         if acts:
             self.authorise(actor, now)
             self.add(actor, acts, now)

@@ -21,18 +21,32 @@ from rhythm.store.triggers import Trigger
 
 
 class SqliteDefinitions(SqliteRole, DefinitionStore):
-    def __init__(self, db: Session, rows: Rows, auditor: SqliteAuditor, schedules: SqliteSchedules) -> None:
+    def __init__(
+        self, db: Session, rows: Rows, auditor: SqliteAuditor, schedules: SqliteSchedules
+    ) -> None:
         super().__init__(db, rows, auditor)
         self.schedules = schedules
 
-    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None, actor: Actor | None = None) -> None:
+    def register(
+        self,
+        definitions: Sequence[Definition],
+        schedules: Registered | None = None,
+        actor: Actor | None = None,
+    ) -> None:
         with self.db.transaction():
             names = json.dumps([definition.name for definition in definitions])
-            acts = registered_acts(definitions, _listed(self.db.all("current_definitions", names))) if actor else []
+            acts = (
+                registered_acts(definitions, _listed(self.db.all("current_definitions", names)))
+                if actor
+                else []
+            )
             hashes = source_hashes(definitions)
             rows = [{**given(d), "source_hash": hashes[d.source]} for d in definitions]
             self.db.all("register_definitions", {"definitions": json.dumps(rows)})
-            self.db.all("keep_sources", {"sources": json.dumps({hash: text for text, hash in hashes.items()})})
+            self.db.all(
+                "keep_sources",
+                {"sources": json.dumps({hash: text for text, hash in hashes.items()})},
+            )
             self._set_triggers(definitions)
             if schedules is not None:
                 self.schedules.register(definitions, schedules)
@@ -42,13 +56,19 @@ class SqliteDefinitions(SqliteRole, DefinitionStore):
     def _set_triggers(self, definitions: Sequence[Definition]) -> None:
         """The events that start a workflow are those that it names now."""
         last = {d.name: d for d in definitions}
-        named = (Trigger(type, d.name, d.version, d.queue, d.timeout_s) for d in last.values() for type in d.on)
+        named = (
+            Trigger(type, d.name, d.version, d.queue, d.timeout_s)
+            for d in last.values()
+            for type in d.on
+        )
         triggers = json.dumps([fields(trigger) for trigger in named])
         self.db.all("forget_triggers", {"names": json.dumps(list(last)), "triggers": triggers})
         self.db.all("set_triggers", {"triggers": triggers})
 
     def get(self, name: str, version: str | None = None) -> Definition | None:
-        asked = ("definition_version", (name, version)) if version else ("definition_current", (name,))
+        asked = (
+            ("definition_version", (name, version)) if version else ("definition_current", (name,))
+        )
         found = records(Definition, self.db.read(SQL[asked[0]], asked[1]))
         return found[0] if found else None
 
@@ -60,7 +80,9 @@ class SqliteDefinitions(SqliteRole, DefinitionStore):
         return _listed(self.db.read(SQL["current_definitions"], (json.dumps(list(names)),)))
 
     def after(self, after: str, limit: int) -> list[Listed]:
-        return records(Listed, self.db.read(SQL["definitions_after"], {"after": after, "limit": limit}))
+        return records(
+            Listed, self.db.read(SQL["definitions_after"], {"after": after, "limit": limit})
+        )
 
     def triggers(self) -> list[Trigger]:
         return records(Trigger, self.db.read(SQL["triggers"]))

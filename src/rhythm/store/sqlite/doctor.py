@@ -19,12 +19,16 @@ from rhythm.store.sqlite.session import NAMED, PACKAGE, Session, connect
 
 @cache
 def doctor_sql() -> dict[str, str]:
-    return {name: bounded_text(text, ":limit") if name in RULES else text for name, text in statements(PACKAGE, "doctor.sql").items()}
+    return {
+        name: bounded_text(text, ":limit") if name in RULES else text
+        for name, text in statements(PACKAGE, "doctor.sql").items()
+    }
 
 
 @contextmanager
 def snapshot(db: Session) -> Iterator[Ask]:
-    """A read transaction. Of a file it has a connection of its own: whoever works with the store need not wait for it."""
+    """A read transaction. Of a file it has a connection of its own: whoever works with the store
+    need not wait for it."""
     try:
         if db.path == ":memory:":
             with db.lock:
@@ -37,8 +41,14 @@ def snapshot(db: Session) -> Iterator[Ask]:
 
 
 def _reading(db: sqlite3.Connection) -> Iterator[Ask]:
-    def ask(name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Any]:
-        lists = {key: json.dumps(value) for key, value in {**values, "rows": rows}.items() if isinstance(value, list)}
+    def ask(
+        name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any
+    ) -> list[Any]:
+        lists = {
+            key: json.dumps(value)
+            for key, value in {**values, "rows": rows}.items()
+            if isinstance(value, list)
+        }
         cursor = db.execute(doctor_sql()[name], {**values, **lists})
         found = cursor.fetchall()
         return NAMED.result(doctor_sql()[name], found, cursor) if found else found

@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from rhythm.store.events import PAGE, Event, Match, Wait, keys_of, matches
 from rhythm.store.interfaces.messages import NewEvent, NewSignal
 from rhythm.store.lifecycle import EVENT_CAME, has_ended
-from rhythm.store.provenance import Sender, SendingFamily, dump_provenance, load_provenance, sending_turn
+from rhythm.store.provenance import (
+    Sender,
+    SendingFamily,
+    dump_provenance,
+    load_provenance,
+    sending_turn,
+)
 from rhythm.store.rows import fields, records
 from rhythm.store.sqlite.rows import Rows
 from rhythm.store.sqlite.session import Session
@@ -23,7 +29,10 @@ class SqliteExchange:
 
     def publish(self, event: NewEvent, sender: Sender | None, now: int) -> bool:
         """To everyone whose wait is open; whoever waits later looks for it."""
-        n, provenance = self.db.one("next_event", event.type)[0], dump_provenance(sender.provenance) if sender else None
+        n, provenance = (
+            self.db.one("next_event", event.type)[0],
+            dump_provenance(sender.provenance) if sender else None,
+        )
         new = Event(event.id, event.type, n, event.data, now + event.later_us, provenance)
         if not self.db.count("insert_event", fields(new)):
             return False
@@ -46,7 +55,9 @@ class SqliteExchange:
         for type in dict.fromkeys(wait.type for wait in waits):
             open_ = [wait for wait in waits if wait.type == type]
             after = (min(wait.since for wait in open_), 0)
-            while open_ and (events := records(Event, self.db.all("events_after", type, *after, PAGE))):
+            while open_ and (
+                events := records(Event, self.db.all("events_after", type, *after, PAGE))
+            ):
                 found = matches(open_, events, seen)
                 self._end_waits(found, now)
                 open_ = [wait for wait in open_ if wait not in {match.wait for match in found}]
@@ -55,12 +66,31 @@ class SqliteExchange:
     def _end_waits(self, found: Sequence[Match], now: int) -> None:
         for match in found:
             wait = match.wait
-            self.db.count("end_wait", {"id": wait.execution_id, "n": wait.n, "status": EVENT_CAME, "event_id": match.event.id, "now": now})
-            self.rows.resumed(wait.execution_id, "event", match.event.id, json.dumps({"type": match.event.type}), now)
-            self.rows.contribute(wait.execution_id, load_provenance(match.event.provenance).contributors, now)
+            self.db.count(
+                "end_wait",
+                {
+                    "id": wait.execution_id,
+                    "n": wait.n,
+                    "status": EVENT_CAME,
+                    "event_id": match.event.id,
+                    "now": now,
+                },
+            )
+            self.rows.resumed(
+                wait.execution_id,
+                "event",
+                match.event.id,
+                json.dumps({"type": match.event.type}),
+                now,
+            )
+            self.rows.contribute(
+                wait.execution_id, load_provenance(match.event.provenance).contributors, now
+            )
             self.rows.wake(wait.execution_id, now)
 
-    def send(self, signals: Sequence[NewSignal], sender: Sender | None, now: int) -> list[NewSignal]:
+    def send(
+        self, signals: Sequence[NewSignal], sender: Sender | None, now: int
+    ) -> list[NewSignal]:
         """Signals of a turn: those that were delivered. A mailbox that is full takes no more."""
         room, sent = dict[str, int](), list[NewSignal]()
         for signal in signals:
@@ -73,17 +103,30 @@ class SqliteExchange:
         return sent
 
     def deliver(self, signal: NewSignal, sender: Sender | None, now: int) -> bool:
-        """Into the mailbox of whoever is still there; to one who has ended it comes too late. The same one twice is one.
+        """Into the mailbox of whoever is still there; to one who has ended it comes too late. The
+        same one twice is one.
 
         What a turn sends that whoever asked for it might not have sent reaches nobody.
         """
         known = self.rows.find(signal.execution_id)
-        if known is None or has_ended(known.status) or (sender and not self._may_signal(sender, signal.execution_id)):
+        if (
+            known is None
+            or has_ended(known.status)
+            or (sender and not self._may_signal(sender, signal.execution_id))
+        ):
             return False
-        mail = dict(id=signal.id, execution_id=signal.execution_id, name=signal.name, payload=signal.payload, now=now)
+        mail = dict(
+            id=signal.id,
+            execution_id=signal.execution_id,
+            name=signal.name,
+            payload=signal.payload,
+            now=now,
+        )
         if not self.db.count("insert_signal", mail):
             return False
-        self.rows.contribute(signal.execution_id, sender.provenance.contributors if sender else (), now)
+        self.rows.contribute(
+            signal.execution_id, sender.provenance.contributors if sender else (), now
+        )
         if not known.held:  # one that is held back looks when it begins
             self.rows.wake(signal.execution_id, now)
         return True

@@ -34,10 +34,20 @@ from rhythm.store.verdicts import BY_FORCE, begins, has_turn, terminated_row, un
 
 
 class SqliteExecutions(SqliteRole, ExecutionStore):
-    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return", actor: Actor | None = None) -> list[Started]:
+    def start(
+        self,
+        executions: Sequence[NewExecution],
+        on_conflict: str = "return",
+        actor: Actor | None = None,
+    ) -> list[Started]:
         with self.db.transaction():
             now = self.db.clock()
-            replaced = [id for new in executions if on_conflict == "replace" for id in self._let_go_of_key(new, now)]
+            replaced = [
+                id
+                for new in executions
+                if on_conflict == "replace"
+                for id in self._let_go_of_key(new, now)
+            ]
             started = [self.rows.start(execution, now) for execution in executions]
             refuse_conflicts(executions, started, on_conflict)
             if any(found.created for found in started):
@@ -46,7 +56,8 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
             return started
 
     def _let_go_of_key(self, new: NewExecution, now: int) -> list[str]:
-        """Whoever has the key of the new one is asked to end, and keeps it no longer. Those who had not ended already."""
+        """Whoever has the key of the new one is asked to end, and keeps it no longer. Those who had
+        not ended already."""
         keyed = [id for (id,) in self.db.all("keyed", new.name, new.key)]
         cancelled = [id for id in keyed if self.rows.cancel(id, self.rows.find(id), now)]
         for id in keyed:
@@ -56,35 +67,49 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
     def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
         with self.db.transaction():
             now = self.db.clock()
-            asked = {id: self.rows.cancel(id, known, now) for id in dict.fromkeys(ids) if (known := self.rows.find(id))}
-            self.auditor.record(actor, cancel_acts(id for id, changed in asked.items() if changed), now)
+            asked = {
+                id: self.rows.cancel(id, known, now)
+                for id in dict.fromkeys(ids)
+                if (known := self.rows.find(id))
+            }
+            self.auditor.record(
+                actor, cancel_acts(id for id, changed in asked.items() if changed), now
+            )
             return asked
 
     def _terminate_named(self, ids: Sequence[str], actor: Actor | None) -> dict[str, bool]:
         with self.db.transaction():
             now = self.db.clock()
             known = {id: self.rows.find(id) for id in sorted(ids)}
-            live = {id: found for id, found in known.items() if found and not has_ended(found.status)}
+            live = {
+                id: found for id, found in known.items() if found and not has_ended(found.status)
+            }
             workflows = {id: found.status for id, found in live.items() if found.type == WORKFLOW}
             for id in workflows:
                 self.db.all("mark_terminated", {"id": id, "now": now})
             self._terminate(workflows, [id for id in live if id not in workflows], now)
-            self.auditor.record(actor, terminate_acts(id for id in dict.fromkeys(ids) if id in live), now)
+            self.auditor.record(
+                actor, terminate_acts(id for id in dict.fromkeys(ids) if id in live), now
+            )
             return {id: id in live for id in ids if known[id]}
 
     def end_terminated(self, limit: int) -> list[str]:
         with self.db.transaction():
             tasks = [id for (id,) in self.db.all("terminated_tasks", limit)]
             workflows = {} if tasks else dict(self.db.all("terminated_workflows", limit))
-            tasks = tasks or [id for (id,) in self.db.all("tasks_of", json.dumps(list(workflows)), limit)]
-            workflows = workflows if len(tasks) < limit else {}  # those of whom there may be more tasks are for a later pass
+            tasks = tasks or [
+                id for (id,) in self.db.all("tasks_of", json.dumps(list(workflows)), limit)
+            ]
+            # those of whom there may be more tasks are for a later pass
+            workflows = workflows if len(tasks) < limit else {}
             if not tasks and not workflows:
                 self.db.all("forget_terminations")
             self._terminate(workflows, tasks, self.db.clock())
             return [*tasks, *workflows]
 
     def _terminate(self, workflows: Mapping[str, int], tasks: Sequence[str], now: int) -> None:
-        """Ends them: whoever holds one finds a newer fence, or no row. Nobody below is woken: it is marked, and gets on no more."""
+        """Ends them: whoever holds one finds a newer fence, or no row. Nobody below is woken: it is
+        marked, and gets on no more."""
         for id, status in workflows.items():
             self._end_at_once(id, status, now)
         for id in tasks:
@@ -101,14 +126,23 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
         self.rows.tell(terminated_row(id, seq, fence, status), now)
         self.rows.end_workflow(id, BY_FORCE, now, fence, None, wakes=False)
 
-    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None, whole: bool = True) -> Started | None:
+    def retry(
+        self,
+        id: str,
+        plan: Callable[[Family], Family],
+        actor: Actor | None = None,
+        whole: bool = True,
+    ) -> Started | None:
         with self.db.transaction():
             if running := unfinished(self.retries(id)):
                 return Started(running, created=False)
             family = self._family(id, Reach.by(self.rows.limits), self.db.all, whole)
             if not family.executions:
                 return None
-            started, now = self._store_family(asked_by(plan(family), provenance_of(actor))), self.db.clock()
+            started, now = (
+                self._store_family(asked_by(plan(family), provenance_of(actor))),
+                self.db.clock(),
+            )
             self.db.all("copy_contributors", {"id": started.id, "retry_of": id, "now": now})
             self.rows.contribute(started.id, provenance_of(actor).contributors, now)
             self.auditor.record(actor, retry_acts(id, started.id), now)
@@ -126,7 +160,10 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
                 self.db.all("insert_stored_history", values)
             if begins(row.status, row.held):
                 self.rows.make_ready(row.id, row.type, row.queue, row.priority, row.attempt, now)
-        for name, rows in (("insert_stored_timer", family.timers), ("insert_stored_signal", family.signals)):
+        for name, rows in (
+            ("insert_stored_timer", family.timers),
+            ("insert_stored_signal", family.signals),
+        ):
             for item in rows:
                 self.db.all(name, fields(item) | {"now": now})
         return Started(family.executions[0].id, created=True)
@@ -134,7 +171,9 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
     def family(self, id: str, reach: Reach) -> Family:
         return self._family(id, reach, lambda name, args: self.db.read(SQL[name], args))
 
-    def _family(self, id: str, reach: Reach, read: Callable[[str, Any], list[Any]], whole: bool = True) -> Family:
+    def _family(
+        self, id: str, reach: Reach, read: Callable[[str, Any], list[Any]], whole: bool = True
+    ) -> Family:
         asked = family_range(id, whole)
         ((rows, size),) = read("family_size", asked | {"most": reach.rows + 1})
         refuse_large(id, reach, rows, size)

@@ -1,4 +1,5 @@
-"""The group commit on SQLite: the ends of tasks and the turns of workflows, one after the other. Always inside a transaction."""
+"""The group commit on SQLite: the ends of tasks and the turns of workflows, one after the other.
+Always inside a transaction."""
 
 from __future__ import annotations
 
@@ -20,13 +21,25 @@ from rhythm.store.sqlite.exchange import SqliteExchange
 from rhythm.store.sqlite.rows import Rows
 from rhythm.store.sqlite.session import US, Session
 from rhythm.store.steps import is_step
-from rhythm.store.verdicts import Again, Ended, answer, attempt_row, end_of_attempt, end_of_turn, refused, result_and_error, turn_row
+from rhythm.store.verdicts import (
+    Again,
+    Ended,
+    answer,
+    attempt_row,
+    end_of_attempt,
+    end_of_turn,
+    refused,
+    result_and_error,
+    turn_row,
+)
 
 
 class SqliteFlush:
     """Writes what owners hand in."""
 
-    def __init__(self, db: Session, rows: Rows, auditor: SqliteAuditor, exchange: SqliteExchange) -> None:
+    def __init__(
+        self, db: Session, rows: Rows, auditor: SqliteAuditor, exchange: SqliteExchange
+    ) -> None:
         self.db, self.rows, self.auditor, self.exchange = db, rows, auditor, exchange
 
     def end_task(self, end: TaskEnd, now: int) -> bool:
@@ -40,18 +53,32 @@ class SqliteFlush:
                 return True
             case Ended() as ended:
                 self.db.count("delete_held", end.id, end.fence)
-                return self.rows.finish(end.id, ended, now, end.fence, end.worker, attempt, end.took_us)
+                return self.rows.finish(
+                    end.id, ended, now, end.fence, end.worker, attempt, end.took_us
+                )
 
     def _try_again(self, end: TaskEnd, again: Again, attempt: int, now: int) -> None:
         due_at = now + int(again.delay_s * US)
-        self.db.count("delay_task", {"id": end.id, "fence": end.fence, "due_at": due_at, "back": attempt - again.attempt})
-        noted = {"id": end.id, "attempt": again.attempt, "now": now, "worker": end.worker, "took_us": end.took_us}
+        self.db.count(
+            "delay_task",
+            {"id": end.id, "fence": end.fence, "due_at": due_at, "back": attempt - again.attempt},
+        )
+        noted = {
+            "id": end.id,
+            "attempt": again.attempt,
+            "now": now,
+            "worker": end.worker,
+            "took_us": end.took_us,
+        }
         self.db.all("note_attempt", noted)
         if again.row:
             self.rows.tell(again.row, now)
 
     def commit_turn(self, turn: TurnCommit, now: int) -> Committed:
-        known, (fence, wakes) = self.rows.find(turn.id), self.db.one("ready_of", turn.id) or (None, 0)
+        known, (fence, wakes) = (
+            self.rows.find(turn.id),
+            self.db.one("ready_of", turn.id) or (None, 0),
+        )
         if fence != turn.fence or known is None or has_ended(known.status):
             return refused(turn.id)
         if not is_step(turn) and (refusal := self._refusal(turn, known.root_id, now)):
@@ -72,13 +99,20 @@ class SqliteFlush:
             self.db.all("delete_held", turn.id, turn.fence)
             self.rows.end_workflow(turn.id, ended, now, turn.fence, turn.worker)
         elif turn.status != known.status or not known.started:
-            suspended = {"id": turn.id, "status": turn.status, "now": now, "fence": turn.fence, "worker": turn.worker}
+            suspended = {
+                "id": turn.id,
+                "status": turn.status,
+                "now": now,
+                "fence": turn.fence,
+                "worker": turn.worker,
+            }
             self.db.all("suspend_execution", suspended)
         promoted = {} if ended else self._promote(turn, now)
         return answer(turn, *self._leave(turn), promoted)
 
     def _refusal(self, turn: TurnCommit, root: str, now: int) -> Committed | None:
-        """Whoever is below one that was terminated gets on no more; nobody starts more than there may be."""
+        """Whoever is below one that was terminated gets on no more; nobody starts more than there
+        may be."""
         started, terminated = self.db.one("family_of", turn.id)
         if terminated:
             return refused(turn.id)
@@ -102,7 +136,8 @@ class SqliteFlush:
             self.db.all("settle_wait", turn.id, n)
 
     def _send(self, turn: TurnCommit, now: int) -> None:
-        """Publishes its events, takes what it has received out of its mailbox, and sends its signals."""
+        """Publishes its events, takes what it has received out of its mailbox, and sends its
+        signals."""
         sender = self.exchange.sender(turn.id) if turn.events or turn.signals else None
         published = [event for event in turn.events if self.exchange.publish(event, sender, now)]
         for id in turn.consumed:
@@ -110,7 +145,11 @@ class SqliteFlush:
                 raise AssertionError(f"signal {id} of {turn.id} was consumed before")
         sent = self.exchange.send(turn.signals, sender, now) if turn.signals else ()
         if sender is not None and sender.started_by is not None:
-            self.auditor.add(Actor(sender.started_by, source=f"execution:{turn.id}"), sending_acts(published, sent), now)
+            self.auditor.add(
+                Actor(sender.started_by, source=f"execution:{turn.id}"),
+                sending_acts(published, sent),
+                now,
+            )
 
     def _full(self, turn: TurnCommit, root: str, started: int | None, now: int) -> str:
         """Why the turn must not start what it wants to; empty if it may, and then it is counted."""
@@ -131,7 +170,8 @@ class SqliteFlush:
         return ""
 
     def _keep_blob(self, turn: TurnCommit) -> None:
-        """A new snapshot takes the place of the one before; one that is unchanged keeps its blob."""
+        """A new snapshot takes the place of the one before; one that is unchanged keeps its
+        blob."""
         if turn.snapshot is not None:
             self.db.all("delete_blob", turn.id)
         self.rows.insert_blob(turn.id, turn.snapshot)
@@ -139,22 +179,37 @@ class SqliteFlush:
     def _write_children(self, turn: TurnCommit, root: str, now: int) -> None:
         for done in turn.done:
             result, error = result_and_error(done.status, done.value)
-            place = dict(id=child_id(turn.id, done.n), parent_id=turn.id, child_no=done.n, root_id=root)
+            place = dict(
+                id=child_id(turn.id, done.n), parent_id=turn.id, child_no=done.n, root_id=root
+            )
             ended = dict(result=result, error=error, fence=turn.fence, worker=turn.worker, now=now)
             self.db.all("insert_done", {**fields(done), **place, **ended})
         for new in turn.starts:
             if new.child_no not in turn.promoted:
                 self.rows.start(new, now)
             if new.failed is not None:
-                self.rows.tell(attempt_row(new.id, new.attempt, turn.fence, turn.worker, new.failed), now)
+                self.rows.tell(
+                    attempt_row(new.id, new.attempt, turn.fence, turn.worker, new.failed), now
+                )
         for timer in turn.timers:
             delay_us = None if timer.delay_s is None else int(timer.delay_s * US)
-            fire_at = None if timer.held else timer.until if timer.until is not None else now + (delay_us or 0)
+            fire_at = (
+                None
+                if timer.held
+                else timer.until
+                if timer.until is not None
+                else now + (delay_us or 0)
+            )
             self.db.all("insert_timer", turn.id, timer.n, delay_us, timer.until, fire_at)
         opened = [wait.n for wait in turn.waits if not wait.held]
         for wait in turn.waits:
             timeout_us = None if wait.timeout_s is None else int(wait.timeout_s * US)
-            place = {"id": turn.id, "key": key_of(wait.wanted), "timeout_us": timeout_us, "now": now}
+            place = {
+                "id": turn.id,
+                "key": key_of(wait.wanted),
+                "timeout_us": timeout_us,
+                "now": now,
+            }
             self.db.all("insert_wait", fields(wait) | place)
         for approval in turn.approvals:
             self._request(turn.id, approval, now)
@@ -166,34 +221,61 @@ class SqliteFlush:
             self.exchange.look(turn.id, opened, now)
 
     def _request(self, execution_id: str, new: NewApproval, now: int) -> None:
-        id, timeout_us = child_id(execution_id, new.n), None if new.timeout_s is None else int(new.timeout_s * US)
+        id, timeout_us = (
+            child_id(execution_id, new.n),
+            None if new.timeout_s is None else int(new.timeout_s * US),
+        )
         place = {"id": id, "execution_id": execution_id, "timeout_us": timeout_us, "now": now}
         self.db.all("insert_approval", fields(new) | place)
         if not new.held:
             self.rows.notify(id, "requested", now)
 
     def _promote(self, turn: TurnCommit, now: int) -> dict[int, int]:
-        """Tasks that are running already get their rows, claimed from the beginning, with fences of their own."""
+        """Tasks that are running already get their rows, claimed from the beginning, with fences of
+        their own."""
         fences: dict[int, int] = {}
         for new in turn.starts:
             if new.child_no in turn.promoted:
                 fence = fences[new.child_no] = self.db.one("next_fence")[0]
                 self.rows.start(new.replace(held=True), now)
                 expires = now + int(turn.claim_ttl_s * US)
-                self.db.run("UPDATE executions SET held = 0, timeout_at = ? + timeout_us WHERE id = ?", (now, new.id))
-                self.db.all("insert_claimed", new.id, new.queue, new.priority, now, turn.worker, expires, fence, new.attempt)
+                self.db.run(
+                    "UPDATE executions SET held = 0, timeout_at = ? + timeout_us WHERE id = ?",
+                    (now, new.id),
+                )
+                self.db.all(
+                    "insert_claimed",
+                    new.id,
+                    new.queue,
+                    new.priority,
+                    now,
+                    turn.worker,
+                    expires,
+                    fence,
+                    new.attempt,
+                )
         return fences
 
     def _release(self, id: str, first: int, last: int, now: int) -> list[int]:
-        """Lets children begin that were held back; the waits for events that are open from now on."""
+        """Lets children begin that were held back; the waits for events that are open from now
+        on."""
         self.db.all("release_timers", {"id": id, "first": first, "last": last, "now": now})
         self._release_approvals(id, first, last, now)
-        for child, type, queue, priority, attempt in self.db.all("release_children", {"id": id, "first": first, "last": last, "now": now}):
+        for child, type, queue, priority, attempt in self.db.all(
+            "release_children", {"id": id, "first": first, "last": last, "now": now}
+        ):
             self.rows.make_ready(child, type, queue, priority, attempt, now)
-        return [n for (n,) in self.db.all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
+        return [
+            n
+            for (n,) in self.db.all(
+                "release_waits", {"id": id, "first": first, "last": last, "now": now}
+            )
+        ]
 
     def _release_approvals(self, execution_id: str, first: int, last: int, now: int) -> None:
-        for (id,) in self.db.all("release_approvals", {"id": execution_id, "first": first, "last": last, "now": now}):
+        for (id,) in self.db.all(
+            "release_approvals", {"id": execution_id, "first": first, "last": last, "now": now}
+        ):
             self.rows.notify(id, "requested", now)
 
     def _executed(self, id: str, upto: int, error: str | None, now: int) -> None:
@@ -202,8 +284,8 @@ class SqliteFlush:
         self.db.all("executed_resumes", {"id": id, "upto": upto, "error": message, "now": now})
 
     def _leave(self, turn: TurnCommit) -> tuple[bool, int]:
-        """Whether the holder has left, and how often it was woken if not. Parking succeeds only if nothing
-        has happened since it looked."""
+        """Whether the holder has left, and how often it was woken if not. Parking succeeds only if
+        nothing has happened since it looked."""
         match turn.end:
             case "finish":
                 return True, 0

@@ -1,4 +1,5 @@
-"""A session on the connection of a caller who commits or rolls back: what is started there comes with the caller's own data."""
+"""A session on the connection of a caller who commits or rolls back: what is started there comes
+with the caller's own data."""
 
 from __future__ import annotations
 
@@ -13,15 +14,27 @@ from rhythm.store.sqlite.session import Clock, Session, some
 
 
 class JoinedSession(Session):
-    """A session on somebody else's connection, inside its transaction: it commits nothing, and undoes only what it did itself."""
+    """A session on somebody else's connection, inside its transaction: it commits nothing, and
+    undoes only what it did itself."""
 
     def __init__(self, path: str, clock: Clock, connection: Any) -> None:
         if not isinstance(connection, sqlite3.Connection):
-            raise TypeError(f"`connection` must be a sqlite3 connection to {path}, not {type(connection).__name__}")
-        self.path, self.clock, self.connection, self.lock = path, clock, connection, threading.RLock()
+            raise TypeError(
+                f"`connection` must be a sqlite3 connection to {path}, not "
+                f"{type(connection).__name__}"
+            )
+        self.path, self.clock, self.connection, self.lock = (
+            path,
+            clock,
+            connection,
+            threading.RLock(),
+        )
         file = self._cursor().execute("PRAGMA database_list").fetchone()[2]
         if path == ":memory:" or not file or not os.path.samefile(file, path):
-            raise ValueError(f"`connection` leads to {file or 'a database in memory'}, the executions are in {path}: use the same file")
+            raise ValueError(
+                f"`connection` leads to {file or 'a database in memory'}, the executions "
+                f"are in {path}: use the same file"
+            )
 
     def close(self) -> None:
         """It is not ours to close."""
@@ -30,7 +43,9 @@ class JoinedSession(Session):
     def transaction(self) -> Iterator[None]:
         if not self.connection.in_transaction:
             if self.connection.isolation_level is None:
-                raise ValueError("`connection` commits every statement by itself: begin a transaction first")
+                raise ValueError(
+                    "`connection` commits every statement by itself: begin a transaction first"
+                )
             self.connection.execute("BEGIN IMMEDIATE")
         self.connection.execute("SAVEPOINT rhythm")
         try:
@@ -46,7 +61,9 @@ class JoinedSession(Session):
         cursor = self._cursor().execute(text, args)
         return cursor.fetchall(), cursor
 
-    def read_some(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
+    def read_some(
+        self, text: str, args: Any, most_bytes: int | None = None
+    ) -> tuple[list[Any], bool]:
         return some(self.run(text, args)[0], most_bytes)
 
     def _cursor(self) -> sqlite3.Cursor:

@@ -1,4 +1,5 @@
-"""That another connection has written, noticed by looking at SQLite's own count of changes, many times a second."""
+"""That another connection has written, noticed by looking at SQLite's own count of changes, many
+times a second."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ CLOSE_S = 1.0
 class SqliteListening(Listening):
     """A thread with a connection of its own, which reads one number."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection], heard: Callable[[frozenset[str]], None]) -> None:
+    def __init__(
+        self, connect: Callable[[], sqlite3.Connection], heard: Callable[[frozenset[str]], None]
+    ) -> None:
         super().__init__()
         self._connect, self._heard = connect, heard
         self._closed = threading.Event()

@@ -14,7 +14,13 @@ from rhythm.store.sqlite.people import SqlitePeople
 from rhythm.store.sqlite.role import SqliteRole
 from rhythm.store.sqlite.rows import Rows
 from rhythm.store.sqlite.session import US, Session, us
-from rhythm.store.verdicts import BY_REQUEST, crash_loop_row, end_of_timed_out, rescued_task, rescued_workflow
+from rhythm.store.verdicts import (
+    BY_REQUEST,
+    crash_loop_row,
+    end_of_timed_out,
+    rescued_task,
+    rescued_workflow,
+)
 
 
 class Expired(Record):
@@ -30,11 +36,15 @@ class Expired(Record):
 
 
 class SqliteMaintenance(SqliteRole, MaintenanceStore):
-    def __init__(self, db: Session, rows: Rows, auditor: SqliteAuditor, people: SqlitePeople) -> None:
+    def __init__(
+        self, db: Session, rows: Rows, auditor: SqliteAuditor, people: SqlitePeople
+    ) -> None:
         super().__init__(db, rows, auditor)
         self.people = people
 
-    def fire_timers(self, limit: int, late: Callable[[float], None] | None = None) -> tuple[int, int | None]:
+    def fire_timers(
+        self, limit: int, late: Callable[[float], None] | None = None
+    ) -> tuple[int, int | None]:
         due, now = self.db.one("next_due")
         if due is None or due > now:
             return 0, due
@@ -46,7 +56,10 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
                 self.rows.wake(id, now)
             waits = self.db.all("due_waits", now, limit)
             for id, n in waits:
-                self.db.count("end_wait", {"id": id, "n": n, "status": EVENT_MISSED, "event_id": None, "now": now})
+                self.db.count(
+                    "end_wait",
+                    {"id": id, "n": n, "status": EVENT_MISSED, "event_id": None, "now": now},
+                )
                 self.rows.wake(id, now)
             delayed = self.db.all("due_ready", now, limit)
             for (id,) in delayed:
@@ -72,7 +85,9 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
         self.db.all("time_out", now, id)
 
     def look(self, dead: bool = False) -> Look:
-        (look,) = records(Look, self.db.all("look", {"dead": dead, "forgotten_us": us(FORGOTTEN_S)}))
+        (look,) = records(
+            Look, self.db.all("look", {"dead": dead, "forgotten_us": us(FORGOTTEN_S)})
+        )
         return look
 
     def rescue(self, limit: int, crash_limit: int, dead: bool = False) -> list[str]:
@@ -82,15 +97,33 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
         with self.db.transaction():
             now, expired = self.db.clock(), records(Expired, self.db.all("expired", asked))
             for row in expired:
-                if row.status is None or has_ended(row.status):  # its holder died before it dropped a wake that came too late
+                # its holder died before it dropped a wake that came too late
+                if row.status is None or has_ended(row.status):
                     self.db.all("delete_held", row.id, row.fence)
                 elif row.kind == TASK:
-                    self._rescue_task(row.id, row.fence, row.attempt, row.worker, row.crashes + 1, crash_limit, now)
+                    self._rescue_task(
+                        row.id,
+                        row.fence,
+                        row.attempt,
+                        row.worker,
+                        row.crashes + 1,
+                        crash_limit,
+                        now,
+                    )
                 else:
                     self._rescue_workflow(row.id, row.fence, row.worker, crash_limit, now)
             return [row.id for row in expired]
 
-    def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, crashes: int, crash_limit: int, now: int) -> None:
+    def _rescue_task(
+        self,
+        id: str,
+        fence: int,
+        attempt: int,
+        worker: str,
+        crashes: int,
+        crash_limit: int,
+        now: int,
+    ) -> None:
         """It is free again; one that was there when so many workers died fails."""
         if ended := rescued_task(crashes, crash_limit):
             self.db.all("delete_held", id, fence)
@@ -98,7 +131,9 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
         else:
             self.db.all("rescue_task", id, fence)
 
-    def _rescue_workflow(self, id: str, fence: int, worker: str, crash_limit: int, now: int) -> None:
+    def _rescue_workflow(
+        self, id: str, fence: int, worker: str, crash_limit: int, now: int
+    ) -> None:
         raised = self.db.one("next_fence")[0]
         seq = self.db.one("raise_context_fence", raised, id)[0]
         crashes = self.db.one("rescue_workflow", {"id": id, "fence": fence, "seq": seq})[0]
@@ -143,19 +178,39 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
             roots = self.db.all("old_roots", age_us, limit)
             for (root,) in roots:
                 for table, column in (
-                    ("executions", "id"), ("workflow_execution_context", "execution_id"), ("history", "execution_id"),
-                    ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("blobs", "execution_id"),
-                    ("event_waits", "execution_id"), ("approvals", "execution_id"), ("approval_decisions", "approval_id"),
-                    ("execution_resume_requests", "execution_id"), ("ready", "id"), ("families", "root_id"), ("terminations", "id"),
+                    ("executions", "id"),
+                    ("workflow_execution_context", "execution_id"),
+                    ("history", "execution_id"),
+                    ("timer_tasks", "execution_id"),
+                    ("workflow_signals", "execution_id"),
+                    ("blobs", "execution_id"),
+                    ("event_waits", "execution_id"),
+                    ("approvals", "execution_id"),
+                    ("approval_decisions", "approval_id"),
+                    ("execution_resume_requests", "execution_id"),
+                    ("ready", "id"),
+                    ("families", "root_id"),
+                    ("terminations", "id"),
                     ("execution_contributors", "root_id"),
-                ):  # fmt: skip
+                ):
                     self.db.run(
-                        f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/")
+                        (
+                            f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND "
+                            f"{column} < ?)"
+                        ),
+                        (root, f"{root}.", f"{root}/"),
                     )
             return len(roots)
 
     def prune_events(self, older_than_s: float, limit: int) -> int:
         with self.db.transaction():
-            old = json.dumps([id for (id,) in self.db.all("old_events", self.db.clock() - us(older_than_s), limit)])
+            old = json.dumps(
+                [
+                    id
+                    for (id,) in self.db.all(
+                        "old_events", self.db.clock() - us(older_than_s), limit
+                    )
+                ]
+            )
             self.db.all("forget_waits", old)
             return self.db.count("forget_events", old)

@@ -20,15 +20,22 @@ from rhythm.store.verdicts import received
 
 
 class SqliteMessages(SqliteRole, MessageStore):
-    def __init__(self, db: Session, rows: Rows, auditor: SqliteAuditor, exchange: SqliteExchange) -> None:
+    def __init__(
+        self, db: Session, rows: Rows, auditor: SqliteAuditor, exchange: SqliteExchange
+    ) -> None:
         super().__init__(db, rows, auditor)
         self.exchange = exchange
 
     def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> Delivery:
         with self.db.transaction():
             found, id = self.rows.find(signal.execution_id), signal.execution_id
-            known, waiting = bool(self.db.one("signal_known", signal.id)), self.db.one("unconsumed", id)[0]
-            if (delivery := received(found.status if found else None, known, waiting, limit)) != "sent":
+            known, waiting = (
+                bool(self.db.one("signal_known", signal.id)),
+                self.db.one("unconsumed", id)[0],
+            )
+            if (
+                delivery := received(found.status if found else None, known, waiting, limit)
+            ) != "sent":
                 return delivery
             self.exchange.deliver(signal, sender_of(actor), self.db.clock())
             self.auditor.record(actor, sending_acts((), [signal]), self.db.clock())
@@ -43,7 +50,9 @@ class SqliteMessages(SqliteRole, MessageStore):
 
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
         boxes: dict[str, list[Mail]] = {}
-        for mail, id in records_with(Mail, self.db.all("mail", json.dumps(list(ids))), "execution_id"):
+        for mail, id in records_with(
+            Mail, self.db.all("mail", json.dumps(list(ids))), "execution_id"
+        ):
             boxes.setdefault(id, []).append(mail)
         return boxes
 

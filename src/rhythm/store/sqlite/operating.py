@@ -14,9 +14,12 @@ from rhythm.store.sqlite.role import SqliteRole
 from rhythm.store.sqlite.session import SQL
 
 CONDITIONS = {
-    "statuses": "status IN (SELECT value FROM json_each(:statuses))", "workflow": "name = :workflow", "queue": "queue = :queue",
-    "type": "type = :type", "created_after": "created_at >= :created_after", "created_before": "created_at < :created_before",
-    "held": "paused_at IS NOT NULL", "unheld": "paused_at IS NULL", "unasked": "cancel_requested_at IS NULL",
+    "statuses": "status IN (SELECT value FROM json_each(:statuses))",
+    "workflow": "name = :workflow", "queue": "queue = :queue",
+    "type": "type = :type", "created_after": "created_at >= :created_after",
+    "created_before": "created_at < :created_before",
+    "held": "paused_at IS NOT NULL", "unheld": "paused_at IS NULL",
+    "unasked": "cancel_requested_at IS NULL",
     "names": "name IN (SELECT value FROM json_each(:names))",
     "unretried": "NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = x.id)",
     "attributes": """NOT EXISTS (SELECT 1 FROM json_each(:attributes) w WHERE NOT EXISTS (
@@ -30,9 +33,16 @@ class SqliteOperating(SqliteRole, OperatingStore):
         found = self.db.read(f"SELECT count(*) FROM {_meant(selection)}", _values(selection))
         return found[0][0], self.db.clock()
 
-    def select(self, selection: Selection, after: tuple[int, str], limit: int) -> list[tuple[int, str]]:
-        text = f"SELECT created_at, id FROM {_meant(selection)} AND (created_at, id) > (:at, :id) ORDER BY created_at, id LIMIT :limit"
-        return self.db.read(text, {**_values(selection), "at": after[0], "id": after[1], "limit": limit})
+    def select(
+        self, selection: Selection, after: tuple[int, str], limit: int
+    ) -> list[tuple[int, str]]:
+        text = (
+            f"SELECT created_at, id FROM {_meant(selection)} AND (created_at, id) > (:at, "
+            f":id) ORDER BY created_at, id LIMIT :limit"
+        )
+        return self.db.read(
+            text, {**_values(selection), "at": after[0], "id": after[1], "limit": limit}
+        )
 
     def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
         found = records(Standing, self.db.read(SQL["standing"], (json.dumps(list(ids)),)))
@@ -46,7 +56,9 @@ class SqliteOperating(SqliteRole, OperatingStore):
         with snapshot(self.db) as ask:
             now = self.db.clock()
             silent = tuple(records(Silent, ask("silent", now=now)))
-            return Health(now, ask("count_executions")[0][0], tuple(queue_rows(ask, now)), silent=silent)
+            return Health(
+                now, ask("count_executions")[0][0], tuple(queue_rows(ask, now)), silent=silent
+            )
 
 
 def _meant(selection: Selection) -> str:
@@ -56,4 +68,8 @@ def _meant(selection: Selection) -> str:
 
 def _values(selection: Selection) -> dict[str, Any]:
     values = {name: getattr(selection, name) for name in CONDITIONS}
-    return {**values, "statuses": json.dumps(selection.statuses), "names": json.dumps(selection.names)}
+    return {
+        **values,
+        "statuses": json.dumps(selection.statuses),
+        "names": json.dumps(selection.names),
+    }

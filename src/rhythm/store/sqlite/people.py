@@ -43,12 +43,16 @@ class SqlitePeople(SqliteRole, PeopleStore):
             held, revoked = self.auditor.business_roles(actor, now, approval.execution_id)
             contributors = [name for (name,) in self.db.all("contributors", approval.execution_id)]
             void = [token for (token,) in self.db.all("void_tokens", id)]
-            verdict = judge(approval, self._decisions([id]), decision, held, revoked, contributors, now, void)
+            verdict = judge(
+                approval, self._decisions([id]), decision, held, revoked, contributors, now, void
+            )
             if not verdict.refusal and not verdict.repeated:
                 self._count_decision(approval, decision, verdict, now)
             return verdict
 
-    def _count_decision(self, approval: StoredApproval, made: Decision, verdict: Verdict, now: int) -> None:
+    def _count_decision(
+        self, approval: StoredApproval, made: Decision, verdict: Verdict, now: int
+    ) -> None:
         actor, id = made.actor, approval.id
         row = StoredDecision(
             id,
@@ -73,14 +77,24 @@ class SqlitePeople(SqliteRole, PeopleStore):
             self.db.all("hold", {"id": approval.execution_id, "by": actor.name, "now": now})
         self.auditor.add(actor, [decision_act(row, verdict)], now)
 
-    def _end_approval(self, approval: StoredApproval, decision: str, by: Sequence[str], comment: str, now: int) -> None:
-        names, data = json.dumps(list(by)), json.dumps({"decision": decision, "by": list(by), "comment": comment})
-        self.db.all("end_approval", {"id": approval.id, "decision": decision, "by": names, "comment": comment, "now": now})
+    def _end_approval(
+        self, approval: StoredApproval, decision: str, by: Sequence[str], comment: str, now: int
+    ) -> None:
+        names, data = (
+            json.dumps(list(by)),
+            json.dumps({"decision": decision, "by": list(by), "comment": comment}),
+        )
+        self.db.all(
+            "end_approval",
+            {"id": approval.id, "decision": decision, "by": names, "comment": comment, "now": now},
+        )
         self.rows.resumed(approval.execution_id, "approval", approval.id, data, now)
         self.rows.wake(approval.execution_id, now)
 
     def _escalate(self, approval: StoredApproval, stage: int, now: int) -> None:
-        self.db.all("escalate_approval", {**next_stage(approval, stage), "id": approval.id, "now": now})
+        self.db.all(
+            "escalate_approval", {**next_stage(approval, stage), "id": approval.id, "now": now}
+        )
         self.rows.notify(approval.id, "escalated", now)
 
     def approvals(
@@ -96,9 +110,11 @@ class SqlitePeople(SqliteRole, PeopleStore):
         where, args = ["NOT a.held"], list[Any]()
         family = "(a.execution_id = ? OR (a.execution_id >= ? AND a.execution_id < ?))"
         conditions = (
-            ("a.role = ?", role), (family, execution_id, f"{execution_id}.", f"{execution_id}/"),
-            ("(a.created_at, a.id) < (?, ?)", *(before or [None])), (OF_ROOTS, None if names is None else json.dumps(names)),
-        )  # fmt: skip
+            ("a.role = ?", role),
+            (family, execution_id, f"{execution_id}.", f"{execution_id}/"),
+            ("(a.created_at, a.id) < (?, ?)", *(before or [None])),
+            (OF_ROOTS, None if names is None else json.dumps(names)),
+        )
         for condition, *values in conditions:
             if values[0] is not None:
                 where.append(condition)
@@ -110,12 +126,17 @@ class SqlitePeople(SqliteRole, PeopleStore):
         elif status is not None:
             where.append("a.decision = ?")
             args.append(status)
-        text = f"{SQL['approval']} WHERE {' AND '.join(where)} ORDER BY a.created_at DESC, a.id DESC LIMIT ?"
+        text = (
+            f"{SQL['approval']} WHERE {' AND '.join(where)} ORDER BY a.created_at DESC, a.id "
+            f"DESC LIMIT ?"
+        )
         rows, cut = self.db.read_some(text, (*args, limit), most_bytes)
         return Found.of(records(StoredApproval, rows), cut)
 
     def approval(self, id: str) -> StoredApproval | None:
-        found = records(StoredApproval, self.db.read(f"{SQL['approval']} WHERE a.id = ? AND NOT a.held", (id,)))
+        found = records(
+            StoredApproval, self.db.read(f"{SQL['approval']} WHERE a.id = ? AND NOT a.held", (id,))
+        )
         return found[0] if found else None
 
     def decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
@@ -125,20 +146,39 @@ class SqlitePeople(SqliteRole, PeopleStore):
         return records(StoredDecision, self.db.all("decisions", json.dumps(list(ids))))
 
     def pause(
-        self, ids: Sequence[str], *, reason: str = "", actor: Actor | None = None, timeout_s: float | None = None, then: str = RESUME
+        self,
+        ids: Sequence[str],
+        *,
+        reason: str = "",
+        actor: Actor | None = None,
+        timeout_s: float | None = None,
+        then: str = RESUME,
     ) -> dict[str, bool]:
         with self.db.transaction():
             now, known = self.db.clock(), self.rows.known(ids)
             timeout_us = None if timeout_s is None else int(timeout_s * US)
             by, then_what = actor.name if actor else "", then if timeout_s is not None else None
-            values = {"reason": reason, "by": by, "timeout_us": timeout_us, "then": then_what, "now": now}
+            values = {
+                "reason": reason,
+                "by": by,
+                "timeout_us": timeout_us,
+                "then": then_what,
+                "now": now,
+            }
             paused = {id: bool(self.db.count("pause", {**values, "id": id})) for id in known}
             self._look_up(known, paused, now)
             held = [id for id, changed in paused.items() if changed]
             self.auditor.record(actor, pause_acts(held, reason, timeout_s, then_what), now)
             return paused
 
-    def resume(self, ids: Sequence[str], *, reason: str = "", data: str = "null", actor: Actor | None = None) -> dict[str, bool]:
+    def resume(
+        self,
+        ids: Sequence[str],
+        *,
+        reason: str = "",
+        data: str = "null",
+        actor: Actor | None = None,
+    ) -> dict[str, bool]:
         with self.db.transaction():
             now, known = self.db.clock(), self.rows.known(ids)
             for id in known if data != "null" else ():
@@ -147,7 +187,9 @@ class SqlitePeople(SqliteRole, PeopleStore):
             freed = [id for id, changed in resumed.items() if changed]
             for id in freed:
                 self.rows.resumed(id, "manual", actor.name if actor else "", data, now, reason)
-                self.rows.contribute(id, provenance_of(actor).contributors if data != "null" else (), now)
+                self.rows.contribute(
+                    id, provenance_of(actor).contributors if data != "null" else (), now
+                )
             self._look_up(known, resumed, now)
             self.rows.queue_again(freed)
             self.auditor.record(actor, resume_acts(freed, reason, data), now)
@@ -159,8 +201,12 @@ class SqlitePeople(SqliteRole, PeopleStore):
             if changed[id] and not found.held:
                 self.rows.wake(id, now)
 
-    def resumes(self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None) -> Found[ResumeRequest]:
-        rows, cut = self.db.read_some(SQL["resumes"], (id, after, -1 if limit is None else limit), most_bytes)
+    def resumes(
+        self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None
+    ) -> Found[ResumeRequest]:
+        rows, cut = self.db.read_some(
+            SQL["resumes"], (id, after, -1 if limit is None else limit), most_bytes
+        )
         return Found.of(records(ResumeRequest, rows), cut)
 
     def last_resumes(self, id: str) -> list[ResumeRequest]:
@@ -168,7 +214,11 @@ class SqlitePeople(SqliteRole, PeopleStore):
 
     def fire_approvals(self, limit: int, now: int) -> int:
         """Those whose time is over go to the next who may decide, or expire."""
-        due = [approval for (id,) in self.db.all("due_approvals", now, limit) if (approval := self.rows.approval(id))]
+        due = [
+            approval
+            for (id,) in self.db.all("due_approvals", now, limit)
+            if (approval := self.rows.approval(id))
+        ]
         for approval in due:
             if approval.escalates:
                 self._escalate(approval, 0, now)

@@ -16,7 +16,10 @@ from rhythm.store.sqlite.session import SQL
 class SqliteReading(SqliteRole, ReadingStore):
     def get(self, ids: Sequence[str]) -> dict[str, Execution]:
         text = f"{SQL['execution']} WHERE e.id IN (SELECT value FROM json_each(?))"
-        return {found.id: found for found in records(Execution, self.db.read(text, (json.dumps(list(ids)),)))}
+        return {
+            found.id: found
+            for found in records(Execution, self.db.read(text, (json.dumps(list(ids)),)))
+        }
 
     def find(
         self,
@@ -29,15 +32,21 @@ class SqliteReading(SqliteRole, ReadingStore):
         most_bytes: int | None = None,
     ) -> Found[Execution]:
         where, args = ["parent_id IS NULL"], list[Any]()
-        for condition, *values in (("name = ?", name), ("status = ?", status), ("(created_at, id) < (?, ?)", *(before or [None]))):
+        for condition, *values in (
+            ("name = ?", name),
+            ("status = ?", status),
+            ("(created_at, id) < (?, ?)", *(before or [None])),
+        ):
             if values[0] is not None:
                 where.append(condition)
                 args += values
         columns, order = BRIEF if brief else "*", "ORDER BY created_at DESC, id DESC LIMIT ?"
         text = f"FROM ({SQL['execution']}) WHERE {' AND '.join(where)}"
-        if names is not None:  # of each as many as are wanted, along the index: however rare they are among others
-            text = f"""FROM ({SQL["execution"]}) WHERE id IN (SELECT f.id FROM json_each(?) n CROSS JOIN executions f ON f.id IN (
-                SELECT id {text} AND name = n.value {order}))"""
+        # of each as many as are wanted, along the index: however rare they are among others
+        if names is not None:
+            text = f"""FROM ({SQL["execution"]}) WHERE id IN (
+                SELECT f.id FROM json_each(?) n CROSS JOIN executions f ON f.id IN (
+                    SELECT id {text} AND name = n.value {order}))"""
             args = [json.dumps(names), *args, limit]
         return self._executions(f"SELECT {columns} {text} {order}", (*args, limit), most_bytes)
 
@@ -48,11 +57,24 @@ class SqliteReading(SqliteRole, ReadingStore):
         return dict(self.db.read(SQL["root_names"], (json.dumps(ids),)))
 
     def children(
-        self, id: str, after: int = 0, limit: int | None = None, brief: bool = False, most_bytes: int | None = None
+        self,
+        id: str,
+        after: int = 0,
+        limit: int | None = None,
+        brief: bool = False,
+        most_bytes: int | None = None,
     ) -> Found[Execution]:
-        where = "WHERE e.parent_id = ? AND e.id >= ? AND e.id < ? AND e.child_no > ? ORDER BY e.child_no LIMIT ?"
-        text, args = f"{SQL['execution']} {where}", (id, f"{id}.", f"{id}/", after, -1 if limit is None else limit)
-        return self._executions(f"SELECT {BRIEF} FROM ({text})" if brief else text, args, most_bytes)
+        where = (
+            "WHERE e.parent_id = ? AND e.id >= ? AND e.id < ? AND e.child_no > ? ORDER BY "
+            "e.child_no LIMIT ?"
+        )
+        text, args = (
+            f"{SQL['execution']} {where}",
+            (id, f"{id}.", f"{id}/", after, -1 if limit is None else limit),
+        )
+        return self._executions(
+            f"SELECT {BRIEF} FROM ({text})" if brief else text, args, most_bytes
+        )
 
     def _executions(self, text: str, args: Any, most_bytes: int | None) -> Found[Execution]:
         rows, cut = self.db.read_some(text, args, most_bytes)
@@ -67,8 +89,17 @@ class SqliteReading(SqliteRole, ReadingStore):
     def history(self, id: str) -> list[Transition]:
         return with_names(records(Transition, self.db.read(SQL["history"], (id,))))
 
-    def trace(self, id: str, after: Place | None, limit: int, most_bytes: int | None = None) -> Found[Moment]:
-        bounds = {"id": id, "first": f"{id}.", "last": f"{id}/", "most": TRACED, "turns": TRACED_TURNS, "limit": limit}
+    def trace(
+        self, id: str, after: Place | None, limit: int, most_bytes: int | None = None
+    ) -> Found[Moment]:
+        bounds = {
+            "id": id,
+            "first": f"{id}.",
+            "last": f"{id}/",
+            "most": TRACED,
+            "turns": TRACED_TURNS,
+            "limit": limit,
+        }
         begin = after or Place(-1, 0, 0, 0, "", 0, 0)
         after_it = {f"p_{name}": getattr(begin, name) for name in begin._fields}
         places = records(Place, self.db.read(SQL["trace"], {**bounds, **after_it}))

@@ -1,4 +1,5 @@
-"""What several transactions have in common: starting, waking, ending. Always inside a transaction."""
+"""What several transactions have in common: starting, waking, ending. Always inside a
+transaction."""
 
 from __future__ import annotations
 
@@ -52,11 +53,28 @@ class Rows:
             self.insert_blob(new.id, new.snapshot)
         self.contribute(new.id, new.contributors, now)
         if not new.held:
-            self.make_ready(new.id, new.type, new.queue, new.priority, new.attempt, now, new.delay_s, new.crashes)
+            self.make_ready(
+                new.id,
+                new.type,
+                new.queue,
+                new.priority,
+                new.attempt,
+                now,
+                new.delay_s,
+                new.crashes,
+            )
         return Started(new.id, created=True)
 
     def make_ready(
-        self, id: str, kind: int, queue: str, priority: int, attempt: int, now: int, delay_s: float = 0.0, crashes: int = 0
+        self,
+        id: str,
+        kind: int,
+        queue: str,
+        priority: int,
+        attempt: int,
+        now: int,
+        delay_s: float = 0.0,
+        crashes: int = 0,
     ) -> None:
         state, due_at = (DELAYED, now + int(delay_s * US)) if delay_s > 0 else (FREE, None)
         self.db.all("insert_ready", id, kind, queue, priority, now, state, due_at, attempt, crashes)
@@ -64,7 +82,13 @@ class Rows:
     def contribute(self, id: str, people: Iterable[str], now: int) -> None:
         """These people have given data to an execution: to all of its family."""
         for person in people:
-            values = {"id": id, "person": person, "most": MAX_CONTRIBUTORS, "everybody": EVERYBODY, "now": now}
+            values = {
+                "id": id,
+                "person": person,
+                "most": MAX_CONTRIBUTORS,
+                "everybody": EVERYBODY,
+                "now": now,
+            }
             self.db.all("insert_contributor", values)
 
     def wake(self, id: str, now: int) -> None:
@@ -96,11 +120,14 @@ class Rows:
         return bool(self.db.run("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,))[0])
 
     def flag(self, id: str, first: int, last: int, now: int, wakes: bool = True) -> None:
-        """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
+        """Asks children to end. A turn never touches its children's ready rows, but for the wake of
+        a workflow."""
         self.db.all("cancel_timers", now, id, first, last)
         self.db.all("cancel_waits", now, id, first, last)
         self.db.all("cancel_approvals", now, id, first, last)
-        for child, type in self.db.all("flag_children", {"id": id, "first": first, "last": last, "now": now}):
+        for child, type in self.db.all(
+            "flag_children", {"id": id, "first": first, "last": last, "now": now}
+        ):
             if type == WORKFLOW and wakes:
                 self.db.all("free_delayed", child)
                 self.wake(child, now)
@@ -135,7 +162,9 @@ class Rows:
             self.wake(row[0], now)
         return row is not None
 
-    def end_workflow(self, id: str, ended: Ended, now: int, fence: int, worker: str | None, wakes: bool = True) -> None:
+    def end_workflow(
+        self, id: str, ended: Ended, now: int, fence: int, worker: str | None, wakes: bool = True
+    ) -> None:
         if is_orderly(ended.status):
             self.db.all("delete_timers", id)
         else:  # its timers are kept, cancelled, for a retry
@@ -150,7 +179,10 @@ class Rows:
         self.db.all("insert_history", *row, now)
 
     def resumed(self, id: str, by: str, by_id: str, data: str, now: int, reason: str = "") -> None:
-        self.db.all("insert_resume", {"id": id, "by": by, "by_id": by_id, "data": data, "reason": reason, "now": now})
+        self.db.all(
+            "insert_resume",
+            {"id": id, "by": by, "by_id": by_id, "data": data, "reason": reason, "now": now},
+        )
 
     def queue_again(self, ids: Iterable[str]) -> None:
         for id in ids:

@@ -15,7 +15,10 @@ from rhythm.store.sqlite.session import PACKAGE
 
 class SqliteSchema(SqliteRole, SchemaStore):
     def migrations(self) -> list[Migration]:
-        return [Migration(number, name, _script(number, name, text)) for number, name, text in migrations(PACKAGE)]
+        return [
+            Migration(number, name, _script(number, name, text))
+            for number, name, text in migrations(PACKAGE)
+        ]
 
     def pending(self) -> list[Migration]:
         return missing(self.migrations(), self.version())
@@ -24,7 +27,8 @@ class SqliteSchema(SqliteRole, SchemaStore):
         return [migration.name for migration in self.pending() if self._migrate(migration)]
 
     def _migrate(self, migration: Migration) -> bool:
-        """Whether it ran. The lock is taken first: of many processes one migrates, and the others find it done."""
+        """Whether it ran. The lock is taken first: of many processes one migrates, and the others
+        find it done."""
         try:
             with self.db.transaction():
                 if migration not in self.pending():
@@ -38,19 +42,30 @@ class SqliteSchema(SqliteRole, SchemaStore):
     def version(self) -> int:
         try:
             with self.db.lock:
-                if not self.db.connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
+                if not self.db.connection.execute(
+                    "SELECT 1 FROM sqlite_master WHERE name = 'schema_version'"
+                ).fetchone():
                     return 0
-                return int(self.db.connection.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()[0])
+                return int(
+                    self.db.connection.execute(
+                        "SELECT coalesce(max(version), 0) FROM schema_version"
+                    ).fetchone()[0]
+                )
         except sqlite3.Error as problem:
-            raise StoreError(f"cannot read the SQLite database {self.db.path}: {problem}") from problem
+            raise StoreError(
+                f"cannot read the SQLite database {self.db.path}: {problem}"
+            ) from problem
 
 
 def _script(number: int, name: str, text: str) -> str:
-    """A migration with its own record, in the words of SQLite itself: our functions are not there when it is run by hand."""
+    """A migration with its own record, in the words of SQLite itself: our functions are not there
+    when it is run by hand."""
     now_us = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
     return (
-        "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, name TEXT NOT NULL, at INTEGER NOT NULL);\n\n"
-        f"{text.strip()}\n\nINSERT INTO schema_version (version, name, at) VALUES ({number}, '{name}', {now_us});\n"
+        "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, name "
+        "TEXT NOT NULL, at INTEGER NOT NULL);\n\n"
+        f"{text.strip()}\n\nINSERT INTO schema_version (version, name, at) VALUES "
+        f"({number}, '{name}', {now_us});\n"
     )
 
 

@@ -1,7 +1,8 @@
-"""The way to SQLite: a connection that writes, used by one thread at a time, and others for those who only look.
+"""The way to SQLite: a connection that writes, used by one thread at a time, and others for those
+who only look.
 
-`BEGIN IMMEDIATE` makes every transaction the only writer, so the protocol needs no lock order here. Commits are synced to disk
-before they are acknowledged.
+`BEGIN IMMEDIATE` makes every transaction the only writer, so the protocol needs no lock order here.
+Commits are synced to disk before they are acknowledged.
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ from rhythm.store.sqlfile import statements
 PACKAGE = "rhythm.store.sqlite"
 SQL = {
     name: text
-    for file in ("queries.sql", "approvals.sql", "access.sql", "schedules.sql", "events.sql", "operating.sql")
+    for file in (
+        "queries.sql",
+        "approvals.sql",
+        "access.sql",
+        "schedules.sql",
+        "events.sql",
+        "operating.sql",
+    )
     for name, text in statements(PACKAGE, file).items()
 }
 NAMED = Statements(STORED_WITHOUT_BOOLEANS)
@@ -32,7 +40,9 @@ BUSY_MS = 30_000
 IDLE = 4  # connections of those who look that stay open
 US = 1_000_000
 PRIVATE = 0o600  # the permissions of a new file; a umask may take more away
-_making = threading.Lock()  # to close a file gives up the locks that other connections of this process have on it: so nobody has any yet
+# to close a file gives up the locks that other connections of this process have on it: so nobody
+# has any yet
+_making = threading.Lock()
 
 Clock = Callable[[], int]
 
@@ -48,13 +58,19 @@ def us(seconds: float) -> int:
 def connect(path: str, mode: str) -> sqlite3.Connection:
     target = path if path == ":memory:" else f"file:{quote(path)}?mode={mode}"
     return sqlite3.connect(
-        target, uri=target != path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000, cached_statements=256
+        target,
+        uri=target != path,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=BUSY_MS / 1000,
+        cached_statements=256,
     )
 
 
 def _make_private(path: str) -> None:
-    """Makes an empty file that only its owner reads, if there is none: it will have inputs, results and the audit in it. What SQLite
-    puts beside it has the permissions of the file itself. If this cannot be done, whoever opens the file says why."""
+    """Makes an empty file that only its owner reads, if there is none: it will have inputs, results
+    and the audit in it. What SQLite puts beside it has the permissions of the file itself. If this
+    cannot be done, whoever opens the file says why."""
     if path == ":memory:":
         return
     with _making, suppress(OSError):
@@ -65,9 +81,15 @@ def _opened(path: str, clock: Clock, create: bool) -> sqlite3.Connection:
     if create:
         _make_private(path)
     db = connect(path, "rwc" if create else "rw")
-    mode = "journal_mode = WAL" if create else "schema_version"  # to read the version is to find out whether it is a database
+    # to read the version is to find out whether it is a database
+    mode = "journal_mode = WAL" if create else "schema_version"
     try:
-        for pragma in (mode, "synchronous = FULL", f"busy_timeout = {BUSY_MS}", "temp_store = MEMORY"):
+        for pragma in (
+            mode,
+            "synchronous = FULL",
+            f"busy_timeout = {BUSY_MS}",
+            "temp_store = MEMORY",
+        ):
             db.execute(f"PRAGMA {pragma}").fetchall()
     except sqlite3.Error:
         db.close()
@@ -80,8 +102,8 @@ def _to_do(problem: sqlite3.Error) -> str:
     if getattr(problem, "sqlite_errorname", "") != "SQLITE_BUSY":
         return ""
     return (
-        f"; another process or connection has held a write transaction open for longer than {BUSY_MS // 1000} s: "
-        "commit it, or start what belongs to it with `connection=`"
+        "; another process or connection has held a write transaction open for longer than "
+        f"{BUSY_MS // 1000} s: commit it, or start what belongs to it with `connection=`"
     )
 
 
@@ -92,7 +114,8 @@ def some(rows: list[Any], most_bytes: int | None) -> tuple[list[Any], bool]:
 
 
 class Readers:
-    """Connections that only read, one for each thread that looks: nobody waits for another who looks at something large."""
+    """Connections that only read, one for each thread that looks: nobody waits for another who
+    looks at something large."""
 
     def __init__(self, path: str) -> None:
         self.path, self._lock = path, threading.Lock()
@@ -138,7 +161,9 @@ class Session:
     def __init__(self, path: str, clock: Clock = clock_us, create: bool = True) -> None:
         """Without `create`, a file must be there, and opening it changes nothing in it."""
         if sqlite3.sqlite_version_info < (3, 35):
-            raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Rhythm needs 3.35 or newer")
+            raise StoreError(
+                f"SQLite {sqlite3.sqlite_version} is too old; Rhythm needs 3.35 or newer"
+            )
         self.path, self.clock = path, clock
         self._begin(create)
         renew_after_fork(self)
@@ -149,7 +174,9 @@ class Session:
         try:
             self.connection = _opened(self.path, self.clock, create)
         except sqlite3.Error as problem:
-            raise StoreError(f"cannot open the SQLite database {self.path}: {problem}{_to_do(problem)}") from problem
+            raise StoreError(
+                f"cannot open the SQLite database {self.path}: {problem}{_to_do(problem)}"
+            ) from problem
 
     def renew(self) -> Any:
         """A database in memory is a copy now, and the child's own."""
@@ -162,7 +189,8 @@ class Session:
         forget(self)
         with self.lock:
             self.readers.close(self.connection)
-            self.connection.close()  # last: only a connection that may write puts into the file what is still beside it
+            # last: only a connection that may write puts into the file what is still beside it
+            self.connection.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -173,7 +201,8 @@ class Session:
                 yield
                 self.fetch("COMMIT")
             except BaseException:
-                if self.connection.in_transaction:  # some problems, such as a full disk, have undone it already
+                # some problems, such as a full disk, have undone it already
+                if self.connection.in_transaction:
                     self.fetch("ROLLBACK")
                 raise
 
@@ -192,10 +221,13 @@ class Session:
         return NAMED.result(text, rows, cursor) if rows else rows, cursor.rowcount
 
     def read(self, text: str, args: Any = ()) -> list[Any]:
-        """What is committed. Of a file it has connections of its own: whoever looks waits for no call that waits to write."""
+        """What is committed. Of a file it has connections of its own: whoever looks waits for no
+        call that waits to write."""
         return self.read_some(text, args)[0]
 
-    def read_some(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
+    def read_some(
+        self, text: str, args: Any, most_bytes: int | None = None
+    ) -> tuple[list[Any], bool]:
         """What is committed, up to a size, and whether there is more."""
         if self.path == ":memory:":
             return some(self.run(text, args)[0], most_bytes)
@@ -205,10 +237,14 @@ class Session:
             raise self._told(problem) from problem
 
     def _told(self, problem: sqlite3.OperationalError) -> Exception:
-        """A file that is locked for too long or cannot be written, or a disk that is full, is a database that does not answer."""
-        if getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:  # the statement itself is wrong
+        """A file that is locked for too long or cannot be written, or a disk that is full, is a
+        database that does not answer."""
+        # the statement itself is wrong
+        if getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
             return problem
-        return StoreError(f"the SQLite database {self.path} did not answer: {problem}{_to_do(problem)}")
+        return StoreError(
+            f"the SQLite database {self.path} did not answer: {problem}{_to_do(problem)}"
+        )
 
     def all(self, name: str, *args: Any) -> list[Any]:
         """The rows of a statement, with their columns."""
@@ -229,4 +265,6 @@ class Session:
 
     def count(self, name: str, *args: Any) -> int:
         """How many rows a statement has changed."""
-        return self.fetch(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[1].rowcount
+        return self.fetch(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[
+            1
+        ].rowcount

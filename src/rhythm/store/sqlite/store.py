@@ -34,8 +34,11 @@ class SqliteStore(Store):
 
     package = PACKAGE
 
-    def __init__(self, path: str, clock: Clock = clock_us, create: bool = True, db: Session | None = None) -> None:
-        """Without `create`, a file must be there, and opening it changes nothing in it. `db`: a session on it that is open already."""
+    def __init__(
+        self, path: str, clock: Clock = clock_us, create: bool = True, db: Session | None = None
+    ) -> None:
+        """Without `create`, a file must be there, and opening it changes nothing in it. `db`: a
+        session on it that is open already."""
         self.db = db = db or Session(path, clock, create)
         self.rows, self.auditor = Rows(db), SqliteAuditor(db)
         shared = db, self.rows, self.auditor
@@ -73,7 +76,11 @@ class SqliteStore(Store):
         from rhythm.store.sqlite.listening import SqliteListening
 
         path = self.db.path
-        return Listening() if path == ":memory:" else SqliteListening(lambda: connect(path, "ro"), heard)
+        return (
+            Listening()
+            if path == ":memory:"
+            else SqliteListening(lambda: connect(path, "ro"), heard)
+        )
 
     def within(self, connection: Any) -> SqliteStore:
         from rhythm.store.sqlite.joined import JoinedSession
@@ -82,4 +89,8 @@ class SqliteStore(Store):
         return SqliteStore(path, db=JoinedSession(path, clock, driver_connection(connection)))
 
     def sibling(self) -> SqliteStore:
-        return self if self.db.path == ":memory:" else SqliteStore(self.db.path, self.db.clock, create=False)
+        return (
+            self
+            if self.db.path == ":memory:"
+            else SqliteStore(self.db.path, self.db.clock, create=False)
+        )

@@ -30,7 +30,9 @@ from rhythm.store.sqlite.session import SQL, Session
 
 
 class SqliteTurns(SqliteRole, TurnStore):
-    def __init__(self, db: Session, rows: Rows, auditor: SqliteAuditor, exchange: SqliteExchange) -> None:
+    def __init__(
+        self, db: Session, rows: Rows, auditor: SqliteAuditor, exchange: SqliteExchange
+    ) -> None:
         super().__init__(db, rows, auditor)
         self.flush = SqliteFlush(db, rows, auditor, exchange)
 
@@ -43,25 +45,41 @@ class SqliteTurns(SqliteRole, TurnStore):
     def cancelled(self, ids: Sequence[str]) -> set[str]:
         return {id for (id,) in self.db.read(SQL["cancelled"], (json.dumps(list(ids)),))}
 
-    def outcomes(self, needed: Sequence[Needed], brief: bool = False) -> dict[str, list[ChildOutcome]]:
+    def outcomes(
+        self, needed: Sequence[Needed], brief: bool = False
+    ) -> dict[str, list[ChildOutcome]]:
         found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
-        decided = [need for need in needed if not need.whole or len(need.numbers) == 1 or self._all_ended(need)]
+        decided = [
+            need
+            for need in needed
+            if not need.whole or len(need.numbers) == 1 or self._all_ended(need)
+        ]
         numbers = [(need.id, n) for need in decided for n in need.numbers]
-        asked = {"ended_children": (json.dumps([child_id(id, n) for id, n in numbers]),), "ended_waits": {"numbers": json.dumps(numbers)}}
+        asked = {
+            "ended_children": (json.dumps([child_id(id, n) for id, n in numbers]),),
+            "ended_waits": {"numbers": json.dumps(numbers)},
+        }
         for name, args in asked.items():
-            rows = self.db.read(f"SELECT {BRIEF_OUTCOME} FROM ({SQL[name]})", args) if brief else self.db.run(SQL[name], args)[0]
+            rows = (
+                self.db.read(f"SELECT {BRIEF_OUTCOME} FROM ({SQL[name]})", args)
+                if brief
+                else self.db.run(SQL[name], args)[0]
+            )
             for outcome, id in records_with(ChildOutcome, rows, "id"):
                 found[id].append(brief_outcome(outcome) if brief else outcome)
         return found
 
     def _all_ended(self, need: Needed) -> bool:
-        """Whether there is anything to decide: one index look-up that stops at the first unfinished child."""
+        """Whether there is anything to decide: one index look-up that stops at the first unfinished
+        child."""
         first, last = min(need.numbers), max(need.numbers)
         if not self.db.all("unfinished_child", need.id, first, last):
             return True
         return need.fails and bool(self.db.all("failed_child", need.id, first, last))
 
-    def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
+    def commit(
+        self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
+    ) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
             raise ValueError("a commit takes one turn of each workflow")
         with self.db.transaction():
@@ -70,7 +88,10 @@ class SqliteTurns(SqliteRole, TurnStore):
             return [self.flush.commit_turn(turn, now) for turn in turns], accepted
 
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
-        raise StoreError("transactional tasks need PostgreSQL: SQLite has one writer, who would wait for the handler")
+        raise StoreError(
+            "transactional tasks need PostgreSQL: SQLite has one writer, who would wait "
+            "for the handler"
+        )
 
     def witness(self, id: str, seq: int) -> int | None:
         row = self.db.one("witness", id, seq)

@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 
 from rhythm.store.access import Actor
 from rhythm.store.acts import queue_acts
-from rhythm.store.interfaces.workers import Beat, Declaration, Mine, Queue, SeenWorker, WorkerStore, refuse_system
+from rhythm.store.interfaces.workers import (
+    Beat,
+    Declaration,
+    Mine,
+    Queue,
+    SeenWorker,
+    WorkerStore,
+    refuse_system,
+)
 from rhythm.store.rows import fields, records
 from rhythm.store.sqlite.doctor import queue_rows, snapshot
 from rhythm.store.sqlite.role import SqliteRole
@@ -33,7 +41,11 @@ class SqliteWorkers(SqliteRole, WorkerStore):
 
     def declare(self, declarations: Sequence[Declaration]) -> None:
         known = set(self.declared())
-        new = [each for each in {each.name: each for each in declarations}.values() if each not in known]
+        new = [
+            each
+            for each in {each.name: each for each in declarations}.values()
+            if each not in known
+        ]
         if not new:
             return
         with self.db.transaction():
@@ -50,14 +62,25 @@ class SqliteWorkers(SqliteRole, WorkerStore):
     def paused_queues(self) -> frozenset[str]:
         return frozenset(name for (name,) in self.db.read(SQL["paused_queues"]))
 
-    def pause_queue(self, name: str, paused: bool, actor: Actor | None = None, reason: str = "") -> bool:
+    def pause_queue(
+        self, name: str, paused: bool, actor: Actor | None = None, reason: str = ""
+    ) -> bool:
         refuse_system(name, paused)
         with self.db.transaction():
             by = actor.name if actor else ""
-            changed = bool(self.db.count("pause_queue", name, by, reason) if paused else self.db.count("resume_queue", name))
-            self.auditor.record(actor, queue_acts(name, paused, reason) if changed else (), self.db.clock())
+            changed = bool(
+                self.db.count("pause_queue", name, by, reason)
+                if paused
+                else self.db.count("resume_queue", name)
+            )
+            self.auditor.record(
+                actor, queue_acts(name, paused, reason) if changed else (), self.db.clock()
+            )
             return changed
 
     def lease(self, name: str, holder: str, ttl_s: float) -> bool:
         with self.db.transaction():
-            return self.db.one("lease", {"name": name, "holder": holder, "ttl_us": int(ttl_s * US)}) is not None
+            return (
+                self.db.one("lease", {"name": name, "holder": holder, "ttl_us": int(ttl_s * US)})
+                is not None
+            )

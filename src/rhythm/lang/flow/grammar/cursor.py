@@ -1,7 +1,8 @@
-"""The tokens under the parser's hand: where it stands, what comes next, which brackets belong together, and where to go on.
+"""The tokens under the parser's hand: where it stands, what comes next, which brackets belong
+together, and where to go on.
 
-Besides the tree, reading leaves `Roles`: which tokens are block braces, signs, parts of `?:`, and where statements begin. The
-formatter needs nothing else.
+Besides the tree, reading leaves `Roles`: which tokens are block braces, signs, parts of `?:`, and
+where statements begin. The formatter needs nothing else.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ PARTNERS = {")": "(", "]": "[", "}": "{"}
 
 
 class Roles(Record):
-    """What the formatter must know of a token that the token does not say: sets of token numbers."""
+    """What the formatter must know of a token that the token does not say: sets of token
+    numbers."""
 
     blocks: set[int]
     signs: set[int]
@@ -32,7 +34,9 @@ class Recover(Exception):
 
 
 class Cursor:
-    def __init__(self, text: str, tokens: list[Token], problems: Problems, limits: Limits, name: str) -> None:
+    def __init__(
+        self, text: str, tokens: list[Token], problems: Problems, limits: Limits, name: str
+    ) -> None:
         self.text = text
         self.tokens = tokens
         self.problems = problems
@@ -41,9 +45,13 @@ class Cursor:
         self.i = 0
         self.depth = 0
         self.roles = Roles(set(), set(), set(), set())
-        self.wrapped: dict[int, Node] = {}  # nodes that stand in parentheses, by identity; held, so that no other gets the same
-        self.closer = _match_brackets(tokens)  # the number of the closing token for each opening one that has one
-        self.balanced = 2 * len(self.closer) == sum(_opens(token) or closes(token) for token in tokens)
+        # nodes that stand in parentheses, by identity; held, so that no other gets the same
+        self.wrapped: dict[int, Node] = {}
+        # the number of the closing token for each opening one that has one
+        self.closer = _match_brackets(tokens)
+        self.balanced = 2 * len(self.closer) == sum(
+            _opens(token) or closes(token) for token in tokens
+        )
 
     @property
     def _token(self) -> Token:
@@ -63,7 +71,8 @@ class Cursor:
         return token
 
     def _at(self, value: str) -> bool:
-        token = self.tokens[self.i]  # as `means`; asked several times for every token, so without a further call
+        # as `means`; asked several times for every token, so without a further call
+        token = self.tokens[self.i]
         return token.value == value and token.kind in ("punctuation", "keyword")
 
     def _at_end(self) -> bool:
@@ -88,26 +97,46 @@ class Cursor:
         return self._token.line_start or self._at(";") or self._at("}") or self._at_end()
 
     def _skip_statement(self) -> None:
-        """To the start of the next statement: a new line, `;` or the end of the block, whatever brackets are between."""
+        """To the start of the next statement: a new line, `;` or the end of the block, whatever
+        brackets are between."""
         while not self._at_statement_end():
             if self._token.value in ("(", "[", "{") and self.i in self.closer:
                 self.i = self.closer[self.i]
             self._next()
 
     def _leave_brackets(self, start: int) -> None:
-        """To the end of the outermost bracket that is open since `start`, if brackets can be trusted: all of the file's have a partner."""
+        """To the end of the outermost bracket that is open since `start`, if brackets can be
+        trusted: all of the file's have a partner."""
         if self.balanced:
-            self.i = max([self.i, *(self.closer[i] + 1 for i in range(start, self.i) if i in self.closer)])
+            self.i = max(
+                [self.i, *(self.closer[i] + 1 for i in range(start, self.i) if i in self.closer)]
+            )
 
     def _text(self, node: Node) -> str:
         """The node as it is written, if that is one line; else a stand-in."""
         text = self.text[node.start : node.end]
         return text if "\n" not in text else "x"
 
-    def _report_token(self, code: str, message: str, token: Token, label: str = "", help: str | tuple[str, ...] = ()) -> None:
-        self.problems.report(code, message, token.start, max(token.end, token.start + 1), label, help)
+    def _report_token(
+        self,
+        code: str,
+        message: str,
+        token: Token,
+        label: str = "",
+        help: str | tuple[str, ...] = (),
+    ) -> None:
+        self.problems.report(
+            code, message, token.start, max(token.end, token.start + 1), label, help
+        )
 
-    def _fail(self, code: str, message: str, token: Token, label: str = "", help: str | tuple[str, ...] = ()) -> NoReturn:
+    def _fail(
+        self,
+        code: str,
+        message: str,
+        token: Token,
+        label: str = "",
+        help: str | tuple[str, ...] = (),
+    ) -> NoReturn:
         self._report_token(code, message, token, label, help)
         raise Recover
 
@@ -129,7 +158,11 @@ def _match_brackets(tokens: list[Token]) -> dict[int, int]:
     for i, token in enumerate(tokens):
         if _opens(token):
             open_.append(i)
-        elif closes(token) and open_ and tokens[open_[-1]].value in (PARTNERS[str(token.value)], "${"):
+        elif (
+            closes(token)
+            and open_
+            and tokens[open_[-1]].value in (PARTNERS[str(token.value)], "${")
+        ):
             closer[open_.pop()] = i
     return closer
 

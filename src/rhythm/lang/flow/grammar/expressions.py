@@ -1,7 +1,8 @@
-"""The grammar of values: operators by precedence, what follows a value, and what a value can begin with.
+"""The grammar of values: operators by precedence, what follows a value, and what a value can begin
+with.
 
-It accepts a little more than the language has (an `await` anywhere, an operation anywhere) so that the rules can say what to
-write instead.
+It accepts a little more than the language has (an `await` anywhere, an operation anywhere) so that
+the rules can say what to write instead.
 """
 
 from __future__ import annotations
@@ -43,8 +44,14 @@ class Expressions(Refusals):
 
     def _deeper(self) -> None:
         self.depth += 1
-        if self.depth > 2 * self.limits.nesting:  # twice: an `await`, a `? :` and a bracket all count here
-            self._fail("F006", f"nested more than {self.limits.nesting} deep", self._token, help="name the inner parts with `let`")
+        # twice: an `await`, a `? :` and a bracket all count here
+        if self.depth > 2 * self.limits.nesting:
+            self._fail(
+                "F006",
+                f"nested more than {self.limits.nesting} deep",
+                self._token,
+                help="name the inner parts with `let`",
+            )
 
     def _binary(self) -> Node:
         """Operator precedence with explicit stacks, so that depth costs no recursion."""
@@ -78,7 +85,12 @@ class Expressions(Refusals):
             and id(left) not in self.wrapped
             and PRECEDENCE[left.op] == precedence
         ):
-            self._report_token("F034", "comparisons do not chain", token, help="write a < b && b < c, or put the first one in parentheses")
+            self._report_token(
+                "F034",
+                "comparisons do not chain",
+                token,
+                help="write a < b && b < c, or put the first one in parentheses",
+            )
         operands.append(nodes.Binary(left.start, right.end, op, left, right, token.start))
 
     def _unary(self) -> Node:
@@ -87,7 +99,12 @@ class Expressions(Refusals):
             if self._token.value in ("++", "--", "~"):
                 self._foreign_operator()
             if self._token.value == "+":
-                self._report_token("F007", "there is no `+` sign", self._token, help="leave it out; float(text) makes a number of a text")
+                self._report_token(
+                    "F007",
+                    "there is no `+` sign",
+                    self._token,
+                    help="leave it out; float(text) makes a number of a text",
+                )
             self.roles.signs.add(self.i)
             signs.append(self._next())
             if len(signs) > self.limits.nesting:
@@ -104,7 +121,12 @@ class Expressions(Refusals):
     def _at_sign(self) -> bool:
         token, following = self._token, self._peek(1)
         starts_value = following.kind == "name" or following.value in ("(", "true", "false", "null")
-        if token.value == "not" and token.kind == "name" and starts_value and not following.line_start:
+        if (
+            token.value == "not"
+            and token.kind == "name"
+            and starts_value
+            and not following.line_start
+        ):
             self._report_token("F007", "`not` is written `!`", token, help="write !(condition)")
             token.kind, token.value = "punctuation", "!"
         return token.kind == "punctuation" and token.value in ("-", "!", "+", "++", "--", "~")
@@ -118,7 +140,9 @@ class Expressions(Refusals):
             self._next()
             return self._postfix(nodes.Literal(start, token.end, -token.value))  # type: ignore[operator]  # a number's value
         if isinstance(token.value, int) and token.value > INT_MAX:
-            self._report_token("F004", "an integer over 64 bits", token, help="keep numbers of this size as text")
+            self._report_token(
+                "F004", "an integer over 64 bits", token, help="keep numbers of this size as text"
+            )
         return None
 
     def _await(self) -> Node:
@@ -143,7 +167,12 @@ class Expressions(Refusals):
                 self._lambda(value.start)
             elif token.value in ("++", "--") and not token.line_start:
                 op = "+=" if token.value == "++" else "-="
-                self._report_token("F007", f"there is no `{token.value}`", token, help=f"write {self._text(value)} {op} 1")
+                self._report_token(
+                    "F007",
+                    f"there is no `{token.value}`",
+                    token,
+                    help=f"write {self._text(value)} {op} 1",
+                )
                 self._next()
                 return Broken(value.start, token.end)
             else:
@@ -185,7 +214,11 @@ class Expressions(Refusals):
             if dotted in ALIASES and not target.optional:
                 args = self._arguments()
                 return nodes.Call(target.start, self._last.end, ALIASES[dotted], args, target.end)
-        if isinstance(target, nodes.Member) and target.name in ("map", "filter") and self._refuse_transformation(target):
+        if (
+            isinstance(target, nodes.Member)
+            and target.name in ("map", "filter")
+            and self._refuse_transformation(target)
+        ):
             return Broken(target.start, self._last.end)
         args_start = self._token
         self._arguments()
@@ -196,10 +229,20 @@ class Expressions(Refusals):
                 f"values have no methods: `.{target.name}()`",
                 target.name_start,
                 target.end,
-                help=f"write {instead}" if instead else "the builtins are functions: len(x), upper(text); anything else belongs in a task",
+                help=f"write {instead}"
+                if instead
+                else (
+                    "the builtins are functions: len(x), upper(text); anything else belongs "
+                    "in a task"
+                ),
             )
         elif not isinstance(target, Broken):
-            self._report_token("F001", "only a function's name can be called", args_start, help="a list is indexed with [ ]")
+            self._report_token(
+                "F001",
+                "only a function's name can be called",
+                args_start,
+                help="a list is indexed with [ ]",
+            )
         return Broken(target.start, self._last.end)
 
     def _arguments(self) -> tuple[Node, ...]:
@@ -212,7 +255,12 @@ class Expressions(Refusals):
             self._report_token("F001", "arguments cannot be spread", token, help="pass a list")
         value = self._expression()
         if self._at("="):
-            self._fail("F001", "arguments have no names", self._token, help='pass an object: task("name", { key: value })')
+            self._fail(
+                "F001",
+                "arguments have no names",
+                self._token,
+                help='pass an object: task("name", { key: value })',
+            )
         return value
 
     def _primary(self) -> Node:
@@ -237,7 +285,9 @@ class Expressions(Refusals):
     def _word(self) -> Node:
         token = self._next()
         following = self._token
-        if following.means("=>") or (token.value == "lambda" and following.kind == "name" and not following.line_start):
+        if following.means("=>") or (
+            token.value == "lambda" and following.kind == "name" and not following.line_start
+        ):
             self._lambda(token.start)
         if following.means("(") and not following.line_start:
             args = self._arguments()
@@ -246,8 +296,17 @@ class Expressions(Refusals):
         if token.value == "branch" and following.means("{"):
             body = self._block()
             return nodes.BranchBlock(token.start, body.end, body)
-        if token.value in FOREIGN_PREFIXES and following.kind in ("name", "text", "number") and not following.line_start:
-            self._fail("F010", f"there is no `{token.value}` here", token, help=FOREIGN_PREFIXES[str(token.value)])
+        if (
+            token.value in FOREIGN_PREFIXES
+            and following.kind in ("name", "text", "number")
+            and not following.line_start
+        ):
+            self._fail(
+                "F010",
+                f"there is no `{token.value}` here",
+                token,
+                help=FOREIGN_PREFIXES[str(token.value)],
+            )
         return nodes.Name(token.start, token.end, str(token.value))
 
     def _keyword(self) -> Node:
@@ -282,7 +341,10 @@ class Expressions(Refusals):
             if self._at("for"):
                 if isinstance(first, nodes.Spread):
                     self.problems.about(
-                        "F001", "the element of a comprehension cannot be spread", first, help="write flatten([xs for xs in lists])"
+                        "F001",
+                        "the element of a comprehension cannot be spread",
+                        first,
+                        help="write flatten([xs for xs in lists])",
                     )
                 return self._comprehension(opening, first)
             if not self._take(",") and not self._at("]"):
@@ -304,11 +366,21 @@ class Expressions(Refusals):
         self._next()
         names = tuple(self._loop_names())
         if not (self._take("in") or self._take("of")):
-            self._fail("F001", f"expected `in`, not {shown(self._token)}", self._token, help="write [… for x in xs if condition]")
+            self._fail(
+                "F001",
+                f"expected `in`, not {shown(self._token)}",
+                self._token,
+                help="write [… for x in xs if condition]",
+            )
         source = self._expression()
         condition = self._expression() if self._take("if") else None
         if self._at("for") or self._at("if"):
-            self._fail("F001", "a comprehension has one `for` and at most one `if`", self._token, help="use a `for` loop, or flatten([…])")
+            self._fail(
+                "F001",
+                "a comprehension has one `for` and at most one `if`",
+                self._token,
+                help="use a `for` loop, or flatten([…])",
+            )
         self._expect("]", "to close the comprehension")
         return nodes.Comprehension(opening.start, self._last.end, element, names, source, condition)
 
@@ -321,10 +393,20 @@ class Expressions(Refusals):
         return names
 
     def _bracketed_names(self) -> list[nodes.Name]:
-        """Refuses the pattern, and declares its names all the same so that their uses stay quiet."""
+        """Refuses the pattern, and declares its names all the same so that their uses stay
+        quiet."""
         opening, closing = self._token, self.closer.get(self.i, self.i)
-        self._report_token("F033", "a loop has one variable, or two with a comma", opening, help="write for (k, v in object) { … }")
-        names = [nodes.Name(t.start, t.end, str(t.value)) for t in self.tokens[self.i : closing] if t.kind == "name"]
+        self._report_token(
+            "F033",
+            "a loop has one variable, or two with a comma",
+            opening,
+            help="write for (k, v in object) { … }",
+        )
+        names = [
+            nodes.Name(t.start, t.end, str(t.value))
+            for t in self.tokens[self.i : closing]
+            if t.kind == "name"
+        ]
         if not names:
             raise Recover
         self.i = closing + 1
@@ -341,7 +423,12 @@ class Expressions(Refusals):
             value = self._expression()
             return nodes.Spread(start.start, value.end, value)
         if self._at("["):
-            self._fail("F001", "a key is written as a word or text", start, help="set a computed key afterwards: x[key] = value")
+            self._fail(
+                "F001",
+                "a key is written as a word or text",
+                start,
+                help="set a computed key afterwards: x[key] = value",
+            )
         following = self._peek(1)
         if not following.means(":") and start.kind == "name":
             return self._shorthand()
@@ -358,7 +445,9 @@ class Expressions(Refusals):
             closing = self.closer.get(self.i + 1)
             if closing is not None and self.tokens[closing + 1].means("{"):
                 self._lambda(start.start)
-            self._fail("F001", "a value needs a key", start, help=f"write {{ key: {start.value}(…) }}")
+            self._fail(
+                "F001", "a value needs a key", start, help=f"write {{ key: {start.value}(…) }}"
+            )
         value = self._postfix(nodes.Name(start.start, self._next().end, str(start.value)))
         if isinstance(value, nodes.Name | nodes.Member):
             return nodes.Entry(value.start, value.end, value.name, value, True)

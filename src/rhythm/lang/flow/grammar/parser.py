@@ -24,7 +24,8 @@ class Parser(Statements):
             if self._at_header():
                 workflows.append(self._workflow(annotations))
                 annotations = ()
-            elif not self._take(";") and not self._at_end():  # a stray `;` must not part annotations from what they belong to
+            # a stray `;` must not part annotations from what they belong to
+            elif not self._take(";") and not self._at_end():
                 if not script:
                     script_annotations, annotations = annotations, ()
                 script += self._statement_or_skip()
@@ -33,10 +34,25 @@ class Parser(Statements):
             self._refuse_mixture(script[0], workflows)
         elif annotations and (workflows or script):
             where = "above the `workflow` line" if workflows else "to the top of the file"
-            self.problems.about("F030", "annotations stand before what they belong to", annotations[0], help=f"move it {where}")
+            self.problems.about(
+                "F030",
+                "annotations stand before what they belong to",
+                annotations[0],
+                help=f"move it {where}",
+            )
         elif not workflows:
             body = Block(script[0].start if script else 0, end, tuple(script))
-            workflows = [nodes.Workflow(0, end, self.name, True, ("ctx", "inputs"), script_annotations + annotations, body)]
+            workflows = [
+                nodes.Workflow(
+                    0,
+                    end,
+                    self.name,
+                    True,
+                    ("ctx", "inputs"),
+                    script_annotations + annotations,
+                    body,
+                )
+            ]
         self._refuse_same_names(workflows)
         return nodes.File(0, end, tuple(workflows))
 
@@ -83,7 +99,12 @@ class Parser(Statements):
         name = self.name
         params: tuple[str, ...] = ()
         if first.value == "async" and self._token.value == "workflow":
-            self._report_token("F030", "a workflow needs no `async`", first, help="leave it out: workflow name(inputs) { … }")
+            self._report_token(
+                "F030",
+                "a workflow needs no `async`",
+                first,
+                help="leave it out: workflow name(inputs) { … }",
+            )
             first = self._next()
         try:
             name = self._workflow_name(first)
@@ -91,7 +112,12 @@ class Parser(Statements):
             if first.value == "async" and not params:
                 params = ("ctx", "inputs")  # the newest seeds' `main` takes none and sees both
             if not self._at("{"):
-                self._fail("F001", "a workflow needs a block", self._token, help=f"write workflow {name}(inputs) {{ … }}")
+                self._fail(
+                    "F001",
+                    "a workflow needs a block",
+                    self._token,
+                    help=f"write workflow {name}(inputs) {{ … }}",
+                )
             body = self._block()
         except Recover:
             self.lost = True
@@ -109,7 +135,9 @@ class Parser(Statements):
             return self.name
         if self._token.kind == "text":
             help = f"write workflow {self._token.value}(inputs) {{ … }}"
-            self._report_token("F030", "a workflow's name is a word, without quotes", self._token, help=help)
+            self._report_token(
+                "F030", "a workflow's name is a word, without quotes", self._token, help=help
+            )
         return str(self._next().value) if self._token.kind in ("name", "text") else self.name
 
     def _parameters(self) -> tuple[str, ...]:
@@ -127,15 +155,35 @@ class Parser(Statements):
             return tuple(found)
         meant = [PARAMETERS.get(name) or nearest(name, ("ctx", "inputs")) or name for name in found]
         own = [name for name in meant if name not in ("ctx", "inputs")]
-        apart = ("write (inputs), and take it apart inside:", f"let {{ {', '.join(own)} }} = inputs")
+        apart = (
+            "write (inputs), and take it apart inside:",
+            f"let {{ {', '.join(own)} }} = inputs",
+        )
         help = apart if own else "write (ctx, inputs)" if "ctx" in meant else "write (inputs)"
-        self.problems.report("F030", "a workflow takes no parameters, `inputs`, or `ctx, inputs`", opening.start, end, help=help)
+        self.problems.report(
+            "F030",
+            "a workflow takes no parameters, `inputs`, or `ctx, inputs`",
+            opening.start,
+            end,
+            help=help,
+        )
         return ("ctx", "inputs", *(name for name in found if name not in ("ctx", "inputs")))
 
     def _skip_type(self, opening: Token, mark: str, ends: tuple[str, ...]) -> None:
-        """Refuses the type of a parameter or of the result; all of a header's in one place, and so in one message."""
+        """Refuses the type of a parameter or of the result; all of a header's in one place, and so
+        in one message."""
         if not self._at(mark):
             return
-        self.problems.report("F030", "a header has no types", opening.start, self._token.end, help="write workflow name(inputs) { … }")
-        while not self._token.line_start and not self._at_end() and not any(self._at(end) for end in ends):
+        self.problems.report(
+            "F030",
+            "a header has no types",
+            opening.start,
+            self._token.end,
+            help="write workflow name(inputs) { … }",
+        )
+        while (
+            not self._token.line_start
+            and not self._at_end()
+            and not any(self._at(end) for end in ends)
+        ):
             self._next()

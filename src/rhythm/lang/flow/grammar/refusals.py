@@ -1,6 +1,7 @@
 """What must stand here, and what is said when something else does.
 
-Above all for those who come from another language: the tables are in `elsewhere`, and the help shows what to write instead.
+Above all for those who come from another language: the tables are in `elsewhere`, and the help
+shows what to write instead.
 """
 
 from __future__ import annotations
@@ -37,13 +38,22 @@ class Refusals(Cursor):
         self._refuse_foreign(value)
         if value in ")]}" and (self._at_end() or self._at("}")):
             self._never_closed(value)
-        self._fail("F001", f"expected `{value}` {why}, not {shown(token)}", token, help=f"write `{value}` before it, or take it out")
+        self._fail(
+            "F001",
+            f"expected `{value}` {why}, not {shown(token)}",
+            token,
+            help=f"write `{value}` before it, or take it out",
+        )
 
     def _expect_name(self, what: str) -> Token:
         if self._token.kind == "name":
             return self._next()
         reserved = f"`{self._token.value}` is a word of the language; choose another name"
-        help = reserved if self._token.kind == "keyword" else "a name has letters, digits and _, and begins with a letter"
+        help = (
+            reserved
+            if self._token.kind == "keyword"
+            else "a name has letters, digits and _, and begins with a letter"
+        )
         self._fail("F001", f"expected {what}, not {shown(self._token)}", self._token, help=help)
 
     def _name(self, what: str) -> nodes.Name:
@@ -56,7 +66,9 @@ class Refusals(Cursor):
             return str(self._next().value)
         if token.kind == "number":
             self._fail("F001", "a key is a word or text", token, help=f'write "{token.value}"')
-        self._fail("F001", f"expected a key, not {shown(token)}", token, help="write { key: value }")
+        self._fail(
+            "F001", f"expected a key, not {shown(token)}", token, help="write { key: value }"
+        )
 
     def _sequence(self, closing: str, parse: Callable[[], T]) -> list[T]:
         """Items with commas between them, to the closing bracket. A comma may follow the last."""
@@ -75,26 +87,55 @@ class Refusals(Cursor):
         self._refuse_foreign(closing)
         if token.kind == "end" or closes(token):
             self._never_closed(closing)
-        self._fail("F001", f"expected `,` or `{closing}`, not {shown(token)}", token, help="separate the items with commas")
+        self._fail(
+            "F001",
+            f"expected `,` or `{closing}`, not {shown(token)}",
+            token,
+            help="separate the items with commas",
+        )
 
     def _never_closed(self, closing: str) -> NoReturn:
         opening = self._opening()
-        self._fail("F002", f"this {shown(opening)} is never closed", opening, "opened here", f"close it with `{closing}`")
+        self._fail(
+            "F002",
+            f"this {shown(opening)} is never closed",
+            opening,
+            "opened here",
+            f"close it with `{closing}`",
+        )
 
     def _no_expression(self, token: Token) -> NoReturn:
         if token.means("/"):
             self._fail(
-                "F007", "there are no regular expressions", token, help="use contains, starts_with, split or replace, or match in a task"
+                "F007",
+                "there are no regular expressions",
+                token,
+                help="use contains, starts_with, split or replace, or match in a task",
             )
         if token.means("=>"):
             self._lambda(token.start)
         if token.kind == "punctuation" and token.value in FOREIGN_OPERATORS:
             self._foreign_operator()
         if token.means("@"):
-            self._fail("F030", "annotations stand before the workflow, not inside it", token, help="move it above the `workflow` line")
+            self._fail(
+                "F030",
+                "annotations stand before the workflow, not inside it",
+                token,
+                help="move it above the `workflow` line",
+            )
         if closes(token) and self.i not in self.closer.values():
-            self._fail("F001", f"{shown(token)} closes nothing", token, help="delete it, or write what is missing before it")
-        self._fail("F001", f"expected a value, not {shown(token)}", token, help="a value is missing before it, or it is too much")
+            self._fail(
+                "F001",
+                f"{shown(token)} closes nothing",
+                token,
+                help="delete it, or write what is missing before it",
+            )
+        self._fail(
+            "F001",
+            f"expected a value, not {shown(token)}",
+            token,
+            help="a value is missing before it, or it is too much",
+        )
 
     def _refuse_foreign(self, closing: str = "") -> None:
         """Refuses the current token, at which nothing fits, if it is of another language."""
@@ -102,12 +143,25 @@ class Refusals(Cursor):
         if token.kind == "punctuation" and token.value in FOREIGN_OPERATORS:
             self._foreign_operator()
         if self._at("if") and not token.line_start and not self._at_if_statement():
-            self._fail("F007", "one of two values is chosen with `? :`", token, help="write condition ? a : b")
+            self._fail(
+                "F007",
+                "one of two values is chosen with `? :`",
+                token,
+                help="write condition ? a : b",
+            )
         if self._at("for") and closing in FOREIGN_COMPREHENSIONS:
             message, help = FOREIGN_COMPREHENSIONS[closing]
             self._fail("F001", message, token, help=help)
-        if last.kind == "name" and token.kind in ("name", "text", "number") and not token.line_start:
-            call = f"{last.value}({self.text[token.start : token.end]})" if last.value in CALLABLE else None
+        if (
+            last.kind == "name"
+            and token.kind in ("name", "text", "number")
+            and not token.line_start
+        ):
+            call = (
+                f"{last.value}({self.text[token.start : token.end]})"
+                if last.value in CALLABLE
+                else None
+            )
             if instead := call or FUNCTIONS_FROM_ELSEWHERE.get(str(last.value)):
                 self._fail("F001", "a call has parentheses", token, help=f"write {instead}")
 
@@ -116,10 +170,16 @@ class Refusals(Cursor):
 
     def _foreign_operator(self) -> NoReturn:
         token = self._token
-        self._fail("F007", f"there is no `{token.value}` here", token, help=FOREIGN_OPERATORS[str(token.value)])
+        self._fail(
+            "F007",
+            f"there is no `{token.value}` here",
+            token,
+            help=FOREIGN_OPERATORS[str(token.value)],
+        )
 
     def _replace_operator(self, token: Token) -> None:
-        """Refuses `===`, `and`, `is not` and their like, and leaves the parser at the operator that is meant."""
+        """Refuses `===`, `and`, `is not` and their like, and leaves the parser at the operator that
+        is meant."""
         if token.kind == "name" and token.line_start:
             return
         two = f"{token.value} {self._peek(1).value}"
@@ -133,24 +193,49 @@ class Refusals(Cursor):
         self._token.kind, self._token.value = "punctuation", ours
 
     def _refuse_slice(self, target: Node, opening: Token, closing: int) -> None:
-        xs, inside = self._text(target), self.text[opening.end : self.tokens[closing].start].split(":")
-        bounds = ", ".join(part.strip() or "0" for part in inside if part.strip() or part is inside[0])
-        help = f"write slice({xs}, {bounds})" if len(inside) == 2 else f"write slice({xs}, start, end), or reverse({xs})"
-        self._report_token("F007", "a part of a list or text is taken with `slice`", self._token, help=help)
+        xs, inside = (
+            self._text(target),
+            self.text[opening.end : self.tokens[closing].start].split(":"),
+        )
+        bounds = ", ".join(
+            part.strip() or "0" for part in inside if part.strip() or part is inside[0]
+        )
+        help = (
+            f"write slice({xs}, {bounds})"
+            if len(inside) == 2
+            else f"write slice({xs}, start, end), or reverse({xs})"
+        )
+        self._report_token(
+            "F007", "a part of a list or text is taken with `slice`", self._token, help=help
+        )
         self.i = max(self.i, closing)
         self._expect("]", "to close the index")
 
     def _refuse_transformation(self, target: nodes.Member) -> bool:
-        """`xs.map(x => f)` and `xs.filter(x => c)` are reported with the comprehension that says the same."""
+        """`xs.map(x => f)` and `xs.filter(x => c)` are reported with the comprehension that says
+        the same."""
         opening, closing = self.i, self.closer.get(self.i, self.i)
-        arrow = next((i for i in range(opening, min(opening + 5, closing)) if self.tokens[i].means("=>")), closing)
+        arrow = next(
+            (i for i in range(opening, min(opening + 5, closing)) if self.tokens[i].means("=>")),
+            closing,
+        )
         name = next((token for token in self.tokens[opening:arrow] if token.kind == "name"), None)
         if name is None or arrow + 1 >= closing or self.tokens[arrow + 1].means("{"):
             return False
-        x, xs, body = name.value, self._text(target.target), self.text[self.tokens[arrow + 1].start : self.tokens[closing - 1].end]
-        rewritten = f"[{body} for {x} in {xs}]" if target.name == "map" else f"[{x} for {x} in {xs} if {body}]"
+        x, xs, body = (
+            name.value,
+            self._text(target.target),
+            self.text[self.tokens[arrow + 1].start : self.tokens[closing - 1].end],
+        )
+        rewritten = (
+            f"[{body} for {x} in {xs}]"
+            if target.name == "map"
+            else f"[{x} for {x} in {xs} if {body}]"
+        )
         help = f"write a comprehension: {rewritten}"
-        self.problems.report("F008", NO_FUNCTION_VALUES, name.start, self.tokens[arrow].end, help=help)
+        self.problems.report(
+            "F008", NO_FUNCTION_VALUES, name.start, self.tokens[arrow].end, help=help
+        )
         self.i = closing + 1
         return True
 
@@ -160,16 +245,28 @@ class Refusals(Cursor):
             f"compute the value first and pass it as data: {self._as_data()}",
             "a list is transformed with a comprehension: [… for x in xs if condition]",
         )
-        self.problems.report("F008", NO_FUNCTION_VALUES, start, max(token.end, start + 1), help=help)
+        self.problems.report(
+            "F008", NO_FUNCTION_VALUES, start, max(token.end, start + 1), help=help
+        )
         raise Recover
 
     def _as_data(self) -> str:
-        """`key: () => value` at the current token as `key: value`, if the value is a name or a path; else the pattern of it."""
+        """`key: () => value` at the current token as `key: value`, if the value is a name or a
+        path; else the pattern of it."""
         before, i = self.tokens[max(self.i - 2, 0) : self.i], self.i + 3
-        while self.tokens[i : i + 1] and (self.tokens[i].kind == "name" or self.tokens[i].means(".")) and not self.tokens[i].line_start:
+        while (
+            self.tokens[i : i + 1]
+            and (self.tokens[i].kind == "name" or self.tokens[i].means("."))
+            and not self.tokens[i].line_start
+        ):
             i += 1
         body = "".join(str(token.value) for token in self.tokens[self.i + 3 : i])
-        if self.closer.get(self.i) == self.i + 1 and body and len(before) == 2 and before[1].means(":"):
+        if (
+            self.closer.get(self.i) == self.i + 1
+            and body
+            and len(before) == 2
+            and before[1].means(":")
+        ):
             return f"{before[0].value}: {body}"
         return "{ value: x }"
 
@@ -180,10 +277,13 @@ class Refusals(Cursor):
             f'workflow {name}(inputs) {{ … }}, started by: await workflow("{name}", {{ … }})',
             f'plain computation belongs in a Python task: await task("{name}", {{ … }})',
         )
-        self._fail("F009", "workflows have no functions: there is no call stack to save", token, help=help)
+        self._fail(
+            "F009", "workflows have no functions: there is no call stack to save", token, help=help
+        )
 
     def _foreign_statement(self, token: Token) -> bool:
-        """Refuses a statement of another language; true if the token now is the word that should have been written."""
+        """Refuses a statement of another language; true if the token now is the word that should
+        have been written."""
         following = self._peek(1)
         alone = following.line_start or following.kind == "end" or following.value in ("}", ";")
         if alone and token.value not in ("pass", "raise"):
@@ -199,25 +299,47 @@ class Refusals(Cursor):
         return True
 
     def _instead_of_class(self, ahead: int) -> str:
-        """How to throw what is written as `Error("x")` or `new Error("x")`; empty if the token there begins neither."""
+        """How to throw what is written as `Error("x")` or `new Error("x")`; empty if the token
+        there begins neither."""
         token = self._peek(ahead + (self._peek(ahead).value == "new"))
         name = str(token.value)
         if token.kind != "name" or not name[0].isupper():
             return ""
-        return f'write throw "message", or throw {{ code: "{"Declined" if name == "Error" else name}", message: "…" }}'
+        return (
+            f'write throw "message", or throw {{ code: '
+            f'"{"Declined" if name == "Error" else name}", message: "…" }}'
+        )
 
     def _at_keyword_place(self, token: Token) -> bool:
-        """At `retrun x`, `fro (x in xs) {`, `tyr {`: only a word of the language stands before a value, a head or a block."""
+        """At `retrun x`, `fro (x in xs) {`, `tyr {`: only a word of the language stands before a
+        value, a head or a block."""
         following, i = self._peek(1), self.i + 1
-        if following.line_start or token.value in CALLABLE or token.value in FOREIGN_PREFIXES or following.value in FOREIGN_FIRST:
+        if (
+            following.line_start
+            or token.value in CALLABLE
+            or token.value in FOREIGN_PREFIXES
+            or following.value in FOREIGN_FIRST
+        ):
             return False
         if following.means("("):
             i = self.closer.get(i, i) + 1
-        value = following.kind in ("name", "number", "text") or following.value in ("true", "false", "null", "await")
-        block = self.tokens[i].means("{") and not self.tokens[i].line_start and token.value != "branch"
+        value = following.kind in ("name", "number", "text") or following.value in (
+            "true",
+            "false",
+            "null",
+            "await",
+        )
+        block = (
+            self.tokens[i].means("{") and not self.tokens[i].line_start and token.value != "branch"
+        )
         return value or block
 
     def _refuse_misspelt(self, token: Token, words: Iterable[str]) -> None:
         turned = next((word for word in words if sorted(word) == sorted(str(token.value))), None)
         if near := turned or nearest(str(token.value), words, 0.7):
-            self._fail("F001", f"`{token.value}` is not a word of the language", token, help=f"did you mean `{near}`?")
+            self._fail(
+                "F001",
+                f"`{token.value}` is not a word of the language",
+                token,
+                help=f"did you mean `{near}`?",
+            )

@@ -1,6 +1,8 @@
-"""The grammar of statements, blocks and patterns. What cannot be read is skipped up to the next statement.
+"""The grammar of statements, blocks and patterns. What cannot be read is skipped up to the next
+statement.
 
-A `Broken` node stands for it in the tree, and keeps later passes quiet about what was already reported.
+A `Broken` node stands for it in the tree, and keeps later passes quiet about what was already
+reported.
 """
 
 from __future__ import annotations
@@ -17,7 +19,21 @@ from rhythm.lang.flow.nodes import Block, Broken, Node
 from rhythm.lang.flow.tokens import ASSIGNMENTS, RESERVED
 
 FOLLOWERS = {"else": "if", "catch": "try", "finally": "try"}
-STATEMENT_WORDS = ("let", "const", "if", "for", "while", "break", "continue", "return", "throw", "try", "await", "workflow", *FOLLOWERS)
+STATEMENT_WORDS = (
+    "let",
+    "const",
+    "if",
+    "for",
+    "while",
+    "break",
+    "continue",
+    "return",
+    "throw",
+    "try",
+    "await",
+    "workflow",
+    *FOLLOWERS,
+)
 
 
 class Statements(Expressions):
@@ -28,7 +44,14 @@ class Statements(Expressions):
         while not self._at("}") and not self._at_end():
             statements += self._statement_or_skip()
         if self._at_end():
-            self.problems.report("F002", "this block never ends", opening.start, opening.end, "opened here", "close it with `}`")
+            self.problems.report(
+                "F002",
+                "this block never ends",
+                opening.start,
+                opening.end,
+                "opened here",
+                "close it with `}`",
+            )
             return Block(opening.start, self._token.end, tuple(statements))
         self.roles.blocks.add(self.i)
         return Block(opening.start, self._next().end, tuple(statements))
@@ -52,7 +75,8 @@ class Statements(Expressions):
             return [self._remains(start)]
 
     def _remains(self, start: int) -> Node:
-        """What is left of a statement that could not be read: one that declares a name still does, so that its uses stay quiet."""
+        """What is left of a statement that could not be read: one that declares a name still does,
+        so that its uses stay quiet."""
         first, end = self.tokens[start], self._last.end
         declares = first.kind == "keyword" and first.value in ("let", "const")
         name = self.tokens[start + 1] if declares else first
@@ -60,7 +84,11 @@ class Statements(Expressions):
         if name.kind != "name" or not self.tokens[start + 1 + declares].means("="):
             return broken
         target = nodes.Name(name.start, name.end, str(name.value))
-        return nodes.Let(first.start, end, False, target, broken) if declares else nodes.Assign(first.start, end, target, "=", broken)
+        return (
+            nodes.Let(first.start, end, False, target, broken)
+            if declares
+            else nodes.Assign(first.start, end, target, "=", broken)
+        )
 
     def _end_of_statement(self) -> None:
         token = self._token
@@ -68,7 +96,12 @@ class Statements(Expressions):
             return
         self._refuse_foreign()
         if self._at(")") or self._at("]"):
-            self._fail("F001", f"{shown(token)} closes nothing", token, help="delete it, or open what it closes")
+            self._fail(
+                "F001",
+                f"{shown(token)} closes nothing",
+                token,
+                help="delete it, or open what it closes",
+            )
         if self._last.means("}") and token.kind == "name":
             self._refuse_misspelt(token, FOLLOWERS)
         if self._last.kind == "name":
@@ -85,18 +118,32 @@ class Statements(Expressions):
         token = self._token
         if token.kind == "keyword" and (parse := self._STATEMENTS.get(str(token.value))):
             return parse(self)
-        if token.value in FOREIGN_STATEMENTS and token.kind == "name" and self._foreign_statement(token):
+        if (
+            token.value in FOREIGN_STATEMENTS
+            and token.kind == "name"
+            and self._foreign_statement(token)
+        ):
             return self._statement()
-        if self._at("async") and (self._peek(1).value in FOREIGN_STATEMENTS or self._peek(1).means("for")):
+        if self._at("async") and (
+            self._peek(1).value in FOREIGN_STATEMENTS or self._peek(1).means("for")
+        ):
             return self._without_async()
         if token.kind == "keyword" and (first := FOLLOWERS.get(str(token.value))):
-            self._fail("F001", f"`{token.value}` without `{first}`", token, help=f"it follows the closing brace of `{first}`")
+            self._fail(
+                "F001",
+                f"`{token.value}` without `{first}`",
+                token,
+                help=f"it follows the closing brace of `{first}`",
+            )
         if self._at("{"):
             self._fail(
                 "F001",
                 "a statement cannot begin with `{`",
                 token,
-                help="blocks follow if, for, while, try and branch; an object needs a name: let x = { … }",
+                help=(
+                    "blocks follow if, for, while, try and branch; an object needs a name: "
+                    "let x = { … }"
+                ),
             )
         if self._at_header():
             self._fail(
@@ -106,7 +153,12 @@ class Statements(Expressions):
                 help='move it to the top of the file and start it with workflow("name")',
             )
         if self._at("@"):
-            self._fail("F030", "annotations stand before the workflow, not inside it", token, help="move it above the `workflow` line")
+            self._fail(
+                "F030",
+                "annotations stand before the workflow, not inside it",
+                token,
+                help="move it above the `workflow` line",
+            )
         if token.kind == "name" and self._at_keyword_place(token):
             self._refuse_misspelt(token, STATEMENT_WORDS)
         value = self._expression()
@@ -117,11 +169,14 @@ class Statements(Expressions):
     def _without_async(self) -> Node:
         token = self._next()
         if self._at("for"):
-            self._report_token("F010", "there is no `async` loop here", token, help="leave `async` out")
+            self._report_token(
+                "F010", "there is no `async` loop here", token, help="leave `async` out"
+            )
         return self._statement()
 
     def _at_header(self) -> bool:
-        """At `async function`, or at a `workflow` that nothing but a header can follow, even if that is not quite right."""
+        """At `async function`, or at a `workflow` that nothing but a header can follow, even if
+        that is not quite right."""
         i = self.i + self._at("async")
         if i > self.i and self.tokens[i].value == "function":
             return True
@@ -138,26 +193,41 @@ class Statements(Expressions):
     def _assignment(self, target: Node) -> Node:
         op = self._next()
         if isinstance(target, nodes.ListLiteral) and op.value == "=":
-            target = nodes.ListPattern(target.start, target.end, tuple(self._pattern_name(item) for item in target.items))
-        elif not isinstance(target, nodes.Name | nodes.Member | nodes.Index | Broken) or id(target) in self.wrapped:
+            target = nodes.ListPattern(
+                target.start, target.end, tuple(self._pattern_name(item) for item in target.items)
+            )
+        elif (
+            not isinstance(target, nodes.Name | nodes.Member | nodes.Index | Broken)
+            or id(target) in self.wrapped
+        ):
             self.problems.about(
                 "F033",
                 "only a variable, a property or an element can be assigned to",
                 target,
                 "this is a value",
-                "to compare, write `==`" if op.value == "=" else "give the value a name first: let x = …",
+                "to compare, write `==`"
+                if op.value == "="
+                else "give the value a name first: let x = …",
             )
             target = Broken(target.start, target.end)
         value = self._expression()
         if self._at("="):
-            self._fail("F001", "an assignment has no value of its own", self._token, help="write two statements")
+            self._fail(
+                "F001",
+                "an assignment has no value of its own",
+                self._token,
+                help="write two statements",
+            )
         return nodes.Assign(target.start, value.end, target, str(op.value), value)
 
     def _pattern_name(self, item: Node) -> nodes.Name:
         if isinstance(item, nodes.Name):
             return item
         self.problems.about(
-            "F033", "a list is taken apart into plain names", item, help="write [a, b] = …, and take inner values apart on the next line"
+            "F033",
+            "a list is taken apart into plain names",
+            item,
+            help="write [a, b] = …, and take inner values apart on the next line",
         )
         return nodes.Name(item.start, item.end, "_")
 
@@ -165,12 +235,27 @@ class Statements(Expressions):
         keyword = self._next()
         target = self._let_target()
         if self._at(":"):
-            self._fail("F001", "a variable has no type", self._token, help=f"write {keyword.value} name = value")
+            self._fail(
+                "F001",
+                "a variable has no type",
+                self._token,
+                help=f"write {keyword.value} name = value",
+            )
         value = self._expression() if self._take("=") else None
         if value is None and (keyword.value == "const" or not isinstance(target, nodes.Name)):
-            self._fail("F001", "this declaration needs a value", self._last, help=f"write {keyword.value} … = value")
+            self._fail(
+                "F001",
+                "this declaration needs a value",
+                self._last,
+                help=f"write {keyword.value} … = value",
+            )
         if self._at(","):
-            self._fail("F001", "one declaration a statement", self._token, help=f"begin a new line with `{keyword.value}`")
+            self._fail(
+                "F001",
+                "one declaration a statement",
+                self._token,
+                help=f"begin a new line with `{keyword.value}`",
+            )
         return nodes.Let(keyword.start, self._last.end, keyword.value == "const", target, value)
 
     def _let_target(self) -> Node:
@@ -184,7 +269,8 @@ class Statements(Expressions):
         return self._name("a variable's name")
 
     def _inner_pattern(self, name: str) -> tuple[nodes.Name, ...]:
-        """Refuses a pattern inside another; its names are declared all the same, so that their uses stay quiet."""
+        """Refuses a pattern inside another; its names are declared all the same, so that their uses
+        stay quiet."""
         start = self._token
         inner = self._let_target()
         help = f"take inner values apart on the next line: let {self._text(inner)} = {name}"
@@ -196,7 +282,10 @@ class Statements(Expressions):
     def _element(self) -> tuple[nodes.Name, ...]:
         if self._at("..."):
             self._fail(
-                "F033", "the rest of a list cannot be taken in a pattern", self._token, help="use slice(list, start) on the next line"
+                "F033",
+                "the rest of a list cannot be taken in a pattern",
+                self._token,
+                help="use slice(list, start) on the next line",
             )
         if self._at("[") or self._at("{"):
             return self._inner_pattern("…")
@@ -206,16 +295,27 @@ class Statements(Expressions):
         start = self._token
         if self._at("..."):
             self._fail(
-                "F033", "the rest of an object cannot be taken in a pattern", start, help="use omit(object, [keys]) on the next line"
+                "F033",
+                "the rest of an object cannot be taken in a pattern",
+                start,
+                help="use omit(object, [keys]) on the next line",
             )
         key = self._expect_key()
         at_key = nodes.Name(start.start, start.end, key)
         named = self._take(":")
         if named and (self._at("[") or self._at("{")):
-            return tuple(nodes.Field(name.start, name.end, name.name, name, None) for name in self._inner_pattern(key))
+            return tuple(
+                nodes.Field(name.start, name.end, name.name, name, None)
+                for name in self._inner_pattern(key)
+            )
         name = self._name("a variable's name") if named else at_key
         if start.kind != "name" and name is at_key:
-            self._fail("F033", f"`{key}` cannot be a variable's name", start, help=f"give it one: {{ {self._source_key(key)}: name }}")
+            self._fail(
+                "F033",
+                f"`{key}` cannot be a variable's name",
+                start,
+                help=f"give it one: {{ {self._source_key(key)}: name }}",
+            )
         default = self._expression() if self._take("=") else None
         return (nodes.Field(start.start, self._last.end, key, name, default),)
 
@@ -238,7 +338,12 @@ class Statements(Expressions):
         """Steps over `else`; `elif` is refused and taken for `else if`."""
         token = self._token
         if token.kind == "name" and token.value in ("elif", "elseif"):
-            self._report_token("F010", f"there is no `{token.value}` here", token, help=FOREIGN_STATEMENTS[token.value][1])
+            self._report_token(
+                "F010",
+                f"there is no `{token.value}` here",
+                token,
+                help=FOREIGN_STATEMENTS[token.value][1],
+            )
             token.kind, token.value = "keyword", "if"
             return True
         return self._take("else")
@@ -257,7 +362,10 @@ class Statements(Expressions):
     def _condition(self, keyword: str) -> Node:
         if not self._at("("):
             self._report_token(
-                "F001", f"the condition of `{keyword}` stands in parentheses", self._token, help=f"write {keyword} (condition) {{ … }}"
+                "F001",
+                f"the condition of `{keyword}` stands in parentheses",
+                self._token,
+                help=f"write {keyword} (condition) {{ … }}",
             )
             return self._or_block(self._expression)
 
@@ -265,14 +373,17 @@ class Statements(Expressions):
             self._next()
             value = self._expression()
             if self._at("="):
-                self._fail("F001", "a condition cannot assign", self._token, help="to compare, write `==`")
+                self._fail(
+                    "F001", "a condition cannot assign", self._token, help="to compare, write `==`"
+                )
             self._expect(")", f"to close the condition of `{keyword}`")
             return value
 
         return self._or_block(parenthesised)
 
     def _or_block(self, parse: Callable[[], Node]) -> Node:
-        """What `parse` gives; after a problem, go on at the `{` of the same line so that the block is still read as one."""
+        """What `parse` gives; after a problem, go on at the `{` of the same line so that the block
+        is still read as one."""
         opening = self.i
         try:
             return parse()
@@ -280,7 +391,11 @@ class Statements(Expressions):
             if self.balanced and opening in self.closer:
                 self.i = max(self.i, self.closer[opening] + 1)
             start = self._token
-            while not self._at_end() and not self._at("{") and not (self._token.line_start and self._token is not start):
+            while (
+                not self._at_end()
+                and not self._at("{")
+                and not (self._token.line_start and self._token is not start)
+            ):
                 self._next()
             if not self._at("{"):
                 raise
@@ -291,15 +406,24 @@ class Statements(Expressions):
             return self._block()
         token = self._token
         if self._at(":") or self._at_end() or self._at("}"):
-            self._fail("F001", f"expected a block after `{after}`", token, help=f"write {after} {{ … }}")
-        self._report_token("F001", f"the body of `{after}` needs braces", token, help=f"write {after} {{ … }}")
+            self._fail(
+                "F001", f"expected a block after `{after}`", token, help=f"write {after} {{ … }}"
+            )
+        self._report_token(
+            "F001", f"the body of `{after}` needs braces", token, help=f"write {after} {{ … }}"
+        )
         statement = self._statement()
         return Block(token.start, statement.end, (statement,))
 
     def _for(self) -> Node:
         start = self._next()
         if not self._at("("):
-            self._fail("F001", "the head of `for` stands in parentheses", self._token, help="write for (x in xs) { … }")
+            self._fail(
+                "F001",
+                "the head of `for` stands in parentheses",
+                self._token,
+                help="write for (x in xs) { … }",
+            )
         names, source = self._loop_head()
         body = self._body("for (…)")
         return nodes.For(start.start, body.end, names, source, body)
@@ -313,9 +437,19 @@ class Statements(Expressions):
                 self._next()
             found.extend(self._loop_names())
             if self._at("=") or self._at(";"):
-                self._fail("F010", "there is no counting `for`", self._token, help=f"write for ({found[0].name} in range(n)) {{ … }}")
+                self._fail(
+                    "F010",
+                    "there is no counting `for`",
+                    self._token,
+                    help=f"write for ({found[0].name} in range(n)) {{ … }}",
+                )
             if not (self._take("in") or self._take("of")):
-                self._fail("F001", f"expected `in`, not {shown(self._token)}", self._token, help="write for (x in xs) { … }")
+                self._fail(
+                    "F001",
+                    f"expected `in`, not {shown(self._token)}",
+                    self._token,
+                    help="write for (x in xs) { … }",
+                )
             value = self._expression()
             self._expect(")", "to close the head of `for`")
             return value
@@ -326,7 +460,12 @@ class Statements(Expressions):
     def _jump(self) -> Node:
         token = self._next()
         if self._token.kind == "name" and not self._token.line_start:
-            self._fail("F010", "loops have no labels", self._token, help="leave the inner loop, then test a variable in the outer one")
+            self._fail(
+                "F010",
+                "loops have no labels",
+                self._token,
+                help="leave the inner loop, then test a variable in the outer one",
+            )
         return (nodes.Break if token.value == "break" else nodes.Continue)(token.start, token.end)
 
     def _return(self) -> Node:
@@ -340,9 +479,14 @@ class Statements(Expressions):
         token = self._next()
         if self._at_statement_end():
             self._fail(
-                "F001", "`throw` needs a value on the same line", token, help='write throw "message", or throw { code, message, data }'
+                "F001",
+                "`throw` needs a value on the same line",
+                token,
+                help='write throw "message", or throw { code, message, data }',
             )
-        if (help := self._instead_of_class(0)) and (self._token.value == "new" or self._peek(1).means("(")):
+        if (help := self._instead_of_class(0)) and (
+            self._token.value == "new" or self._peek(1).means("(")
+        ):
             self._fail("F010", "errors are plain values", self._token, help=help)
         value = self._expression()
         return nodes.Throw(token.start, value.end, value)
@@ -361,13 +505,17 @@ class Statements(Expressions):
         if self._take("finally"):
             cleanup = self._body("finally")
         if handler is None and cleanup is None:
-            self._report_token("F001", "`try` without `catch` or `finally`", start, help="add catch (e) { … }")
+            self._report_token(
+                "F001", "`try` without `catch` or `finally`", start, help="add catch (e) { … }"
+            )
         return nodes.Try(start.start, self._last.end, body, error, handler, cleanup)
 
     def _except(self) -> tuple[nodes.Name | None, Block]:
         """Refuses `except …`, and reads it as the `catch` it is."""
         token, name = self._next(), None
-        self._report_token("F010", "there is no `except` here", token, help=FOREIGN_STATEMENTS["except"][1])
+        self._report_token(
+            "F010", "there is no `except` here", token, help=FOREIGN_STATEMENTS["except"][1]
+        )
         while not self._at("{") and not self._token.line_start and not self._at_end():
             last = self._next()
             name = last if last.kind == "name" else name
@@ -379,6 +527,15 @@ class Statements(Expressions):
         self._function(self._next())
 
     _STATEMENTS: dict[str, Callable[[Statements], Node]] = {
-        "let": _let, "const": _let, "if": _if, "for": _for, "while": _while, "break": _jump, "continue": _jump,
-        "return": _return, "throw": _throw, "try": _try, "function": _function_statement,
-    }  # fmt: skip
+        "let": _let,
+        "const": _let,
+        "if": _if,
+        "for": _for,
+        "while": _while,
+        "break": _jump,
+        "continue": _jump,
+        "return": _return,
+        "throw": _throw,
+        "try": _try,
+        "function": _function_statement,
+    }

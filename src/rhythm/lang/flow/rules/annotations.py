@@ -12,18 +12,29 @@ from rhythm.lang.source import nearest
 from rhythm.limits import LONGEST_NAME
 
 ANNOTATIONS = {
-    "queue": '@queue("name")', "timeout": '@timeout("30d")', "on": '@on("event.type")',
-    "schedule": '@schedule("0 9 * * *", { tz: "Europe/Berlin", overlap: "skip" })', "version": '@version("label")',
-}  # fmt: skip
+    "queue": '@queue("name")',
+    "timeout": '@timeout("30d")',
+    "on": '@on("event.type")',
+    "schedule": '@schedule("0 9 * * *", { tz: "Europe/Berlin", overlap: "skip" })',
+    "version": '@version("label")',
+}
 
 
-def annotation_options(annotations: tuple[nodes.Annotation, ...], problems: Problems) -> dict[str, Any]:
+def annotation_options(
+    annotations: tuple[nodes.Annotation, ...], problems: Problems
+) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for annotation in annotations:
         if annotation.name not in ANNOTATIONS:
             near = nearest(annotation.name, ANNOTATIONS)
-            help = f"did you mean `@{near}`?" if near else f"known are {', '.join('@' + name for name in ANNOTATIONS)}"
-            problems.about("F031", f"there is no annotation `@{annotation.name}`", annotation, help=help)
+            help = (
+                f"did you mean `@{near}`?"
+                if near
+                else f"known are {', '.join('@' + name for name in ANNOTATIONS)}"
+            )
+            problems.about(
+                "F031", f"there is no annotation `@{annotation.name}`", annotation, help=help
+            )
         else:
             _set_option(annotation, options, problems)
     return options
@@ -43,7 +54,9 @@ def _set_option(annotation: nodes.Annotation, options: dict[str, Any], problems:
     if annotation.name in ("on", "schedule"):
         options.setdefault(annotation.name, []).append(value)
     elif annotation.name in options:
-        problems.about("F032", f"`@{annotation.name}` stands twice", annotation, help="keep one of them")
+        problems.about(
+            "F032", f"`@{annotation.name}` stands twice", annotation, help="keep one of them"
+        )
     else:
         options[annotation.name] = value
 
@@ -54,19 +67,31 @@ def _constant(node: Node) -> Any:
     if isinstance(node, nodes.ListLiteral):
         return [_constant(item) for item in node.items]
     if isinstance(node, nodes.ObjectLiteral):
-        return {entry.key: _constant(entry.value) for entry in node.entries if isinstance(entry, nodes.Entry)}
+        return {
+            entry.key: _constant(entry.value)
+            for entry in node.entries
+            if isinstance(entry, nodes.Entry)
+        }
     raise ValueError("annotations take constants")
 
 
 def _value(name: str, values: list[Any]) -> Any:
-    """The value an annotation sets; ValueError (with or without a reason) if the arguments do not fit."""
+    """The value an annotation sets; ValueError (with or without a reason) if the arguments do not
+    fit."""
     if name == "timeout" and len(values) == 1:
         return duration_s(values[0])
-    if not values or not isinstance(values[0], str) or not values[0] or len(values) > (2 if name == "schedule" else 1):
+    if (
+        not values
+        or not isinstance(values[0], str)
+        or not values[0]
+        or len(values) > (2 if name == "schedule" else 1)
+    ):
         raise ValueError
     if name != "schedule":
         if len(values[0]) > LONGEST_NAME:
-            raise ValueError(f"`@{name}` takes at most {LONGEST_NAME} characters, not {len(values[0]):,}")
+            raise ValueError(
+                f"`@{name}` takes at most {LONGEST_NAME} characters, not {len(values[0]):,}"
+            )
         return values[0]
     return schedule_option(values[0], values[1] if len(values) > 1 else {})
 
@@ -75,7 +100,12 @@ def schedule_option(cron: str, options: Any) -> dict[str, Any]:
     """What a schedule is stored as; ValueError if it cannot work."""
     from rhythm.slots import Timing, catch_up_number, check_overlap, check_timing
 
-    if not isinstance(options, dict) or not options.keys() <= {"tz", "overlap", "catch_up", "inputs"}:
+    if not isinstance(options, dict) or not options.keys() <= {
+        "tz",
+        "overlap",
+        "catch_up",
+        "inputs",
+    }:
         raise ValueError("a schedule takes { tz, overlap, catch_up, inputs }")
     check_timing(Timing(cron, options.get("tz", "UTC")))
     check_overlap(options.get("overlap", "skip"))

@@ -1,4 +1,5 @@
-"""Expressions: each part a value that is there at once. An `await` or operation inside one is refused."""
+"""Expressions: each part a value that is there at once. An `await` or operation inside one is
+refused."""
 
 from __future__ import annotations
 
@@ -51,7 +52,11 @@ class Expressions(Rewrites):
     def _refuse_operation(self, node: Node, inside: str, start: int | None = None) -> None:
         """`start`: where an `await` stands before it that goes to the line of its own, too."""
         name = self._fresh_name(node)
-        line = f"{name} = {self._text(node)}" if self.workflow.script else f"let {name} = await {self._text(node)}"
+        line = (
+            f"{name} = {self._text(node)}"
+            if self.workflow.script
+            else f"let {name} = await {self._text(node)}"
+        )
         end = node.name_end if isinstance(node, nodes.Call) else node.start + 6
         self.problems.report(
             "F013",
@@ -64,7 +69,12 @@ class Expressions(Rewrites):
         self._operation(node)
 
     def _refuse_completed(self, node: Node) -> None:
-        self.problems.about("F017", "`completed` stands in the head of a `for`", node, help="write for (r in completed([…])) { … }")
+        self.problems.about(
+            "F017",
+            "`completed` stands in the head of a `for`",
+            node,
+            help="write for (r in completed([…])) { … }",
+        )
 
     def _call(self, node: nodes.Call, inside: str) -> None:
         if node.name in BUILTINS:
@@ -76,7 +86,12 @@ class Expressions(Rewrites):
         elif is_operation(node):
             self._refuse_operation(node, inside)
         elif node.name in EMITS:
-            self.problems.about("F016", f"`{node.name}` gives no value", node, help=f"write {node.name}(…) as a statement of its own")
+            self.problems.about(
+                "F016",
+                f"`{node.name}` gives no value",
+                node,
+                help=f"write {node.name}(…) as a statement of its own",
+            )
             self._arguments(node, EMITS[node.name])
         else:
             self._unknown_function(node)
@@ -90,7 +105,9 @@ class Expressions(Rewrites):
         if self.known.tasks and node.name in self.known.tasks:
             near, instead = None, None
         help = f"write {instead}" if instead else f"did you mean `{near}`?" if near else mine
-        self.problems.report("F023", f"there is no function `{node.name}`", node.start, node.name_end, help=help)
+        self.problems.report(
+            "F023", f"there is no function `{node.name}`", node.start, node.name_end, help=help
+        )
 
     def _arguments(self, node: nodes.Call, signature: Signature) -> None:
         if node.name in NAMED and node.args and isinstance(node.args[0], nodes.Name):
@@ -121,7 +138,10 @@ class Expressions(Rewrites):
     def _object(self, node: nodes.ObjectLiteral, inside: str) -> None:
         self._unique_keys(node)
         for entry in node.entries:
-            self._expression(entry.value if isinstance(entry, nodes.Entry) else entry, inside if inside == "an argument" else "an object")
+            self._expression(
+                entry.value if isinstance(entry, nodes.Entry) else entry,
+                inside if inside == "an argument" else "an object",
+            )
 
     def _unique_keys(self, node: nodes.ObjectLiteral) -> None:
         seen: dict[str, nodes.Entry] = {}
@@ -171,7 +191,8 @@ class Expressions(Rewrites):
         self._result(node.condition)
 
     def _expression_if(self, node: Node, depends: bool) -> None:
-        """An operand that is not always computed: an await in it must not be moved to where it always would be."""
+        """An operand that is not always computed: an await in it must not be moved to where it
+        always would be."""
         before, self.depends = self.depends, self.depends or depends
         self._expression(node, "an expression")
         self.depends = before
@@ -186,15 +207,27 @@ class Expressions(Rewrites):
         self._expression(node.index, "an index")
 
     _EXPRESSIONS: dict[type[Node], Any] = {
-        nodes.Name: _name, nodes.Template: _template, nodes.Spread: _spread, nodes.ListLiteral: _list, nodes.ObjectLiteral: _object,
-        nodes.Comprehension: _comprehension, nodes.Unary: _unary, nodes.Binary: _binary, nodes.Logic: _binary,
-        nodes.Conditional: _conditional, nodes.Member: _member, nodes.Index: _index, nodes.Call: _call, nodes.Await: _refuse_await,
+        nodes.Name: _name,
+        nodes.Template: _template,
+        nodes.Spread: _spread,
+        nodes.ListLiteral: _list,
+        nodes.ObjectLiteral: _object,
+        nodes.Comprehension: _comprehension,
+        nodes.Unary: _unary,
+        nodes.Binary: _binary,
+        nodes.Logic: _binary,
+        nodes.Conditional: _conditional,
+        nodes.Member: _member,
+        nodes.Index: _index,
+        nodes.Call: _call,
+        nodes.Await: _refuse_await,
         nodes.BranchBlock: _refuse_operation,
-    }  # fmt: skip
+    }
 
 
 def _needed(node: nodes.Binary | nodes.Logic) -> tuple[Node, ...]:
-    """The operands whose own value counts. Ids may be compared with each other, and looked for in a list."""
+    """The operands whose own value counts. Ids may be compared with each other, and looked for in a
+    list."""
     if isinstance(node, nodes.Logic):
         return (node.left,)
     if node.op in ("==", "!="):

@@ -6,12 +6,15 @@ from rhythm.ir.operations import GROUPS, OPERATIONS
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 
-COLLECTIONS = nodes.ListLiteral | nodes.ObjectLiteral | nodes.Comprehension  # in which operations may stand
+# in which operations may stand
+COLLECTIONS = nodes.ListLiteral | nodes.ObjectLiteral | nodes.Comprehension
 OPERATION_NAMES = frozenset(OPERATIONS) | frozenset(GROUPS)
 
 
 def is_operation(node: Node | None) -> bool:
-    return isinstance(node, nodes.BranchBlock) or (isinstance(node, nodes.Call) and node.name in OPERATION_NAMES)
+    return isinstance(node, nodes.BranchBlock) or (
+        isinstance(node, nodes.Call) and node.name in OPERATION_NAMES
+    )
 
 
 def holds_operations(node: Node) -> bool:
@@ -23,7 +26,9 @@ def elements(node: Node | None) -> tuple[Node, ...]:
     if isinstance(node, nodes.ListLiteral):
         return node.items
     if isinstance(node, nodes.ObjectLiteral):
-        return tuple(entry.value if isinstance(entry, nodes.Entry) else entry for entry in node.entries)
+        return tuple(
+            entry.value if isinstance(entry, nodes.Entry) else entry for entry in node.entries
+        )
     return (node.element,) if isinstance(node, nodes.Comprehension) else ()
 
 

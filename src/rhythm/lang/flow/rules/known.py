@@ -12,7 +12,8 @@ from rhythm.record import Record
 
 
 class TaskShape(Record):
-    """What is known of a registered task: the inputs it takes, and which JSON types each may have (none: any)."""
+    """What is known of a registered task: the inputs it takes, and which JSON types each may have
+    (none: any)."""
 
     params: Mapping[str, frozenset[str]]
     required: frozenset[str]
@@ -30,15 +31,27 @@ def json_type(value: object) -> str:
     """The JSON type of a value, as messages name it."""
     if value is None:
         return "null"
-    names: list[tuple[type, str]] = [(bool, "true or false"), (int, "a number"), (float, "a number"), (str, "text"), (list, "a list")]
+    names: list[tuple[type, str]] = [
+        (bool, "true or false"),
+        (int, "a number"),
+        (float, "a number"),
+        (str, "text"),
+        (list, "a list"),
+    ]
     return next((name for cls, name in names if isinstance(value, cls)), "an object")
 
 
-def check_target(node: nodes.Call, known: Known, siblings: frozenset[str], problems: Problems) -> None:
+def check_target(
+    node: nodes.Call, known: Known, siblings: frozenset[str], problems: Problems
+) -> None:
     """Looks up what a call starts. `siblings`: the workflows of the same file."""
     if node.name == "approval" and known.tasks is not None and node.args:
         _check_notice(node.args[0], known.tasks, problems)
-    if not node.args or not isinstance(node.args[0], nodes.Literal) or not isinstance(node.args[0].value, str):
+    if (
+        not node.args
+        or not isinstance(node.args[0], nodes.Literal)
+        or not isinstance(node.args[0].value, str)
+    ):
         return
     name = node.args[0]
     if node.name == "task" and known.tasks is not None:
@@ -47,10 +60,16 @@ def check_target(node: nodes.Call, known: Known, siblings: frozenset[str], probl
         _check_workflow(name, known.workflows, siblings, problems)
 
 
-def _check_workflow(name: nodes.Literal, known: frozenset[str] | None, siblings: frozenset[str], problems: Problems) -> None:
+def _check_workflow(
+    name: nodes.Literal, known: frozenset[str] | None, siblings: frozenset[str], problems: Problems
+) -> None:
     near = nearest(name.value, siblings if known is None else known, 0.8 if known is None else 0.65)
     if name.value not in (siblings if known is None else known) and (near or known is not None):
-        help = f'did you mean "{near}"?' if near else "check the file that holds it together with this one"
+        help = (
+            f'did you mean "{near}"?'
+            if near
+            else "check the file that holds it together with this one"
+        )
         problems.about("F105", f"no workflow `{name.value}` is in these files", name, help=help)
 
 
@@ -58,7 +77,11 @@ def _check_notice(options: Node, tasks: Mapping[str, TaskShape], problems: Probl
     """The task that tells people of an approval."""
     for entry in options.entries if isinstance(options, nodes.ObjectLiteral) else ():
         named = entry.value if isinstance(entry, nodes.Entry) and entry.key == "notify" else None
-        if isinstance(named, nodes.Literal) and isinstance(named.value, str) and named.value not in tasks:
+        if (
+            isinstance(named, nodes.Literal)
+            and isinstance(named.value, str)
+            and named.value not in tasks
+        ):
             _no_task(named, tasks, problems)
 
 
@@ -68,11 +91,15 @@ def _no_task(name: nodes.Literal, tasks: Mapping[str, TaskShape], problems: Prob
         "F103",
         f"no task `{name.value}` is registered here",
         name,
-        help=f'did you mean "{near}"?' if near else "define it in Python: @rhythm.task, def " + name.value + "(…)",
+        help=f'did you mean "{near}"?'
+        if near
+        else "define it in Python: @rhythm.task, def " + name.value + "(…)",
     )
 
 
-def _check_task(node: nodes.Call, name: nodes.Literal, tasks: Mapping[str, TaskShape], problems: Problems) -> None:
+def _check_task(
+    node: nodes.Call, name: nodes.Literal, tasks: Mapping[str, TaskShape], problems: Problems
+) -> None:
     shape = tasks.get(name.value)
     if shape is None:
         _no_task(name, tasks, problems)
@@ -80,14 +107,21 @@ def _check_task(node: nodes.Call, name: nodes.Literal, tasks: Mapping[str, TaskS
         _check_inputs(name, shape, node.args[1] if len(node.args) > 1 else None, problems)
 
 
-def _check_inputs(name: nodes.Literal, shape: TaskShape, inputs: Node | None, problems: Problems) -> None:
+def _check_inputs(
+    name: nodes.Literal, shape: TaskShape, inputs: Node | None, problems: Problems
+) -> None:
     entries = inputs.entries if isinstance(inputs, nodes.ObjectLiteral) else ()
     given = {entry.key: entry for entry in entries if isinstance(entry, nodes.Entry)}
     for key, entry in given.items():
         if key not in shape.params and not shape.open:
             near = nearest(key, shape.params)
             takes = f"it takes {', '.join(shape.params)}" if shape.params else "it takes no inputs"
-            problems.about("F104", f"task `{name.value}` has no input `{key}`", entry, help=f"did you mean `{near}`?" if near else takes)
+            problems.about(
+                "F104",
+                f"task `{name.value}` has no input `{key}`",
+                entry,
+                help=f"did you mean `{near}`?" if near else takes,
+            )
         elif key in shape.params and isinstance(entry.value, nodes.Literal):
             _check_type(name, key, entry.value, shape.params[key], problems)
     missing = shape.required - given.keys()
@@ -100,7 +134,9 @@ def _check_inputs(name: nodes.Literal, shape: TaskShape, inputs: Node | None, pr
         )
 
 
-def _check_type(name: nodes.Literal, key: str, value: nodes.Literal, allowed: frozenset[str], problems: Problems) -> None:
+def _check_type(
+    name: nodes.Literal, key: str, value: nodes.Literal, allowed: frozenset[str], problems: Problems
+) -> None:
     if allowed and json_type(value.value) not in allowed:
         types = " or ".join(sorted(allowed))
         message = f"`{key}` of task `{name.value}` is {types}, not {json_type(value.value)}"

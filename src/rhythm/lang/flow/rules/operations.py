@@ -9,7 +9,14 @@ from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Block, Broken, Node
 from rhythm.lang.flow.rules.arguments import check_options, counted
 from rhythm.lang.flow.rules.expressions import Expressions
-from rhythm.lang.flow.rules.kinds import COLLECTIONS, elements, holds_operations, is_operation, literal_keys, root
+from rhythm.lang.flow.rules.kinds import (
+    COLLECTIONS,
+    elements,
+    holds_operations,
+    is_operation,
+    literal_keys,
+    root,
+)
 from rhythm.lang.flow.rules.known import check_target
 
 
@@ -23,7 +30,8 @@ class Operations(Expressions):
         """Checks the statements of a branch; true if their end is never reached."""
 
     def _value(self, node: Node, where: str) -> None:
-        """A whole statement, a whole right side or what `return` returns: the places where a snapshot can be taken."""
+        """A whole statement, a whole right side or what `return` returns: the places where a
+        snapshot can be taken."""
         if isinstance(node, nodes.Await):
             self._awaited(node)
         elif is_operation(node):
@@ -42,7 +50,12 @@ class Operations(Expressions):
             self._refuse_completed(node)
         elif where == "return":
             text = self._text(node)
-            self.problems.about("F014", "an operation is awaited before it is returned", node, help=f"write return await {text}")
+            self.problems.about(
+                "F014",
+                "an operation is awaited before it is returned",
+                node,
+                help=f"write return await {text}",
+            )
         self._operation(node)
 
     def _starts(self, value: Node | None) -> Node | None:
@@ -63,7 +76,12 @@ class Operations(Expressions):
         elif started is not None and not is_operation(started):
             self._expression(node, "what is awaited")
             text = self._text(node)
-            self.problems.about("F015", f"`{text}` holds several ids", node, help=f"wait for all of them with: await all({text})")
+            self.problems.about(
+                "F015",
+                f"`{text}` holds several ids",
+                node,
+                help=f"wait for all of them with: await all({text})",
+            )
         elif isinstance(node, nodes.Name | nodes.Member | nodes.Index | nodes.Conditional | Broken):
             self._expression(node, "what is awaited")
         elif isinstance(node, nodes.Call) and node.name not in EMITS and node.name not in BUILTINS:
@@ -72,7 +90,10 @@ class Operations(Expressions):
             self._refuse_awaited(node)
 
     def _refuse_awaited(self, node: Node) -> None:
-        help: str | tuple[str, ...] = "await takes an operation (task, workflow, sleep, signal, …) or the id of one that was started"
+        help: str | tuple[str, ...] = (
+            "await takes an operation (task, workflow, sleep, signal, …) or the id of one "
+            "that was started"
+        )
         if isinstance(node, COLLECTIONS):
             help = f"wait for all of them with: await all({self._text(node)})"
         elif isinstance(node, nodes.Call) and node.name in EMITS:
@@ -107,7 +128,9 @@ class Operations(Expressions):
         items = node.args[0]
         if isinstance(items, nodes.Literal | nodes.Template):
             message = f"`{node.name}` takes a list or an object of operations"
-            self.problems.about("F026", message, items, help=f'write {node.name}([task("name"), …])')
+            self.problems.about(
+                "F026", message, items, help=f'write {node.name}([task("name"), …])'
+            )
         elif isinstance(items, COLLECTIONS):
             racing, self.racing = self.racing, node.name in ("race", "any")
             self._operands(items)
@@ -122,18 +145,30 @@ class Operations(Expressions):
         """Operations or ids that stand side by side as arguments, not in a list."""
         if not any(map(self._is_item, node.args)) or isinstance(node.args[0], COLLECTIONS):
             return False
-        args, last = [arg.value if isinstance(arg, nodes.Await) else arg for arg in node.args], node.args[-1]
-        count = len(args) - (isinstance(last, nodes.ObjectLiteral) and not holds_operations(last))  # without the options
+        args, last = (
+            [arg.value if isinstance(arg, nodes.Await) else arg for arg in node.args],
+            node.args[-1],
+        )
+        # without the options
+        count = len(args) - (isinstance(last, nodes.ObjectLiteral) and not holds_operations(last))
         texts = [self._text(arg) for arg in args]
         written = ", ".join([f"[{', '.join(texts[:count])}]", *texts[count:]])
         message = f"`{node.name}` takes a list or an object of operations"
-        self.problems.report("F026", message, node.args[0].start, args[count - 1].end, help=f"write {node.name}({written})")
+        self.problems.report(
+            "F026",
+            message,
+            node.args[0].start,
+            args[count - 1].end,
+            help=f"write {node.name}({written})",
+        )
         for item in args[:count]:
             self._operand(item)
         return True
 
     def _is_item(self, node: Node) -> bool:
-        return is_operation(node) or isinstance(node, nodes.Await) or is_operation(self._started(node))
+        return (
+            is_operation(node) or isinstance(node, nodes.Await) or is_operation(self._started(node))
+        )
 
     def _operands(self, node: Node) -> None:
         """A list, object or comprehension in which operations stand as elements."""
@@ -151,7 +186,10 @@ class Operations(Expressions):
             self._operation(node)
         elif isinstance(node, nodes.Await):
             self.problems.about(
-                "F012", "`await` cannot stand inside a list", node, help=f"leave it out; the group waits: {self._text(node.value)}"
+                "F012",
+                "`await` cannot stand inside a list",
+                node,
+                help=f"leave it out; the group waits: {self._text(node.value)}",
             )
         elif isinstance(node, nodes.Spread):
             self._expression(node.value, "a list")
@@ -162,5 +200,13 @@ class Operations(Expressions):
         if node.name not in ("signal", "event") or self.racing:
             return
         options = node.args[1] if len(node.args) > 1 else None
-        if options is None or (isinstance(options, nodes.ObjectLiteral) and "timeout" not in literal_keys(options, "timeout")):
-            self.problems.about("F201", "this can wait for ever", node, help='give it a { timeout: "3d" }, or race it against a sleep')
+        if options is None or (
+            isinstance(options, nodes.ObjectLiteral)
+            and "timeout" not in literal_keys(options, "timeout")
+        ):
+            self.problems.about(
+                "F201",
+                "this can wait for ever",
+                node,
+                help='give it a { timeout: "3d" }, or race it against a sleep',
+            )

@@ -35,7 +35,12 @@ class Resolver(Operations):
         over = left = False
         for statement in block.statements:
             if over:
-                self.problems.about("F101", "this is never reached", statement, help="delete it, or the statement above that always leaves")
+                self.problems.about(
+                    "F101",
+                    "this is never reached",
+                    statement,
+                    help="delete it, or the statement above that always leaves",
+                )
             over = bool(self._STATEMENTS[type(statement)](self, statement))
             left = left or over
         return left
@@ -63,9 +68,16 @@ class Resolver(Operations):
 
     def _refuse_unpacking_ids(self, started: Node | None) -> None:
         if started is not None and is_operation(started):
-            self.problems.about("F033", "the id of something started cannot be taken apart", started, help="await it: … = await …")
+            self.problems.about(
+                "F033",
+                "the id of something started cannot be taken apart",
+                started,
+                help="await it: … = await …",
+            )
 
-    def _unpacked(self, pattern: nodes.ListPattern, value: Node | None) -> Iterator[tuple[nodes.Name, Node | None]]:
+    def _unpacked(
+        self, pattern: nodes.ListPattern, value: Node | None
+    ) -> Iterator[tuple[nodes.Name, Node | None]]:
         """Each name of the pattern, with the operation whose id it gets if that can be seen."""
         items = value.items if isinstance(value, nodes.ListLiteral) else ()
         plain = not any(isinstance(item, nodes.Spread) for item in items)
@@ -100,7 +112,12 @@ class Resolver(Operations):
         root = target
         while isinstance(root, nodes.Member | nodes.Index):
             if root.optional:
-                self.problems.about("F033", "`?.` cannot be assigned through", root, help="write `.`, and set the outer value first")
+                self.problems.about(
+                    "F033",
+                    "`?.` cannot be assigned through",
+                    root,
+                    help="write `.`, and set the outer value first",
+                )
             if isinstance(root, nodes.Index):
                 self._expression(root.index, "an index")
             root = root.target
@@ -111,13 +128,20 @@ class Resolver(Operations):
                 self._may_change(variable, root)
         elif not isinstance(root, Broken):
             self.problems.about(
-                "F033", "only a variable's property or element can be assigned to", root, help="give the value a name first"
+                "F033",
+                "only a variable's property or element can be assigned to",
+                root,
+                help="give the value a name first",
             )
 
     def _expression_statement(self, node: nodes.ExpressionStatement) -> None:
         value = node.value
         self._value(value, "statement")
-        if is_operation(value) and not self.workflow.script and not (isinstance(value, nodes.Call) and value.name == "completed"):
+        if (
+            is_operation(value)
+            and not self.workflow.script
+            and not (isinstance(value, nodes.Call) and value.name == "completed")
+        ):
             self.problems.about(
                 "F102",
                 "this is started and never awaited",
@@ -147,7 +171,10 @@ class Resolver(Operations):
             self._group(node.source)
             if len(node.names) > 1:
                 self.problems.about(
-                    "F017", "`completed` gives one thing at a time", node.names[1], help="write for (r in completed([…])); r.key says which"
+                    "F017",
+                    "`completed` gives one thing at a time",
+                    node.names[1],
+                    help="write for (r in completed([…])); r.key says which",
                 )
         elif isinstance(node.source, nodes.Await):
             self._refuse_await(node.source, "the head of a `for`")
@@ -165,9 +192,16 @@ class Resolver(Operations):
         self._count_exit(node, self.finallys)
         if not self.loops:
             word = "break" if isinstance(node, nodes.Break) else "continue"
-            ends = "`return` ends the branch, which is no part of the loop around it" if self.branches else "`return` ends the workflow"
+            ends = (
+                "`return` ends the branch, which is no part of the loop around it"
+                if self.branches
+                else "`return` ends the workflow"
+            )
             self.problems.about(
-                "F028", f"`{word}` outside a loop", node, help=f"it belongs in for (…) {{ … }} or while (…) {{ … }}; {ends}"
+                "F028",
+                f"`{word}` outside a loop",
+                node,
+                help=f"it belongs in for (…) {{ … }} or while (…) {{ … }}; {ends}",
             )
         return True
 
@@ -193,7 +227,10 @@ class Resolver(Operations):
         self._expression(node.value, "`throw`")
         if isinstance(node.value, nodes.Literal) and not isinstance(node.value.value, str):
             self.problems.about(
-                "F026", "`throw` takes text or an object", node.value, help='write throw "message", or throw { code, message, data }'
+                "F026",
+                "`throw` takes text or an object",
+                node.value,
+                help='write throw "message", or throw { code, message, data }',
             )
         return True
 
@@ -210,10 +247,19 @@ class Resolver(Operations):
 
     # each says whether the statement after it can never run
     _STATEMENTS: dict[type[Node], Any] = {
-        nodes.Let: _let, nodes.Assign: _assign, nodes.ExpressionStatement: _expression_statement, nodes.If: _if, nodes.For: _for,
-        nodes.While: _while, nodes.Break: _jump, nodes.Continue: _jump, nodes.Return: _return, nodes.Throw: _throw, nodes.Try: _try,
+        nodes.Let: _let,
+        nodes.Assign: _assign,
+        nodes.ExpressionStatement: _expression_statement,
+        nodes.If: _if,
+        nodes.For: _for,
+        nodes.While: _while,
+        nodes.Break: _jump,
+        nodes.Continue: _jump,
+        nodes.Return: _return,
+        nodes.Throw: _throw,
+        nodes.Try: _try,
         Broken: _broken,
-    }  # fmt: skip
+    }
 
 
 def _breaks(block: Block) -> bool:
@@ -222,9 +268,13 @@ def _breaks(block: Block) -> bool:
         if isinstance(statement, nodes.Break | Broken):
             return True
         if isinstance(statement, nodes.If):
-            inner = [body for _, body in statement.arms] + ([statement.otherwise] if statement.otherwise else [])
+            inner = [body for _, body in statement.arms] + (
+                [statement.otherwise] if statement.otherwise else []
+            )
         elif isinstance(statement, nodes.Try):
-            inner = [body for body in (statement.body, statement.handler, statement.cleanup) if body]
+            inner = [
+                body for body in (statement.body, statement.handler, statement.cleanup) if body
+            ]
         else:
             inner = []
         if any(_breaks(body) for body in inner):

@@ -1,4 +1,5 @@
-"""Help that shows the author's own code: what awaits inside an expression, rewritten so that it stands on a line of its own."""
+"""Help that shows the author's own code: what awaits inside an expression, rewritten so that it
+stands on a line of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from rhythm.lang.flow.nodes import Node
 from rhythm.lang.flow.rules.scopes import Scopes
 from rhythm.lang.flow.tokens import RESERVED
 
-CODE = r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|/(?!/)|[^"'`/])*"""  # a line up to its comment
+# a line up to its comment
+CODE = r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|/(?!/)|[^"'`/])*"""
 
 
 class Rewrites(Scopes):
@@ -19,7 +21,8 @@ class Rewrites(Scopes):
     depends = False  # inside an operand that is not always computed
 
     def _hoisted(self, node: Node, line: str, name: str) -> tuple[str, ...]:
-        """How to write what awaits inside an expression: the await on a line of its own, which in the head of a loop is inside it."""
+        """How to write what awaits inside an expression: the await on a line of its own, which in
+        the head of a loop is inside it."""
         if self.comprehension is not None:
             return self._gathered(node, self.comprehension)
         if self.depends:
@@ -31,14 +34,24 @@ class Rewrites(Scopes):
         if self.repeated is None:
             return "await it first, on a line of its own:", line, self._rewritten(node, name)
         text = self.source.text
-        condition = " ".join(f"{text[self.repeated.start : node.start]}{name}{text[node.end : self.repeated.end]}".split())
-        return "await it in the loop:", "while (true) {", f"  {line}", f"  if (!({condition})) {{ break }}", "  …"
+        before, after = text[self.repeated.start : node.start], text[node.end : self.repeated.end]
+        condition = " ".join(f"{before}{name}{after}".split())
+        return (
+            "await it in the loop:",
+            "while (true) {",
+            f"  {line}",
+            f"  if (!({condition})) {{ break }}",
+            "  …",
+        )
 
     def _gathered(self, node: Node, around: nodes.Comprehension) -> tuple[str, ...]:
         """What awaits in a comprehension is started for every element, and awaited together."""
         operation = node.value if isinstance(node, nodes.Await) else node
         rest = " ".join(self.source.text[around.element.end : around.end].split())
-        return "start them all and wait for all of them:", f"let results = await all([{self._text(operation)} {rest})"
+        return (
+            "start them all and wait for all of them:",
+            f"let results = await all([{self._text(operation)} {rest})",
+        )
 
     def _rewritten(self, node: Node, name: str) -> str:
         """The line of the node with the name in its place."""
@@ -55,8 +68,19 @@ class Rewrites(Scopes):
         base = "result"
         if isinstance(node, nodes.Call):
             first = node.args[0] if node.args else None
-            wanted = first.value if isinstance(first, nodes.Literal) else "results" if node.name in GROUPS else node.name
-            if isinstance(wanted, str) and wanted.isascii() and wanted.isidentifier() and wanted not in RESERVED:
+            wanted = (
+                first.value
+                if isinstance(first, nodes.Literal)
+                else "results"
+                if node.name in GROUPS
+                else node.name
+            )
+            if (
+                isinstance(wanted, str)
+                and wanted.isascii()
+                and wanted.isidentifier()
+                and wanted not in RESERVED
+            ):
                 base = wanted
         name, number = base, 2
         while self._find(name):

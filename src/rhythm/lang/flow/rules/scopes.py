@@ -1,4 +1,5 @@
-"""Variables: where each is declared, found, changed and left, and which of them hold the id of something started."""
+"""Variables: where each is declared, found, changed and left, and which of them hold the id of
+something started."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class Variable(Record):
     end: int
     constant: bool = False
     barrier: int = 0  # how many branches deep it was declared
-    started: Node | None = None  # the operation whose id it holds, or the list, object or comprehension of operations
+    # the operation whose id it holds, or the list, object or comprehension of operations
+    started: Node | None = None
     bound: bool = False  # by a loop, a catch or a comprehension
     missing: bool = False  # never declared: reported once, and then quiet
 
@@ -29,7 +31,13 @@ class Scopes:
     branches = 0  # that are open around here
 
     def __init__(
-        self, workflow: nodes.Workflow, source: Source, problems: Problems, known: Known, limits: Limits, siblings: frozenset[str]
+        self,
+        workflow: nodes.Workflow,
+        source: Source,
+        problems: Problems,
+        known: Known,
+        limits: Limits,
+        siblings: frozenset[str],
     ) -> None:
         self.workflow = workflow
         self.source = source
@@ -37,22 +45,34 @@ class Scopes:
         self.known = known
         self.limits = limits
         self.siblings = siblings  # the workflows of this file
-        given = {name: Variable(name, workflow.start, workflow.start + 8, constant=True) for name in workflow.params}
+        given = {
+            name: Variable(name, workflow.start, workflow.start + 8, constant=True)
+            for name in workflow.params
+        }
         self.scopes: list[dict[str, Variable]] = [given]
         self.ended: dict[str, Variable] = {}
         self.read: set[str] = set()
-        self.settled: set[str] = set()  # variables that were started with an operation, and may hold something else by now
+        # variables that were started with an operation, and may hold something else by now
+        self.settled: set[str] = set()
 
     def _find(self, name: str) -> Variable | None:
         return next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
 
-    def _declare(self, name: nodes.Name, constant: bool = False, started: Node | None = None, bound: bool = False) -> None:
+    def _declare(
+        self,
+        name: nodes.Name,
+        constant: bool = False,
+        started: Node | None = None,
+        bound: bool = False,
+    ) -> None:
         first = self._find(name.name)
         self.settled.discard(name.name)
         if first and name.name != "_" and not first.missing:
             self._refuse_second(name, first, bound)
         else:
-            self.scopes[-1][name.name] = Variable(name.name, name.start, name.end, constant, self.branches, started, bound)
+            self.scopes[-1][name.name] = Variable(
+                name.name, name.start, name.end, constant, self.branches, started, bound
+            )
         self._refuse_too_many(name)
 
     def _refuse_too_many(self, name: nodes.Name) -> None:
@@ -61,7 +81,10 @@ class Scopes:
                 "F006",
                 f"more than {self.limits.variables} variables at once",
                 name,
-                help="put values that belong together into an object, or move steps to a child workflow",
+                help=(
+                    "put values that belong together into an object, or move steps to a child "
+                    "workflow"
+                ),
             )
 
     def _refuse_second(self, name: nodes.Name, first: Variable, bound: bool) -> None:
@@ -71,19 +94,30 @@ class Scopes:
             "F021",
             f"`{name.name}` is declared already",
             name,
-            help="assign to it without `let`, or choose another name" if assignable else "choose another name",
+            help="assign to it without `let`, or choose another name"
+            if assignable
+            else "choose another name",
             related=() if given else ((first.start, first.end, "declared here"),),
         )
 
     def _is_given(self, variable: Variable) -> bool:
         """Whether it is `inputs` or `ctx`."""
-        return variable.constant and variable.name in ("inputs", "ctx") and variable in self.scopes[0].values()
+        return (
+            variable.constant
+            and variable.name in ("inputs", "ctx")
+            and variable in self.scopes[0].values()
+        )
 
     def _may_change(self, variable: Variable, node: Node) -> None:
         if variable.missing:
             return
         if self._is_given(variable):
-            self.problems.about("F022", f"`{variable.name}` is read-only", node, help=f"change a copy: let copy = {variable.name}")
+            self.problems.about(
+                "F022",
+                f"`{variable.name}` is read-only",
+                node,
+                help=f"change a copy: let copy = {variable.name}",
+            )
         elif variable.constant:
             self.problems.about(
                 "F022",
@@ -95,7 +129,10 @@ class Scopes:
         elif variable.barrier < self.branches:
             self.problems.about(
                 "F029",
-                f"a branch works on a copy of `{variable.name}`; changing it here changes nothing outside",
+                (
+                    f"a branch works on a copy of `{variable.name}`; changing it here changes "
+                    f"nothing outside"
+                ),
                 node,
                 help="return the value from the branch, and use the result of `await`",
                 related=((variable.start, variable.end, "declared outside"),),
@@ -107,7 +144,11 @@ class Scopes:
             self._warn_if_forgotten(variable)
 
     def _warn_if_forgotten(self, variable: Variable) -> None:
-        if variable.started and variable.name not in self.read and not variable.name.startswith("_"):
+        if (
+            variable.started
+            and variable.name not in self.read
+            and not variable.name.startswith("_")
+        ):
             self.problems.report(
                 "F102",
                 f"`{variable.name}` is started and never awaited",
@@ -139,8 +180,16 @@ class Scopes:
             self._say_once(node)
             return
         instead = WORDS_FROM_ELSEWHERE.get(node.name)
-        near = nearest(node.name, [name for scope in self.scopes for name in scope if not scope[name].missing])
-        help = f"write {instead}" if instead else f"did you mean `{near}`?" if near else f"declare it first: let {node.name} = …"
+        near = nearest(
+            node.name, [name for scope in self.scopes for name in scope if not scope[name].missing]
+        )
+        help = (
+            f"write {instead}"
+            if instead
+            else f"did you mean `{near}`?"
+            if near
+            else f"declare it first: let {node.name} = …"
+        )
         if node.name in CALLABLE:
             help = f"`{node.name}` is called with arguments: {node.name}(…)"
         elif node.name in ("inputs", "ctx"):
@@ -160,21 +209,33 @@ class Scopes:
 
     def _refuse_bare_name(self, node: nodes.Call, name: nodes.Name) -> None:
         """The name of a task, workflow, signal or event without its quotes."""
-        if self._find(name.name) is None and name.name not in self.ended and name.name not in ("inputs", "ctx"):
+        if (
+            self._find(name.name) is None
+            and name.name not in self.ended
+            and name.name not in ("inputs", "ctx")
+        ):
             near = nearest(name.name, [known for scope in self.scopes for known in scope])
-            help = f'write it in quotes: {node.name}("{name.name}"{", …" if len(node.args) > 1 else ""})'
+            help = (
+                f"write it in quotes: "
+                f'{node.name}("{name.name}"{", …" if len(node.args) > 1 else ""})'
+            )
             self.problems.about(
-                "F020", f"unknown variable `{name.name}`", name, help=(help, *([f"or did you mean `{near}`?"] if near else []))
+                "F020",
+                f"unknown variable `{name.name}`",
+                name,
+                help=(help, *([f"or did you mean `{near}`?"] if near else [])),
             )
             self._say_once(name)
 
     def _started(self, node: Node) -> Node | None:
-        """The operation, or list, object or comprehension of operations, whose id or ids the variable holds for sure."""
+        """The operation, or list, object or comprehension of operations, whose id or ids the
+        variable holds for sure."""
         variable = self._find(node.name) if isinstance(node, nodes.Name) else None
         return variable.started if variable and variable.name not in self.settled else None
 
     def _result(self, node: Node) -> None:
-        """Warns where a value is needed and the variable holds an id: an `await` was forgotten. Passing an id on needs no value."""
+        """Warns where a value is needed and the variable holds an id: an `await` was forgotten.
+        Passing an id on needs no value."""
         operation = self._started(node)
         if not isinstance(node, nodes.Name) or operation is None or not is_operation(operation):
             return
@@ -182,7 +243,10 @@ class Scopes:
             "F102",
             f"`{node.name}` is the id of something that was started, not its result",
             node,
-            help=(f"write let {node.name} = await {self._text(operation)},", f"or before this line: let result = await {node.name}"),
+            help=(
+                f"write let {node.name} = await {self._text(operation)},",
+                f"or before this line: let result = await {node.name}",
+            ),
             related=((operation.start, operation.end, "started here"),),
         )
         self.settled.add(node.name)
