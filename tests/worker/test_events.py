@@ -24,8 +24,8 @@ from tests.support.stores import MakeStore, rows
 SOURCE = Path(rhythm.__file__).parent
 PAGE = (Path(__file__).parents[2] / "docs" / "workers.md").read_text(encoding="utf-8")
 SAYS = (
-    r"(?:complain|observe|say|_failing|_tell|tell|unanswered|_event)\(\s*(?:args, said, "
-    r"|problem, |logging\.\w+, )?\"(\w+)\""
+    r"(?:complain|observe|say|_failing|_tell|tell|unanswered|_event)\(\s*(?:args, said,\s+"
+    r"|problem,\s+|logging\.\w+,\s+)?\"(\w+)\""
 )
 
 
