@@ -10,7 +10,7 @@ from bench import raw
 from bench.measure import row, show_s, spread, timed
 from bench.places import each
 from rhythm import Rhythm
-from rhythm.app.flows import compile_flows, read_flows
+from rhythm.app.loading import compile_flows, read_flows
 from rhythm.worker.handlers import Task
 
 REGISTERED, REACTIONS = 100, 20

@@ -15,9 +15,9 @@ What each module owns, in its own first line. Written by `make modules`.
 
 
 def first_line(path: Path) -> str:
-    """The first sentence or line of a module's docstring."""
+    """The first paragraph of a module's docstring, as one line."""
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    return text.partition("\n")[0].rstrip(".").replace("|", "\\|")
+    return " ".join(text.partition("\n\n")[0].split()).rstrip(".").replace("|", "\\|")
 
 
 def page() -> str:

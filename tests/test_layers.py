@@ -20,10 +20,10 @@ FOUNDATION = {
     "durations",
     "ids",
     "paths",
-    "rights",
+    "permissions",
+    "printable",
+    "schedule_times",
     "settings",
-    "slots",
-    "visible",
 }
 # a folder of src/rhythm: the parts of rhythm that it may import, besides itself and the foundation
 MAY_IMPORT = {
@@ -152,7 +152,7 @@ def test_pure_layers_have_no_clock_no_chance_and_no_files(folder: str) -> None:
         }, path.name
 
 
-PURE_ENGINE = "inputs payload planning recheck retried retry rows schedules".split()
+PURE_ENGINE = "backoff inputs payload planning recheck retry_plan rows schedules".split()
 
 
 @pytest.mark.parametrize("name", PURE_ENGINE)
@@ -229,6 +229,24 @@ def test_a_database_puts_its_store_together_and_nothing_else(database: str) -> N
     store = class_in(SOURCE / "store" / database / "store.py", "Store")
     assert [ast.unparse(base) for base in store.bases] == ["Store"]
     assert len([node for node in store.body if isinstance(node, ast.FunctionDef)]) <= 16
+
+
+MIRRORED = {"lang/flow/nodes.py", "ir/instructions.py"}  # a tree and what it is lowered to
+WIRE = "http/"  # the documents of the interface have its names
+
+
+def test_no_public_class_name_is_there_twice() -> None:
+    """Whoever reads a name knows which class is meant."""
+    homes: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        name = path.relative_to(SOURCE).as_posix()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(name)
+    twice = {
+        name: {home for home in found if not home.startswith(WIRE)} for name, found in homes.items()
+    }
+    assert {name: found for name, found in twice.items() if len(found - MIRRORED) > 1} == {}
 
 
 def calls_of(name: str) -> set[str]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from rhythm.rights import (
+from rhythm.permissions import (
     PERMISSIONS,
     ROLES,
     WHOLE,

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rhythm import slots as module
-from rhythm.slots import (
+from rhythm import schedule_times as module
+from rhythm.schedule_times import (
     FIRST_US,
     LAST_US,
     US,

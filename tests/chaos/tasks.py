@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any
 
 import rhythm
-from rhythm.worker import loop, neighbours
+from rhythm.worker import local_workers, loop
 
 logging.basicConfig(format="%(relativeCreated)d ms %(levelname)s %(message)s", level=logging.INFO)
 if "FAKETIME" in os.environ:  # it refuses the way in which Python sleeps
@@ -51,7 +51,7 @@ if "RHYTHM_TEST_CHAOS_COMMITS" in os.environ:
     _mark_commits(os.environ["RHYTHM_TEST_CHAOS_COMMITS"])
 
 if "RHYTHM_TEST_MACHINE" in os.environ:
-    neighbours.MACHINE = loop.MACHINE = os.environ["RHYTHM_TEST_MACHINE"]
+    local_workers.MACHINE = loop.MACHINE = os.environ["RHYTHM_TEST_MACHINE"]
 
 
 @cache

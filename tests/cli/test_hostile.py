@@ -15,9 +15,9 @@ import rhythm as package
 from rhythm.app import Rhythm
 from rhythm.cli import output
 from rhythm.cli.main import COMMANDS, main
+from rhythm.printable import escaped, escaped_json, indented, one_line, visible
 from rhythm.store.interfaces.workers import Beat
-from rhythm.visible import escaped, escaped_json, indented, one_line, visible
-from rhythm.worker.events import JsonFormatter, TextFormatter
+from rhythm.worker.logs import JsonFormatter, TextFormatter
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
 from tests.app.test_operating import until

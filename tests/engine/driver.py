@@ -29,7 +29,7 @@ from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.workers import Declaration
 from rhythm.store.lifecycle import WORKFLOW
 from rhythm.worker.current import Current
-from rhythm.worker.ended import Ended, ended_by
+from rhythm.worker.ended import AttemptEnd, ended_by
 from rhythm.worker.handlers import Task
 from rhythm.worker.loop import Worker
 from rhythm.worker.narration import Narrator
@@ -65,7 +65,11 @@ class VirtualHandlers:
         self.agenda: list[tuple[float, int, Callable[[], None]]] = []
 
     def start(
-        self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]
+        self,
+        task: Task[..., Any],
+        inputs: Any,
+        current: Current,
+        report: Callable[[AttemptEnd], None],
     ) -> Callable[[], object]:
         self.order += 1
         self.begins(current.id, inputs)
@@ -82,7 +86,7 @@ class VirtualHandlers:
         )
 
     def _run(
-        self, task: Task[..., Any], inputs: dict[str, Any], report: Callable[[Ended], None]
+        self, task: Task[..., Any], inputs: dict[str, Any], report: Callable[[AttemptEnd], None]
     ) -> None:
         died: list[Crashed] = []
 

@@ -32,7 +32,7 @@ from rhythm.store.interfaces.store import Store
 from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.worker.current import Current
-from rhythm.worker.ended import Ended, ended_by
+from rhythm.worker.ended import AttemptEnd, ended_by
 from rhythm.worker.handlers import Task
 from rhythm.worker.loop import Worker
 from rhythm.worker.narration import Narrator
@@ -161,7 +161,11 @@ class Handlers(VirtualHandlers):
         self.begun: dict[str, tuple[float, int, Callable[[], None]]] = {}
 
     def start(
-        self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]
+        self,
+        task: Task[..., Any],
+        inputs: Any,
+        current: Current,
+        report: Callable[[AttemptEnd], None],
     ) -> Callable[[], object]:
         self.sim.body_begins(self.worker, current.id)
         if self.begun.get(current.id) in self.agenda:

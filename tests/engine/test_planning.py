@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rhythm.engine.planning import Capacity, Planned, Planner, Position, in_place_of
-from rhythm.engine.rows import EndedTasks, Known, OwnedEnd, load_owned
+from rhythm.engine.planning import Capacity, Planned, Planner, Standpoint, in_place_of
+from rhythm.engine.rows import EndedTasks, OwnedEnd, Referenced, load_owned
 from rhythm.lang.languages import compile_text
 from rhythm.store.interfaces.turns import Loaded
 from rhythm.store.interfaces.workers import Declaration
@@ -19,7 +19,7 @@ from rhythm.vm.machine import Inputs
 from rhythm.vm.snapshot import Snapshot
 
 TASK = Declaration("value", "", 2, None, "null", transactional=False)
-KNOWN = Known({"value": TASK})
+KNOWN = Referenced({"value": TASK})
 ROOM = Capacity(3, {"value"}, {"default"})
 NONE = Capacity(0, {"value"}, {"default"})
 PLANNER = Planner("me", claim_ttl_s=30.0)
@@ -53,26 +53,26 @@ def loaded(**changes: Any) -> Loaded:
 def planned(
     text: str,
     capacity: Capacity = ROOM,
-    known: Known = KNOWN,
+    known: Referenced = KNOWN,
     row: Loaded | None = None,
     **how: Any,
 ) -> Planned:
     """The first turn of a workflow."""
     program = compile_text(text, "main.flow").programs_or_raise()[0]
-    at = Position(row or loaded(), Snapshot(), 9, 2)
+    at = Standpoint(row or loaded(), Snapshot(), 9, 2)
     turn = advance(
         program, at.snapshot, Inputs(now="2030-01-01T00:00:00Z", seed="0", inputs=None, ctx={})
     )
     return PLANNER.turn(at, program, turn, known, capacity, EndedTasks(), **how)
 
 
-def two_owned(row: Loaded | None = None, running_s: dict[int, float] | None = None) -> Position:
+def two_owned(row: Loaded | None = None, running_s: dict[int, float] | None = None) -> Standpoint:
     """A workflow that awaits two tasks without rows, its children 2 and 3 (the group is 1)."""
     first = planned('await all([task("value", { x: 1 }), task("value", { x: 2 })])')
-    return Position(row or loaded(), first.snapshot, 9, 2, first.owned, running_s or {})
+    return Standpoint(row or loaded(), first.snapshot, 9, 2, first.owned, running_s or {})
 
 
-def end(at: Position, n: int, status: int = COMPLETED, **changes: Any) -> OwnedEnd:
+def end(at: Standpoint, n: int, status: int = COMPLETED, **changes: Any) -> OwnedEnd:
     return OwnedEnd(at.owned[n], status, "1", 1, 0.5).replace(**changes)
 
 
@@ -117,7 +117,7 @@ def test_whoever_had_its_share_gives_the_claim_back_and_takes_no_slot() -> None:
 
 
 def test_what_is_asked_of_others_goes_where_they_declared_it() -> None:
-    known = Known({"value": TASK.replace(queue="far", retries=4)})
+    known = Referenced({"value": TASK.replace(queue="far", retries=4)})
     [row] = planned(ONE, known=known).commit.starts
     assert (row.queue, row.max_attempts) == ("far", 5)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rhythm.engine import retried as module
-from rhythm.engine.retried import anew
+from rhythm.engine import retry_plan as module
+from rhythm.engine.retry_plan import anew
 from rhythm.errors import NotRetryable, RetryTooLarge
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.interfaces.executions import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rhythm.engine.retry import Backoff, backoff_of
+from rhythm.engine.backoff import Backoff, backoff_of
 
 
 def test_wait_doubles_with_each_failure_up_to_the_ceiling() -> None:

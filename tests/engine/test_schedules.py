@@ -24,7 +24,7 @@ from rhythm.engine.schedules import (
     run_now,
 )
 from rhythm.ir.program import Program
-from rhythm.slots import US, slots
+from rhythm.schedule_times import US, slots
 from rhythm.store.access import Actor
 from rhythm.store.schedules import Due, Firing, Schedule
 

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rhythm.engine.payload import dump, load
-from rhythm.engine.typed import Inputs, Misfit, kind_of
+from rhythm.engine.typed import Misfit, TypedInputs, kind_of
 
 
 class Colour(enum.Enum):
@@ -303,7 +303,7 @@ def test_values_of_plain_hints_pass_untouched() -> None:
 
 
 def fit(function: Any, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    return Inputs(function, inspect.signature(function)).fit(args, kwargs)
+    return TypedInputs(function, inspect.signature(function)).fit(args, kwargs)
 
 
 def test_arguments_are_fitted_by_name_or_as_the_first() -> None:
@@ -340,7 +340,7 @@ def test_hint_that_only_a_type_checker_can_find_changes_nothing_else() -> None:
 def test_function_without_hints_needs_no_fitting() -> None:
     def function(a, *b: Any, c: object = 1) -> None: ...  # type: ignore[no-untyped-def]
 
-    assert not Inputs(function, inspect.signature(function))
+    assert not TypedInputs(function, inspect.signature(function))
 
 
 MOMENTS = st.datetimes(timezones=st.sampled_from([UTC, BERLIN])) | st.datetimes()

@@ -13,7 +13,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from rhythm.engine.schedules import LATE_US
-from rhythm.slots import MOST_CAUGHT_UP, OVERLAPS, US, Timing, slots
+from rhythm.schedule_times import MOST_CAUGHT_UP, OVERLAPS, US, Timing, slots
 from rhythm.store.schedules import KEPT
 
 PAGE = (Path(__file__).parents[2] / "docs" / "schedules.md").read_text(encoding="utf-8")

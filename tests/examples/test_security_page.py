@@ -11,7 +11,7 @@ from typing import Any
 from rhythm.app import Rhythm
 from rhythm.app.tokens import SECRET
 from rhythm.limits import TEXTS
-from rhythm.rights import PERMISSIONS, ROLES
+from rhythm.permissions import PERMISSIONS, ROLES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from rhythm.app import Rhythm
 from rhythm.http import streaming
 from rhythm.http.objects import APPROVAL, BODY, EXECUTION, QUEUE, SCHEDULE, WORKFLOW
 from rhythm.http.routes import Route
-from rhythm.rights import ROLES
+from rhythm.permissions import ROLES
 from tests.http.conftest import Client, until
 
 NAMES = ("order", "order_eu", "Order", "payment", "preorder")

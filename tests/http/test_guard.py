@@ -16,7 +16,7 @@ from rhythm.errors import Unavailable
 from rhythm.http import Server, server
 from rhythm.http.guard import PUBLIC, host_of
 from rhythm.http.routes import ROUTES
-from rhythm.rights import PERMISSIONS, ROLES
+from rhythm.permissions import PERMISSIONS, ROLES
 from tests.app.conftest import MakeApp
 from tests.http.conftest import FLOWS, Client, MakeClient, until
 from tests.http.scoped import ALL, World, ask, refused

@@ -12,8 +12,8 @@ import pytest
 from rhythm.app import Rhythm
 from rhythm.http import Server, refusals, server
 from rhythm.http.api import api
-from rhythm.http.refusals import LINES_AT_ONCE, Refusals
-from rhythm.worker.events import JsonFormatter, TextFormatter
+from rhythm.http.refusals import LINES_AT_ONCE, RefusalLog
+from rhythm.worker.logs import JsonFormatter, TextFormatter
 from tests.app.conftest import MakeApp
 from tests.http.conftest import FLOWS, Client, MakeClient, until
 from tests.http.test_sharing import Clock
@@ -121,7 +121,7 @@ def test_one_address_is_told_once_a_minute_for_each_reason_with_how_often(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = Clock()
-    refused = Refusals(clock)
+    refused = RefusalLog(clock)
     for _ in range(500):
         for reason in ("token_missing", "token_invalid"):
             refused.note(scope("203.0.113.7"), api().router, 401, reason)
@@ -141,7 +141,7 @@ def test_of_many_addresses_no_more_is_told_than_somebody_can_read_and_no_more_is
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = Clock()
-    refused = Refusals(clock)
+    refused = RefusalLog(clock)
     for n in range(5000):
         refused.note(scope(f"10.{n // 256}.{n % 256}.1"), api().router, 401, "token_missing")
         assert len(refused._seen) <= refusals.KNOWN_REFUSALS
@@ -162,7 +162,7 @@ def test_a_line_obeys_nobody(caplog: pytest.LogCaptureFixture) -> None:
         },
     )
     evil = {**scope("a\nb", "GE\rT", "/nothing\n"), "rhythm.asker": asker}
-    Refusals().note(evil, api().router, 403, "permission_missing")
+    RefusalLog().note(evil, api().router, 403, "permission_missing")
     (record,) = caplog.records
     for line in (
         TextFormatter().format(record),

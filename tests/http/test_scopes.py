@@ -27,7 +27,7 @@ from rhythm.http.objects import (
     check_about,
 )
 from rhythm.http.routes import ROUTES, Route
-from rhythm.rights import PERMISSIONS, READ
+from rhythm.permissions import PERMISSIONS, READ
 from rhythm.store.approvals import Decision
 from rhythm.store.interfaces.workers import Beat
 from tests.http.conftest import Client, MakeClient, until

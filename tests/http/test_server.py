@@ -49,7 +49,7 @@ def test_a_database_that_fails_or_is_silent_makes_the_server_unready(
     monkeypatch.setattr(health, "ANSWER_S", 0.05)
     for ask in (fail, hang):
         server = Server(app)
-        server._probe = health.Probe(ask)
+        server._probe = health.DatabaseProbe(ask)
         with serving(server) as base:
             answer = httpx.get(f"{base}/readyz")
             assert (answer.status_code, answer.json()["problems"]) == (

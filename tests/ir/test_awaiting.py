@@ -131,5 +131,5 @@ def test_nobody_else_walks_a_plan() -> None:
         "vm/statements.py",
         "engine/inputs.py",
         "engine/planning.py",
-        "engine/retried.py",
+        "engine/retry_plan.py",
     }

@@ -22,7 +22,7 @@ from rhythm.ir.operations import ALIASES, BUILTINS, EMITS, GROUPS, OPERATIONS
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.flow.problems import CODES
 from rhythm.lang.flow.rules.annotations import ANNOTATIONS
-from rhythm.lang.flow.rules.known import Known, TaskShape
+from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
 from rhythm.lang.flow.tokens import RESERVED
 from rhythm.lang.source import render_all
 from rhythm.limits import DEFAULT_LIMITS, Limits
@@ -40,7 +40,7 @@ EXAMPLE_TASKS = {
     "pack": lambda inputs: f"parcel of {inputs['item']}",
     "sendEmail": lambda inputs: None,
 }
-EXAMPLE_WORLD = Known(
+EXAMPLE_WORLD = Surroundings(
     {"chargeCard": TaskShape({"card": frozenset({"text"})}, frozenset({"card"}))},
     frozenset({"child"}),
 )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from rhythm.lang.flow.compile import compile_flow
-from rhythm.lang.flow.rules.known import Known, TaskShape
+from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
 from rhythm.lang.source import Diagnostic
 
 TEXT, NUMBER, BOOL, NULL = "text", "a number", "true or false", "null"
@@ -20,10 +20,10 @@ TASKS = {
     "ping": TaskShape({}, frozenset()),
     "anything": TaskShape({"id": frozenset()}, frozenset({"id"}), open=True),
 }
-KNOWN = Known(TASKS, frozenset({"processOrder", "main"}))
+KNOWN = Surroundings(TASKS, frozenset({"processOrder", "main"}))
 
 
-def found(text: str, known: Known = KNOWN) -> list[Diagnostic]:
+def found(text: str, known: Surroundings = KNOWN) -> list[Diagnostic]:
     compilation = compile_flow(text, "main.flow", known)
     assert not compilation.errors, compilation.errors
     assert compilation.programs, "a warning never stops a registration"
@@ -32,7 +32,7 @@ def found(text: str, known: Known = KNOWN) -> list[Diagnostic]:
     ]
 
 
-def shown(text: str, known: Known = KNOWN) -> list[tuple[str, str, str, str]]:
+def shown(text: str, known: Surroundings = KNOWN) -> list[tuple[str, str, str, str]]:
     """Code, message, the words it points at, and help."""
     return [
         (d.code, d.message, text[d.start : d.end], "\n".join(d.help)) for d in found(text, known)
@@ -40,7 +40,7 @@ def shown(text: str, known: Known = KNOWN) -> list[tuple[str, str, str, str]]:
 
 
 def test_nothing_known_nothing_missing() -> None:
-    assert shown('await task("nope", { x: 1 })\nawait workflow("nope")', Known()) == []
+    assert shown('await task("nope", { x: 1 })\nawait workflow("nope")', Surroundings()) == []
 
 
 def test_known_task_with_fitting_inputs_is_quiet() -> None:
@@ -93,7 +93,7 @@ def test_computed_name_of_a_task_is_not_judged() -> None:
 
 
 def test_empty_registry_knows_no_task() -> None:
-    assert [code for code, *_ in shown('await task("ping")', Known(tasks={}))] == ["F103"]
+    assert [code for code, *_ in shown('await task("ping")', Surroundings(tasks={}))] == ["F103"]
 
 
 def test_unknown_input_names_the_nearest() -> None:
@@ -212,11 +212,12 @@ def test_known_workflow_is_quiet() -> None:
 
 def test_tasks_and_workflows_are_judged_apart() -> None:
     assert [
-        code for code, *_ in shown('await task("x1")\nawait workflow("x1")', Known(tasks=TASKS))
+        code
+        for code, *_ in shown('await task("x1")\nawait workflow("x1")', Surroundings(tasks=TASKS))
     ] == ["F103"]
     assert [
         code
         for code, *_ in shown(
-            'await task("x1")\nawait workflow("x1")', Known(workflows=frozenset())
+            'await task("x1")\nawait workflow("x1")', Surroundings(workflows=frozenset())
         )
     ] == ["F105"]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rhythm.ir.verify import verify
-from rhythm.lang.flow.rules.known import Known, TaskShape
+from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
 from rhythm.lang.languages import check_text, compile_text, names_in
 from rhythm.lang.source import Diagnostic, render
 from rhythm.lang.steps.check import check_steps
@@ -34,11 +34,11 @@ from tests.support.steps import (
 COMPARED = {"field": "x", "operator": "eq", "value": 1}
 
 
-def found(text: str, known: Known | None = None) -> list[Diagnostic]:
+def found(text: str, known: Surroundings | None = None) -> list[Diagnostic]:
     return compile_steps(text, FILE, known).diagnostics
 
 
-def told(text: str, known: Known | None = None) -> list[tuple[str, str, str]]:
+def told(text: str, known: Surroundings | None = None) -> list[tuple[str, str, str]]:
     """Code, pointer and message of each diagnostic."""
     return [(each.code, each.label, each.message) for each in found(text, known)]
 
@@ -274,7 +274,7 @@ def test_going_round_with_a_wait_is_fine() -> None:
     assert told(document(approval(on_false="ask"))) == []
 
 
-KNOWN = Known(
+KNOWN = Surroundings(
     {
         "pay": TaskShape({"amount": frozenset(), "note": frozenset()}, frozenset({"amount"})),
         "any": TaskShape({}, frozenset(), True),

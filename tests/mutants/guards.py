@@ -829,7 +829,7 @@ ENDS = (
     Guard(
         "a line of a message is not a line of ours",
         ("tests/cli/test_hostile.py::test_nothing_evil_is_printed",),
-        engine=(Change("visible.py", "indented", "{margin}{visible(line)}", "{visible(line)}"),),
+        engine=(Change("printable.py", "indented", "{margin}{visible(line)}", "{visible(line)}"),),
     ),
     Guard(
         "a claim alone changes nothing that people read",
@@ -1764,13 +1764,13 @@ SLOTS = (
     Guard(
         "a time that no calendar shows is refused",
         ("tests/test_slots.py::test_what_can_never_be_due_is_refused_with_advice",),
-        engine=(Change("slots.py", "check_timing", "not FIRST_US <= timing.at <= LAST_US", "False"),
+        engine=(Change("schedule_times.py", "check_timing", "not FIRST_US <= timing.at <= LAST_US", "False"),
             ),
     ),
     Guard(
         "there is no slot that no calendar shows",
         ("tests/test_slots.py::test_there_is_no_slot_that_no_calendar_shows",),
-        engine=(Change("slots.py", "next_slot", " and slot <= LAST_US", ""),),
+        engine=(Change("schedule_times.py", "next_slot", " and slot <= LAST_US", ""),),
     ),
     Guard(
         "a slot and its execution are one transaction",
@@ -1811,23 +1811,23 @@ def pure_right(name: str) -> tuple[str, ...]:
 SCOPES = (
     Guard(
         "a name fits to its end", pure_right("patterns"),
-        engine=(Change("rights.py", "matches", " or not name.endswith(last)", ""),),
+        engine=(Change("permissions.py", "matches", " or not name.endswith(last)", ""),),
     ),
     Guard(
         "what has no name takes a role without a pattern",
         pure_right("a_role_with_a_pattern_allows_the_same_for_the_names_that_fit"),
-        engine=(Change("rights.py", "within", "(name is not None and any(",
+        engine=(Change("permissions.py", "within", "(name is not None and any(",
             "(name is None or any("),),
     ),
     Guard(
         "auditors and administrators are of everything",
         pure_right("an_auditor_or_administrator_of_some_names_is_nobody"),
-        engine=(Change("rights.py", "scope", " or (colon and role in WHOLE)", ""),),
+        engine=(Change("permissions.py", "scope", " or (colon and role in WHOLE)", ""),),
     ),
     Guard(
         "a role without its pattern is none",
         pure_right("a_role_without_its_pattern_is_not_that_role_for_everything"),
-        engine=(Change("rights.py", "scope", "if not colon:", "if not pattern:"),),
+        engine=(Change("permissions.py", "scope", "if not colon:", "if not pattern:"),),
     ),
     Guard(
         "an execution goes by its root", scoped("who_sees_an_order_sees_all_that_was_done_for_it"),
@@ -2066,7 +2066,7 @@ BOUNDS = (
     Guard(
         "a cron expression is short",
         ("tests/test_slots.py::test_what_can_never_be_due_is_refused_with_advice",),
-        engine=(Change("slots.py", "_next_cron", "len(cron) > TEXTS.cron", "False"),),
+        engine=(Change("schedule_times.py", "_next_cron", "len(cron) > TEXTS.cron", "False"),),
     ),
     Guard(
         "a name is short", (f"{TEXT}every_text_that_is_too_long_is_refused_in_few_words",),
@@ -2268,7 +2268,7 @@ SERVED = (
     Guard(
         "a retry unpacks no more than it may",
         ("tests/engine/test_retried.py::test_snapshots_that_are_small_only_while_they_are_packed_count_as_they_are",),
-        engine=(Change("engine/retried.py", "go_on", "self.unpacked += len(encoded)", "pass"),),
+        engine=(Change("engine/retry_plan.py", "go_on", "self.unpacked += len(encoded)", "pass"),),
     ),
     Guard(
         "a retry reads no errors that are large",

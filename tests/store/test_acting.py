@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import psycopg
 import pytest
 
-from rhythm.engine.retried import anew
+from rhythm.engine.retry_plan import anew
 from rhythm.errors import Denied, TokenRevoked
 from rhythm.store.access import Actor, Grant
 from rhythm.store.interfaces.definitions import Definition

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rhythm.engine.retried import anew
+from rhythm.engine.retry_plan import anew
 from rhythm.store.access import Actor
 from rhythm.store.approvals import Decision, NewApproval, Verdict
 from rhythm.store.interfaces.store import Store

@@ -36,8 +36,8 @@ from rhythm.store.lifecycle import (
     TERMINAL,
     WORKFLOW,
     By,
+    LifecycleStep,
     Outcome,
-    Step,
     TurnEnd,
     Type,
     has_ended,
@@ -48,7 +48,7 @@ from rhythm.store.verdicts import (
     BY_REQUEST,
     BY_TIMEOUT,
     Again,
-    Ended,
+    Ending,
     HistoryRow,
     answer,
     answer_to_park,
@@ -152,9 +152,11 @@ def test_a_turn_that_does_not_finish_ends_nothing(how: TurnEnd, cancelled: bool)
 
 @pytest.mark.parametrize("status", ENDS)
 def test_a_cancel_that_was_acknowledged_wins_over_the_result(status: int) -> None:
-    assert end_of_turn(planned(status=status, value=ERROR), cancelled=False) == Ended(status, ERROR)
+    assert end_of_turn(planned(status=status, value=ERROR), cancelled=False) == Ending(
+        status, ERROR
+    )
     ended = end_of_turn(planned(status=status, value=ERROR), cancelled=True)
-    assert ended == (Ended(CANCELLED, ERROR) if status == CANCELLED else BY_REQUEST), (
+    assert ended == (Ending(CANCELLED, ERROR) if status == CANCELLED else BY_REQUEST), (
         "its own words, if it has been cancelled"
     )
 
@@ -162,7 +164,7 @@ def test_a_cancel_that_was_acknowledged_wins_over_the_result(status: int) -> Non
 @pytest.mark.parametrize("status", ENDS)
 def test_only_what_has_completed_has_a_result_and_all_others_have_an_error(status: int) -> None:
     assert result_and_error(status, "1") == (("1", None) if status == COMPLETED else (None, "1"))
-    assert Ended(status, "1").error == (None if status == COMPLETED else "1")
+    assert Ending(status, "1").error == (None if status == COMPLETED else "1")
 
 
 def test_the_history_tells_where_a_turn_led_and_why_it_failed() -> None:
@@ -170,14 +172,14 @@ def test_the_history_tells_where_a_turn_led_and_why_it_failed() -> None:
     assert turn_row(went_on, PENDING, None) == HistoryRow(
         "w", 4, 7, "a", PENDING, PAUSED, "turn", 4, None
     )
-    assert turn_row(planned(), SUSPENDED, Ended(COMPLETED, "1")).error is None
+    assert turn_row(planned(), SUSPENDED, Ending(COMPLETED, "1")).error is None
     told = turn_row(planned(), SUSPENDED, BY_REQUEST)
     assert (told.from_status, told.to_status, told.error) == (
         SUSPENDED,
         CANCELLED,
         BY_REQUEST.value,
     )
-    assert crash_loop_row("w", 3, 7, "a", PAUSED, Ended(FAILED, "1")) == HistoryRow(
+    assert crash_loop_row("w", 3, 7, "a", PAUSED, Ending(FAILED, "1")) == HistoryRow(
         "w", 4, 7, "a", PAUSED, FAILED, "crash loop"
     )
     assert terminated_row("w", 3, 7, PAUSED) == HistoryRow(
@@ -235,7 +237,7 @@ def test_an_attempt_is_tried_again_or_is_the_end() -> None:
         2.0, 2, None
     )
     for status in (COMPLETED, FAILED, CANCELLED):
-        assert end_of_attempt(attempted(status), 3, cancelled=False) == Ended(status, ERROR)
+        assert end_of_attempt(attempted(status), 3, cancelled=False) == Ending(status, ERROR)
 
 
 def test_a_cancelled_task_is_not_tried_again_and_only_a_result_saves_it() -> None:
@@ -246,12 +248,12 @@ def test_a_cancelled_task_is_not_tried_again_and_only_a_result_saves_it() -> Non
         attempted(CANCELLED),
     ):
         assert end_of_attempt(late, 3, cancelled=True) == BY_REQUEST
-    assert end_of_attempt(attempted(COMPLETED), 3, cancelled=True) == Ended(COMPLETED, ERROR)
+    assert end_of_attempt(attempted(COMPLETED), 3, cancelled=True) == Ending(COMPLETED, ERROR)
 
 
 @pytest.mark.parametrize("rescued", [rescued_task, rescued_workflow])
 def test_what_is_rescued_is_free_until_it_has_crashed_as_often_as_the_limit_says(
-    rescued: Callable[[int, int], Ended | None],
+    rescued: Callable[[int, int], Ending | None],
 ) -> None:
     assert [rescued(crashes, 3) is None for crashes in (1, 2, 3, 4)] == [True, True, False, False]
     ended = rescued(3, 3)
@@ -326,7 +328,7 @@ class World:
         self.seq += answered != "lost"
         return answered
 
-    def bring(self, step: Step, **changes: Any) -> None:
+    def bring(self, step: LifecycleStep, **changes: Any) -> None:
         """A child in the status before, claimed if it has taken a turn."""
         self.start(step.of, **changes)
         if step.before not in (None, PENDING):
@@ -350,7 +352,7 @@ class World:
         return self.parent in {id for id, *_ in ready_rows(self.store)}
 
 
-Driver = Callable[[World, Step], None]
+Driver = Callable[[World, LifecycleStep], None]
 # what takes a transition, and what the child is made with
 DRIVERS: dict[tuple[Type, By], tuple[Driver, dict[str, Any]]] = {}
 
@@ -365,39 +367,39 @@ def takes(of: Type, *ways: By, **changes: Any) -> Callable[[Driver], Driver]:
 
 @takes("workflow", "start")
 @takes("task", "start")
-def start(world: World, step: Step) -> None:
+def start(world: World, step: LifecycleStep) -> None:
     world.start(step.of)
 
 
 @takes("workflow", "turn")
-def take_a_turn(world: World, step: Step) -> None:
+def take_a_turn(world: World, step: LifecycleStep) -> None:
     assert world.turn(step.after, "park") == "parked"
 
 
 @takes("workflow", "finish")
-def take_the_last_turn(world: World, step: Step) -> None:
+def take_the_last_turn(world: World, step: LifecycleStep) -> None:
     assert world.turn(step.after, "finish", ERROR) == "finished"
 
 
 @takes("task", "turn")
-def run_by_its_owner(world: World, step: Step) -> None:
+def run_by_its_owner(world: World, step: LifecycleStep) -> None:
     done = Done(1, "work", "default", "{}", step.after, ERROR, 1, 0)
     assert outcome(world.store, turn(begun(world.store), end="own", done=(done,))) == "own"
 
 
 @takes("task", "attempt")
-def fail_for_now(world: World, step: Step) -> None:
+def fail_for_now(world: World, step: LifecycleStep) -> None:
     assert world.end(FAILED, retry_s=5.0)
 
 
 @takes("task", "end")
-def end_the_task(world: World, step: Step) -> None:
+def end_the_task(world: World, step: LifecycleStep) -> None:
     assert world.end(step.after)
 
 
 @takes("workflow", "cancel")
 @takes("task", "cancel")
-def ask_to_end(world: World, step: Step) -> None:
+def ask_to_end(world: World, step: LifecycleStep) -> None:
     if step.of == "task" and not has_ended(step.after):
         world.hold()
     assert world.store.executions.cancel([world.id]) == {world.id: True}
@@ -405,7 +407,7 @@ def ask_to_end(world: World, step: Step) -> None:
 
 @takes("workflow", "time out", timeout_s=5.0)
 @takes("task", "time out", timeout_s=5.0)
-def let_the_time_pass(world: World, step: Step) -> None:
+def let_the_time_pass(world: World, step: LifecycleStep) -> None:
     if step.of == "task" and not has_ended(step.after):
         world.hold()
     world.clock.forward(6)
@@ -414,7 +416,7 @@ def let_the_time_pass(world: World, step: Step) -> None:
 
 @takes("workflow", "rescue")
 @takes("task", "rescue")
-def lose_the_worker(world: World, step: Step) -> None:
+def lose_the_worker(world: World, step: LifecycleStep) -> None:
     world.hold()
     world.clock.forward(TTL + 1)
     assert world.store.maintenance.rescue(9, crash_limit=1 if has_ended(step.after) else 5) == [
@@ -424,13 +426,13 @@ def lose_the_worker(world: World, step: Step) -> None:
 
 @takes("workflow", "terminate")
 @takes("task", "terminate")
-def end_by_force(world: World, step: Step) -> None:
+def end_by_force(world: World, step: LifecycleStep) -> None:
     assert world.store.executions.terminate([world.id]) == {world.id: True}
 
 
 @takes("workflow", "retry")
 @takes("task", "retry")
-def retry(world: World, step: Step) -> None:
+def retry(world: World, step: LifecycleStep) -> None:
     """Child `v.1` of a retry that someone else made; a task or workflow that ended is as it was."""
     done = Done(1, "work", "default", "{}", FAILED, ERROR, 1, 0)
     old = begun(world.store)
@@ -460,7 +462,7 @@ def test_every_driver_is_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("step", STEPS, ids=str)
-def test_every_transition_is_taken(store: Store, clock: Clock, step: Step) -> None:
+def test_every_transition_is_taken(store: Store, clock: Clock, step: LifecycleStep) -> None:
     """As the table says: the status, the row in the history, and the wake of the parent if it is an
     end."""
     world = World(store, clock)
@@ -587,7 +589,7 @@ LATE = (
 
 
 @pytest.mark.parametrize("step", TO_AN_END, ids=str)
-def test_nothing_leaves_an_end(store: Store, clock: Clock, step: Step) -> None:
+def test_nothing_leaves_an_end(store: Store, clock: Clock, step: LifecycleStep) -> None:
     """Whatever anybody does: it stays as it ended, and its history has nothing to add."""
     world = World(store, clock)
     driver, changes = DRIVERS[step.of, step.by]

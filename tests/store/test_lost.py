@@ -125,7 +125,7 @@ def given(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         seen.update(parameters)
         raise psycopg.OperationalError("not here")
 
-    monkeypatch.setattr(connecting.Session, "connect", refuse)
+    monkeypatch.setattr(connecting.PatientConnection, "connect", refuse)
     with pytest.raises(StoreError):
         PostgresStore(url).schema.version()
     return {

@@ -128,7 +128,7 @@ def test_wrong_password_is_a_refusal_too(monkeypatch: pytest.MonkeyPatch) -> Non
             'connection failed: FATAL:  password authentication failed for user "ada"'
         )
 
-    monkeypatch.setattr(connecting.Session, "connect", refuse)
+    monkeypatch.setattr(connecting.PatientConnection, "connect", refuse)
     with pytest.raises(
         StoreError,
         match=(

@@ -19,7 +19,7 @@ from rhythm.store.interfaces.messages import NewSignal
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Done, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import COMPLETED, FAILED, TASK, WORKFLOW
-from rhythm.worker.ended import Ended, ended_by
+from rhythm.worker.ended import AttemptEnd, ended_by
 from rhythm.worker.handlers import Task
 from tests.engine.driver import World
 from tests.support.stores import MakeStore, Stores
@@ -116,7 +116,7 @@ def test_whatever_a_task_gives_ends_it_once(store: Store, value: Any) -> None:
     id = f"t{next(numbers)}"
     store.executions.start([NewExecution(id, TASK, "work", id)])
     claim = store.claims.claim("a", [id], 1, 30.0)[0]
-    ended: Ended = ended_by(TASK_OF, lambda: value)
+    ended: AttemptEnd = ended_by(TASK_OF, lambda: value)
     status, text = (
         (COMPLETED, ended.result) if ended.error is None else (FAILED, dump_trusted(ended.error))
     )

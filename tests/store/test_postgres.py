@@ -20,7 +20,7 @@ from rhythm.store.interfaces.turns import Committed, Needed, NewTimer, TaskEnd, 
 from rhythm.store.interfaces.workers import Beat, Declaration
 from rhythm.store.lifecycle import COMPLETED, TASK, WORKFLOW
 from rhythm.store.postgres import connection as sessions
-from rhythm.store.postgres.rows import Ready
+from rhythm.store.postgres.rows import LockedRow
 from rhythm.store.postgres.store import PostgresStore
 from tests.support.postgres import Schemas
 from tests.support.stores import ready_rows
@@ -230,7 +230,7 @@ def test_a_service_does_not_wait_long_and_keeps_its_session(
     session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
     lock = store.rows.lock
 
-    def hurried(ids: Iterable[str | None]) -> dict[str, Ready]:
+    def hurried(ids: Iterable[str | None]) -> dict[str, LockedRow]:
         assert store.db.query(b"SELECT current_setting('lock_timeout')").fetchall() == [("1ms",)]
         return lock(ids)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rhythm.engine.retried import anew
+from rhythm.engine.retry_plan import anew
 from rhythm.store.access import GENESIS, Act, Actor, Grant, Head, chained
 from rhythm.store.approvals import Decision, NewApproval, Verdict
 from rhythm.store.interfaces.definitions import Definition

@@ -8,7 +8,7 @@ import pytest
 from rhythm.store.access import Actor
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.executions import NewExecution
-from rhythm.store.interfaces.maintenance import FORGOTTEN_S, Look, Recovered
+from rhythm.store.interfaces.maintenance import FORGOTTEN_S, MaintenanceDue, Recovered
 from rhythm.store.interfaces.messages import NewSignal
 from rhythm.store.interfaces.operating import Silent
 from rhythm.store.interfaces.store import Store
@@ -201,8 +201,8 @@ def test_a_worker_is_dead_when_it_says_so_whoever_asks(store: Store, clock: Cloc
     assert [queue.workers for queue in store.workers.queues() if queue.name == "mail"] == [1]
     assert store.operating.health().silent == (Silent("b", 1, NOW),)
     assert (store.maintenance.look(), store.maintenance.look(dead=True)) == (
-        Look(False, False, False),
-        Look(True, False, False),
+        MaintenanceDue(False, False, False),
+        MaintenanceDue(True, False, False),
     )
     assert store.recover(10, 3, dead=True).rescued == ("y",)
     clock.forward(56.5)

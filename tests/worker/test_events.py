@@ -16,7 +16,7 @@ from rhythm.errors import StoreError
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.lifecycle import TASK
 from rhythm.worker.current import Current
-from rhythm.worker.events import EVENTS, LASTING, JsonFormatter, Teller, TextFormatter, tell
+from rhythm.worker.logs import EVENTS, LASTING, JsonFormatter, Teller, TextFormatter, tell
 from rhythm.worker.services import Services, ServiceSettings
 from tests.engine.driver import World
 from tests.support.stores import MakeStore, rows

@@ -20,7 +20,7 @@ from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.store.interfaces.messages import NewSignal
 from rhythm.worker.current import Current
-from rhythm.worker.ended import Ended, ended_by
+from rhythm.worker.ended import AttemptEnd, ended_by
 from rhythm.worker.handlers import Task
 from rhythm.worker.runner import CheckpointingRunner, Clock, InProcessRunner
 from rhythm.worker.settings import WorkerSettings
@@ -91,7 +91,11 @@ class VirtualHandlers:
         self.agenda = agenda
 
     def start(
-        self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]
+        self,
+        task: Task[..., Any],
+        inputs: Any,
+        current: Current,
+        report: Callable[[AttemptEnd], None],
     ) -> Callable[[], object]:
         took = inputs.get("took", 1) if isinstance(inputs, dict) else 1
         return self.agenda.after(

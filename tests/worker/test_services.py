@@ -16,7 +16,7 @@ from rhythm.store.interfaces.store import Store
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite.store import SqliteStore
 from rhythm.worker.loading import Programs
-from rhythm.worker.services import Health, Services, ServiceSettings
+from rhythm.worker.services import ServiceHealth, Services, ServiceSettings
 from tests.engine.driver import World
 from tests.support.around import Around
 from tests.support.stores import MakeStore, ready_rows, rows, sqlite_in_memory
@@ -213,7 +213,7 @@ def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(
         waits.append(all_of_them.wait_s(name))
         world.clock.seconds += waits[-1]
     assert [round(wait, 6) for wait in waits] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
-    assert all_of_them.health[name] == Health(None, 8, "it does not work")
+    assert all_of_them.health[name] == ServiceHealth(None, 8, "it does not work")
     assert {said[0], *said} == {("service_failed", name, "it does not work")}
     others = {service: health for service, health in all_of_them.health.items() if service != name}
     assert all(
@@ -229,7 +229,7 @@ def test_health_is_good_again_after_a_pass_that_succeeds() -> None:
     broken.clear()
     world.clock.seconds = 10.0
     found.run()
-    assert found.health["rescue"] == Health(10.0)
+    assert found.health["rescue"] == ServiceHealth(10.0)
 
 
 def test_what_has_ended_is_kept_for_ever_unless_told_otherwise(make_store: MakeStore) -> None:

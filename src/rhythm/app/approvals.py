@@ -23,8 +23,8 @@ from rhythm.app.views import as_json, moment, moment_of
 from rhythm.engine.payload import load
 from rhythm.errors import Denied, Undecidable, UnknownApproval
 from rhythm.limits import TEXTS
+from rhythm.permissions import Scope
 from rhythm.record import Record
-from rhythm.rights import Scope
 from rhythm.store.access import Actor
 from rhythm.store.approvals import (
     APPROVE,

@@ -12,9 +12,9 @@ from rhythm.app.checks import at_least, valid_attributes, valid_name, valid_text
 from rhythm.app.views import as_json
 from rhythm.errors import NotRetryable
 from rhythm.limits import TEXTS
+from rhythm.permissions import Scope
 from rhythm.record import Record
-from rhythm.rights import Scope
-from rhythm.slots import us_of
+from rhythm.schedule_times import us_of
 from rhythm.store.interfaces.operating import Selection
 from rhythm.store.lifecycle import WORKFLOW
 

@@ -15,7 +15,7 @@ from rhythm.app.checks import possible_id, unknown_execution
 from rhythm.app.waiting import Changes
 from rhythm.engine.programs import ProgramCache
 from rhythm.ids import encode_id
-from rhythm.rights import Scope, prefixes, within
+from rhythm.permissions import Scope, prefixes, within
 from rhythm.worker.sizes import Sizes
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from rhythm.engine.payload import dump
 from rhythm.errors import NotDelivered, NotRetryable, StoreError
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
-from rhythm.rights import Scope
+from rhythm.permissions import Scope
 from rhythm.store.interfaces.executions import Reach
 from rhythm.store.interfaces.messages import NewSignal
 from rhythm.store.lifecycle import WORKFLOW
@@ -237,7 +237,7 @@ class Executions:
         second one, but not to whoever asks for one `from_start`. `NotRetryable` if it would fail
         again at once, or was retried before: the message says what to do.
         """
-        from rhythm.engine.retried import anew, retried
+        from rhythm.engine.retry_plan import anew, retried
 
         new_id, row = self._context.new_id(), self._context.execution(id)
         version = (

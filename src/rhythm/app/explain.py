@@ -18,8 +18,8 @@ from rhythm.engine.recheck import is_due, snapshot_of, waits_of
 from rhythm.ids import child_id
 from rhythm.ir.awaiting import KINDS
 from rhythm.ir.program import Program
+from rhythm.permissions import Scope, within
 from rhythm.record import Record
-from rhythm.rights import Scope, within
 from rhythm.store.interfaces.claims import SYSTEM_QUEUE
 from rhythm.store.interfaces.executions import Reach
 from rhythm.store.interfaces.operating import Standing
@@ -76,7 +76,7 @@ def explain(store: Store, row: Execution, program: Program | None, scope: Scope 
 def retry_refusal(store: Store, id: str) -> str | None:
     """Why a retry would be refused; None if it would not, or if that cannot be told at a glance.
     Empty: its snapshot cannot be read."""
-    from rhythm.engine.retried import retried
+    from rhythm.engine.retry_plan import retried
     from rhythm.errors import InvalidProgram, NotRetryable, RetryTooLarge
 
     try:

@@ -27,13 +27,13 @@ from rhythm.record import Record
 from rhythm.store.interfaces.claims import SYSTEM_QUEUE
 from rhythm.store.open import open_store
 from rhythm.worker.declared import Declared
-from rhythm.worker.events import LOG, Teller
 from rhythm.worker.executor import Handlers
 from rhythm.worker.heartbeat import seconds
+from rhythm.worker.local_workers import HOST, see_off
+from rhythm.worker.logs import LOG, Teller
 from rhythm.worker.loop import Worker
 from rhythm.worker.metrics import Asked, Metrics, Values, depth, oldest_s
 from rhythm.worker.narration import Narrator
-from rhythm.worker.neighbours import HOST, see_off
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.settings import WorkerSettings
 

@@ -28,9 +28,9 @@ from rhythm.errors import (
     UnknownSchedule,
 )
 from rhythm.limits import TEXTS
+from rhythm.permissions import Scope, allows, limited, within
 from rhythm.record import Record
-from rhythm.rights import Scope, allows, limited, within
-from rhythm.slots import US, catch_up_number, first_slots, us_of, zone
+from rhythm.schedule_times import US, catch_up_number, first_slots, us_of, zone
 from rhythm.store.schedules import Fire, Schedule
 
 if TYPE_CHECKING:

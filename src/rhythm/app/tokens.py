@@ -20,8 +20,8 @@ from rhythm.app.checks import LONGEST_KEY, several, valid_name
 from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
 from rhythm.errors import StoreError, TokenRevoked, UnknownToken
+from rhythm.permissions import allows, permissions, problem_with_roles
 from rhythm.record import Record
-from rhythm.rights import allows, permissions, problem_with_roles
 from rhythm.store.access import Actor, Grant, StoredToken
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from rhythm.errors import ExecutionFailed
 from rhythm.ir.awaiting import operations
 from rhythm.ir.program import Program
 from rhythm.record import Record
-from rhythm.slots import EPOCH, us_of
+from rhythm.schedule_times import EPOCH, us_of
 from rhythm.store import reading
 from rhythm.store.interfaces.definitions import Listed
 from rhythm.store.interfaces.reading import CUT, LARGE, Execution

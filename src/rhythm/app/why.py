@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rhythm.rights import Scope
+from rhythm.permissions import Scope
 from rhythm.store.lifecycle import WORKFLOW
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rhythm.app.checks import LARGEST_PAGE, at_least, can_be, name_of
 from rhythm.app.views import SourceView, WorkflowView, workflow_view
 from rhythm.errors import Denied, UnknownWorkflow
 from rhythm.ir.program import Program
-from rhythm.rights import Scope, within
+from rhythm.permissions import Scope, within
 
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
@@ -70,7 +70,7 @@ class Workflows:
         fits no pattern of the `scope`. Of other workflows, that these call, there are those that
         are `known`.
         """
-        from rhythm.app.flows import compile_flows, read_flows
+        from rhythm.app.loading import compile_flows, read_flows
         from rhythm.app.schedules import annotated_schedules
 
         actor, texts = acting(by) if by else None, read_flows(sources)
@@ -110,13 +110,13 @@ class Workflows:
 def _text(definition: Definition, scope: Scope) -> str:
     if scope is None:  # then the compiler is not needed
         return definition.source
-    from rhythm.app.flows import source_within
+    from rhythm.app.loading import source_within
 
     return source_within(definition, scope)
 
 
 def _unknown(name: str, store: Store) -> NoReturn:
-    from rhythm.app.flows import no_workflow
+    from rhythm.app.loading import no_workflow
 
     raise UnknownWorkflow(
         no_workflow(name, [known.name for known in store.definitions.after("", LARGEST_PAGE)]), name

@@ -142,7 +142,7 @@ def _print_check(check: AuditCheck) -> None:
 
 
 def _of_file(name: str, head: str | None) -> AuditCheck:
-    from rhythm.app.exported import check_exported
+    from rhythm.app.audit_export import check_exported
 
     try:
         with open(0 if name == "-" else name, "rb", closefd=name != "-") as lines:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rhythm.cli.acting import actor
+from rhythm.cli.actor import actor
 from rhythm.cli.connect import application
 from rhythm.cli.inputs import read_pairs
 from rhythm.cli.options import Arguments, Option, UsageError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from rhythm.cli.files import find_files, read_source
 from rhythm.cli.options import Arguments, Option
 from rhythm.cli.output import print
-from rhythm.lang.checked import Checked
-from rhythm.lang.flow.rules.known import Known, TaskShape
+from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
 from rhythm.lang.languages import check_text, names_in
+from rhythm.lang.report import Checked
 from rhythm.lang.source import as_json, render_all
 
 SEVERITIES = ("error", "warning", "note")
@@ -33,7 +33,7 @@ def run(args: Arguments) -> int:
         if len(sources) > 1
         else None
     )
-    known = Known(_tasks(args.app), names)
+    known = Surroundings(_tasks(args.app), names)
     checked = [check_text(text, name, known) for name, text in sources.items()]
     counts = {
         severity: sum(d.severity == severity for c in checked for d in c.diagnostics)

@@ -21,7 +21,7 @@ from rhythm.cli.output import print, print_problem
 from rhythm.durations import duration_s
 from rhythm.engine.doctor import advice
 from rhythm.errors import StoreError
-from rhythm.visible import one_line
+from rhythm.printable import one_line
 
 OPTIONS = (
     DATABASE,

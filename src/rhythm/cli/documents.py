@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rhythm.cli.output import print
-from rhythm.visible import escaped_json
+from rhythm.printable import escaped_json
 
 
 def print_json(text: str) -> None:

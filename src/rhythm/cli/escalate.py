@@ -6,9 +6,9 @@ rhythm escalate 06fe1sz2n5qg7v0k4m8c3x9yte.1 --by Ada --comment 'beyond my limit
 
 from __future__ import annotations
 
-from rhythm.cli.acting import BY
+from rhythm.cli.actor import BY
 from rhythm.cli.database import DATABASE
-from rhythm.cli.deciding import COMMENT, ID, KEY, SHOWN, decide
+from rhythm.cli.decisions import COMMENT, ID, KEY, SHOWN, decide
 from rhythm.cli.options import Arguments, Option
 
 OPTIONS = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.words import printable
 from rhythm.lang.source import Diagnostic, Source, render
-from rhythm.visible import indented
+from rhythm.printable import indented
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm

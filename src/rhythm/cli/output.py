@@ -14,7 +14,7 @@ import os
 import sys
 from typing import TextIO
 
-from rhythm.visible import indented, visible
+from rhythm.printable import indented, visible
 
 MARK, END = f"\x1b{os.urandom(8).hex()}", "\x1f"
 KEPT = "\n\t"

@@ -11,7 +11,7 @@ or is cancelled. With --all it is for all workflows that fit; --dry-run only cou
 
 from __future__ import annotations
 
-from rhythm.cli.acting import BY, actor
+from rhythm.cli.actor import BY, actor
 from rhythm.cli.bulk import ALL, act_on_all, wants_all
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.database import DATABASE

@@ -10,7 +10,7 @@ from rhythm.cli.options import Option, UsageError
 from rhythm.cli.output import print
 from rhythm.errors import FlowError
 from rhythm.ir.program import Program
-from rhythm.lang.flow.rules.known import Known
+from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.languages import compile_text
 from rhythm.lang.source import nearest, render_all
 
@@ -22,7 +22,9 @@ WORKFLOW = Option(
 )
 
 
-def compile_file(name: str, known: Known | None = None, quiet: bool = False) -> tuple[Program, ...]:
+def compile_file(
+    name: str, known: Surroundings | None = None, quiet: bool = False
+) -> tuple[Program, ...]:
     """The programs of a file. Its problems are printed to standard error; errors end the
     command."""
     compilation = compile_text(read_source(name), name, known)

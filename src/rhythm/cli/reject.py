@@ -8,7 +8,7 @@ Whoever started the execution may not decide, unless its workflow says `four_eye
 
 from __future__ import annotations
 
-from rhythm.cli.deciding import DECISION, decide
+from rhythm.cli.decisions import DECISION, decide
 from rhythm.cli.options import Arguments
 
 OPTIONS = DECISION

@@ -28,7 +28,7 @@ from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.cli.trace import Trace
 from rhythm.errors import InvalidPayload, UnknownWorkflow
 from rhythm.ir.program import Program
-from rhythm.lang.flow.rules.known import Known
+from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.languages import compile_text
 from rhythm.lang.source import Diagnostic, Source, nearest, render, some_of
 from rhythm.worker.handlers import default_tasks
@@ -108,7 +108,9 @@ def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
     if args.app:
         load_app(args.app)
     programs = compile_file(
-        args.file, Known(default_tasks.shapes() if args.app else None), quiet=args.output == "json"
+        args.file,
+        Surroundings(default_tasks.shapes() if args.app else None),
+        quiet=args.output == "json",
     )
     program = choose(programs, args.file, args.workflow)
     clock = Clock(args.fast_forward)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rhythm.cli.acting import BY, actor
+from rhythm.cli.actor import BY, actor
 from rhythm.cli.connect import OUTPUT, application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs
@@ -195,7 +195,7 @@ def _next(app: Rhythm, args: Arguments) -> None:
 
 def _print_times(app: Rhythm, args: Arguments, count: int) -> None:
     """When it starts next, on the clocks of its time zone."""
-    from rhythm.slots import zone
+    from rhythm.schedule_times import zone
 
     where = zone(app.get_schedule(args.name).tz)
     times = app.next_times(args.name, count)

@@ -128,7 +128,7 @@ def _log() -> None:
     request does not: anybody can send much."""
     import logging
 
-    from rhythm.worker.events import TextFormatter
+    from rhythm.worker.logs import TextFormatter
 
     handler = logging.StreamHandler()
     handler.setFormatter(TextFormatter())

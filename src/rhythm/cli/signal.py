@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rhythm.cli.acting import BY, actor
+from rhythm.cli.actor import BY, actor
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import INPUT, read_json, read_pairs

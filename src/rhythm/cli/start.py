@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rhythm.cli.acting import BY, actor
+from rhythm.cli.actor import BY, actor
 from rhythm.cli.connect import new_application, refusals
 from rhythm.cli.database import DATABASE, read_settings
 from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs, read_pairs
@@ -145,7 +145,7 @@ def _before_a_database_is_made(args: Arguments) -> None:
     path = url.removeprefix("sqlite:///")
     if path == url or os.path.exists(path):
         return
-    from rhythm.app.flows import compile_flows, no_workflow, read_flows
+    from rhythm.app.loading import compile_flows, no_workflow, read_flows
 
     names = [definition.name for definition in compile_flows(read_flows(_sources(args, False)))]
     if not args.workflow.endswith(TAKEN_BY_NAME) and args.workflow not in names:
@@ -299,7 +299,7 @@ def _log_plainly() -> None:
     command with its message."""
     import logging
 
-    from rhythm.visible import indented
+    from rhythm.printable import indented
 
     class Line(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:

@@ -21,7 +21,7 @@ AGAIN_S = 1.0  # before the last of them is passed on again
 Work = Callable[[int, Callable[[], None]], int]
 
 
-class Ready:
+class ReadyPipe:
     """Whether a worker process has ever begun to work. It is said by a byte in a pipe, which stays
     there when the process has died."""
 
@@ -108,7 +108,7 @@ def supervise(count: int, work: Work, say: Callable[[int, str], None]) -> int:
     `work` gets the number of its process, and what to call when it works. `say` is told of those
     that die, by process id.
     """
-    processes, ready = [Process(number) for number in range(count)], Ready()
+    processes, ready = [Process(number) for number in range(count)], ReadyPipe()
     asked: list[int] = []
     for number in SIGNALS:
         signal.signal(number, lambda number, frame: asked.append(number))
@@ -137,7 +137,7 @@ def supervise(count: int, work: Work, say: Callable[[int, str], None]) -> int:
 
 
 def _reap(
-    processes: list[Process], stopping: bool, ready: Ready, say: Callable[[int, str], None]
+    processes: list[Process], stopping: bool, ready: ReadyPipe, say: Callable[[int, str], None]
 ) -> int:
     """Takes note of those that have ended; the exit code if one could not begin, else 0. Once one
     has begun, all can."""

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rhythm.cli.acting import BY, actor
+from rhythm.cli.actor import BY, actor
 from rhythm.cli.connect import OUTPUT, application, new_application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option, UsageError

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from rhythm.cli.output import print, styled
 from rhythm.cli.table import columns, cut
-from rhythm.visible import one_line
+from rhythm.printable import one_line
 
 _LOOKS = {  # what happened: mark, colour, words before the detail
     "start": ("▶", "36", ""),

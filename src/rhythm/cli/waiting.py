@@ -24,7 +24,7 @@ AGAIN = control("\r\x1b[K")  # back to the beginning of the line, which is empty
 Hint = Callable[["ExecutionView"], str]
 
 
-class Progress:
+class ProgressLine:
     """Says on standard error how an execution is."""
 
     def __init__(self, out: TextIO, now: Callable[[], float] = time.monotonic) -> None:
@@ -74,7 +74,7 @@ def wait(
     `hint` is asked when nothing has changed for a while; `alive` may raise what makes waiting
     pointless.
     """
-    progress = Progress(sys.stderr)
+    progress = ProgressLine(sys.stderr)
     try:
         return _wait(app, id, Patience(timeout, time.monotonic), progress, hint, alive)
     except ResultTimeout as problem:
@@ -96,7 +96,7 @@ def _wait(
     app: Rhythm,
     id: str,
     patience: Patience,
-    progress: Progress,
+    progress: ProgressLine,
     hint: Hint,
     alive: Callable[[], object],
 ) -> ExecutionView:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from rhythm.ir.awaiting import in_words, leaves
-from rhythm.visible import one_line
+from rhythm.printable import one_line
 
 printable = one_line  # without what a terminal would obey
 SHOWN = 3  # different things that a group waits for

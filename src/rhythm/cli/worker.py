@@ -308,7 +308,7 @@ def _log(args: Arguments) -> None:
     otherwise."""
     import logging
 
-    from rhythm.worker.events import JsonFormatter, TextFormatter
+    from rhythm.worker.logs import JsonFormatter, TextFormatter
 
     rhythm, root = logging.getLogger("rhythm"), logging.getLogger()
     if args.log_level is None and args.log_format == "text" and (rhythm.handlers or root.handlers):
@@ -330,7 +330,7 @@ def _say(args: Arguments, text: str, event: str = "", **fields: Any) -> None:
     if args.log_format == "json":
         from logging import getLevelName, makeLogRecord
 
-        from rhythm.worker.events import EVENTS, LOG, JsonFormatter
+        from rhythm.worker.logs import EVENTS, LOG, JsonFormatter
 
         said = {
             "event": event,

@@ -78,7 +78,7 @@ class Waiting(Record):
         return Waiting(live, snapshot, owned, awaited, numbers)
 
 
-class Known(Record):
+class KnownNumbers(Record):
     """What there is of the numbers of one workflow."""
 
     children: dict[int, Child]
@@ -102,7 +102,7 @@ def _portions(waiting: Sequence[Waiting]) -> Iterator[list[Waiting]]:
 
 def _judge(waiting: Sequence[Waiting], evidence: Evidence) -> Iterator[Finding]:
     numbers = [(one.live.id, n) for one in waiting for n in one.numbers]
-    known = {one.live.id: Known({}, {}, []) for one in waiting}
+    known = {one.live.id: KnownNumbers({}, {}, []) for one in waiting}
     for child in evidence.children([child_id(id, n) for id, n in numbers]):
         parent, _, n = child.id.rpartition(".")
         known[parent].children[int(n)] = child
@@ -115,7 +115,7 @@ def _judge(waiting: Sequence[Waiting], evidence: Evidence) -> Iterator[Finding]:
             yield Finding(rule, one.live.id, message)
 
 
-def _verdicts(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
+def _verdicts(one: Waiting, known: KnownNumbers) -> Iterator[tuple[str, str]]:
     yield from _of_context(one)
     yield from _of_owned(one, known)
     if one.live.status in (SUSPENDED, PAUSED):
@@ -141,7 +141,7 @@ def _of_context(one: Waiting) -> Iterator[tuple[str, str]]:
         yield "within_limits", str(fault.value()["message"])
 
 
-def _of_owned(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
+def _of_owned(one: Waiting, known: KnownNumbers) -> Iterator[tuple[str, str]]:
     for n in one.owned:
         if n in known.children:
             yield "owned_once", f"task {n} has a row, and its holder would run it too"
@@ -154,7 +154,7 @@ def _of_owned(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
         )
 
 
-def _orphans(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
+def _orphans(one: Waiting, known: KnownNumbers) -> Iterator[tuple[str, str]]:
     """Nothing can end these. A signal, an event or a decision comes from outside; its deadline is a
     timer."""
     for n, leaf in one.awaited.items():
@@ -163,7 +163,7 @@ def _orphans(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
             yield "no_orphan_wait", f"it awaits {leaf['op']} {n}, of which there is nothing"
 
 
-def _asleep(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
+def _asleep(one: Waiting, known: KnownNumbers) -> Iterator[tuple[str, str]]:
     live = one.live
     if live.cancel_requested and not one.snapshot.cancelled:
         yield "no_lost_wake", "it was cancelled, and sleeps"
@@ -177,7 +177,7 @@ def _asleep(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
         yield "no_lost_wake", "what it awaits has happened, and it sleeps"
 
 
-def _can_go_on(one: Waiting, known: Known) -> bool:
+def _can_go_on(one: Waiting, known: KnownNumbers) -> bool:
     """Whether a turn would do anything: what is awaited has ended, or something that is held back
     may begin."""
     plan = one.snapshot.awaiting
@@ -190,7 +190,7 @@ def _can_go_on(one: Waiting, known: Known) -> bool:
     return ended or bool(machine.commands)
 
 
-def _machine(one: Waiting, known: Known) -> Machine:
+def _machine(one: Waiting, known: KnownNumbers) -> Machine:
     """The interpreter at the beginning of a turn, as far as it decides whether something has
     ended."""
     id, ops = one.live.id, kinds(one.snapshot.awaiting)

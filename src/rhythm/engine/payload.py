@@ -130,7 +130,7 @@ def _looks_plain(value: Any, limits: Limits) -> bool:
 # the closer look
 
 
-class Refused(Record):
+class Unstorable(Record):
     """Stands in a parsed value where the text had something that cannot be stored."""
 
     problem: str
@@ -170,7 +170,7 @@ class _Careful:
             kind = type(value)
             if kind in SCALARS or kind is float or kind is list or kind is dict:
                 return value
-            if kind is Refused:
+            if kind is Unstorable:
                 self._refuse(path, value.problem)
             try:
                 value = json_form(value)
@@ -249,30 +249,32 @@ _NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 # what the JSON parser calls: it knows no path, so what is wrong is left in its place
 
 
-def _constant(name: str) -> Refused:
-    return Refused(f"is {name}: JSON has no such number")
+def _constant(name: str) -> Unstorable:
+    return Unstorable(f"is {name}: JSON has no such number")
 
 
-def _int(text: str) -> int | Refused:
-    return int(text) if len(text) <= 20 else Refused("is an integer over 64 bits: pass it as text")
+def _int(text: str) -> int | Unstorable:
+    return (
+        int(text) if len(text) <= 20 else Unstorable("is an integer over 64 bits: pass it as text")
+    )
 
 
-def _float(text: str) -> float | Refused:
+def _float(text: str) -> float | Unstorable:
     number = float(text)
     return (
         number
         if math.isfinite(number)
-        else Refused(f"is {text[:KEY]}, which is too large for a number")
+        else Unstorable(f"is {text[:KEY]}, which is too large for a number")
     )
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Refused:
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Unstorable:
     found = dict(pairs)
     if len(found) == len(pairs):
         return found
     seen: set[str] = set()
     twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # adds, and is false
-    return Refused(f"has the key {json.dumps(twice[:KEY])} twice")
+    return Unstorable(f"has the key {json.dumps(twice[:KEY])} twice")
 
 
 def _depth(text: str, enough: int) -> int:

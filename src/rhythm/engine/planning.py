@@ -1,8 +1,8 @@
 """From a turn to its commit, and which tasks its owner runs itself. Pure: every `TurnCommit` is
 made here.
 
-What a commit refers to by name, programs and the settings of tasks, is read before (`Known`), and
-what its owner may run itself is a value (`Capacity`). So the same turn always gives the same
+What a commit refers to by name, programs and the settings of tasks, is read before (`Referenced`),
+and what its owner may run itself is a value (`Capacity`). So the same turn always gives the same
 commit, and nothing here can fail because of a database.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from rhythm.engine.payload import dump_trusted, load
-from rhythm.engine.rows import Asking, EndedTasks, Known, OwnedEnd, Rows, dump_owned
+from rhythm.engine.rows import Asking, EndedTasks, OwnedEnd, Referenced, TurnRows, dump_owned
 from rhythm.ir.awaiting import (
     PAUSING,
     Plan,
@@ -58,7 +58,7 @@ class Capacity(Record):
         return self.replace(slots=self.slots - slots) if slots else self
 
 
-class Position(Record):
+class Standpoint(Record):
     """Where a workflow stands, as its owner knows it."""
 
     loaded: Loaded
@@ -98,10 +98,10 @@ class Planner:
 
     def turn(
         self,
-        at: Position,
+        at: Standpoint,
         program: Program,
         turn: Turn,
-        known: Known,
+        known: Referenced,
         capacity: Capacity,
         ended: EndedTasks,
         *,
@@ -128,17 +128,19 @@ class Planner:
             case Suspended() | Continue():
                 return _going_on(at, turn, rows, capacity, mail_read, keep)
 
-    def ended_tasks(self, loaded: Loaded, ends: Sequence[OwnedEnd], known: Known) -> EndedTasks:
+    def ended_tasks(
+        self, loaded: Loaded, ends: Sequence[OwnedEnd], known: Referenced
+    ) -> EndedTasks:
         """The rows of owned tasks that have ended."""
         return self._rows(loaded, known).ended(ends)
 
-    def tasks_ended(self, at: Position, ended: EndedTasks) -> Planned:
+    def tasks_ended(self, at: Standpoint, ended: EndedTasks) -> Planned:
         """Some of its tasks have ended, and nothing follows from it yet."""
         left = ended.left_of(at.owned)
         rows = {"done": ended.done, "starts": ended.retries}
         return self._staying(at, "own" if left else "park", "task", left, **rows)
 
-    def promote(self, at: Position, long: Sequence[int], known: Known) -> Planned:
+    def promote(self, at: Standpoint, long: Sequence[int], known: Referenced) -> Planned:
         """Owned tasks that last get rows: then people see them, and they outlive the claim."""
         rows = self._rows(at.loaded, known)
         starts = tuple(rows.running(at.owned[n], at.running_s[n]) for n in long)
@@ -146,13 +148,15 @@ class Planner:
         new = {"starts": starts, "promoted": tuple(long), "claim_ttl_s": self.claim_ttl_s}
         return self._staying(at, "own" if left else "park", "promoted", left, **new)
 
-    def runs_owned(self, at: Position, known: Known, capacity: Capacity) -> bool:
+    def runs_owned(self, at: Standpoint, known: Referenced, capacity: Capacity) -> bool:
         """Whether whoever has taken the workflow over may run its owned tasks itself."""
         rows, commands = self._rows(at.loaded, known), at.owned.values()
         fits = len(commands) <= capacity.slots
         return fits and all(capacity.runs(each.name, rows.queue(each)) for each in commands)
 
-    def queue_owned(self, at: Position, known: Known, crashes: int, crash_limit: int) -> Planned:
+    def queue_owned(
+        self, at: Standpoint, known: Referenced, crashes: int, crash_limit: int
+    ) -> Planned:
         """Owned tasks that nobody runs go to the queue, which counts their attempts from now on.
 
         Those beside which `crash_limit` workers have died fail.
@@ -164,7 +168,7 @@ class Planner:
         done = tuple(rows.quarantined(command, crashes) for command in commands)
         return self._staying(at, "own", "queued", {}, done=done).replace(look_again=True)
 
-    def failure(self, at: Position, code: str, message: str) -> Planned:
+    def failure(self, at: Standpoint, code: str, message: str) -> Planned:
         """The workflow fails, for a reason that its program knows nothing of."""
         error, resumed = (
             dump_trusted({"code": code, "message": message, "data": None}),
@@ -177,7 +181,7 @@ class Planner:
         return Planned(commit.replace(status=FAILED, value=error), at.snapshot)
 
     def _staying(
-        self, at: Position, end: TurnEnd, cause: str, left: Mapping[int, c.StartTask], **rows: Any
+        self, at: Standpoint, end: TurnEnd, cause: str, left: Mapping[int, c.StartTask], **rows: Any
     ) -> Planned:
         """A commit that leaves the workflow at the await where it is."""
         id, seq, snapshot = at.loaded.id, at.loaded.seq, at.snapshot
@@ -197,8 +201,8 @@ class Planner:
         )
         return Planned(commit, snapshot, left)
 
-    def _rows(self, loaded: Loaded, known: Known) -> Rows:
-        return Rows(loaded, known, self.only_queue, self.asking)
+    def _rows(self, loaded: Loaded, known: Referenced) -> TurnRows:
+        return TurnRows(loaded, known, self.only_queue, self.asking)
 
 
 def in_place_of(turn: TurnCommit, code: str, message: str) -> TurnCommit:
@@ -230,7 +234,7 @@ def task_in_place_of(end: TaskEnd, code: str, message: str) -> TaskEnd:
 
 
 def _going_on(
-    at: Position,
+    at: Standpoint,
     turn: Suspended | Continue,
     rows: _TurnRows,
     capacity: Capacity,
@@ -291,7 +295,7 @@ class _TurnRows:
     """The rows that the commands of one turn ask for."""
 
     def __init__(
-        self, planner: Planner, at: Position, program: Program, rows: Rows, ended: EndedTasks
+        self, planner: Planner, at: Standpoint, program: Program, rows: TurnRows, ended: EndedTasks
     ) -> None:
         self.planner, self.at, self.program, self.rows, self.ended = (
             planner,

@@ -28,7 +28,7 @@ class TaskPolicy(Protocol):
     def retries(self) -> int: ...
 
 
-class Known(Record):
+class Referenced(Record):
     """What a turn refers to by name, read before it is planned."""
 
     tasks: Mapping[str, TaskPolicy]
@@ -70,14 +70,14 @@ class EndedTasks(Record):
 NOTHING_ENDED = EndedTasks()
 
 
-class Rows:
+class TurnRows:
     """Makes the rows of one workflow's turn.
 
     `only_queue`: where everything goes, whatever calls say: nobody else is there.
     """
 
     def __init__(
-        self, loaded: Loaded, known: Known, only_queue: str | None, asking: Asking
+        self, loaded: Loaded, known: Referenced, only_queue: str | None, asking: Asking
     ) -> None:
         self.loaded, self.known, self.only_queue, self.asking = loaded, known, only_queue, asking
 
@@ -261,7 +261,8 @@ def _stages(command: c.RequestApproval, asking: Asking) -> list[tuple[str, float
 
 
 class Names(Record):
-    """The tasks and workflows that a turn refers to: `Known` must have what is known of them."""
+    """The tasks and workflows that a turn refers to: `Referenced` must have what is known of
+    them."""
 
     tasks: Sequence[str]
     workflows: Sequence[tuple[str, str | None]] = ()  # with the version that is asked for

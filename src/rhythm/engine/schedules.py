@@ -2,7 +2,7 @@
 that still runs means for the next.
 
 Pure: rows and the time go in, what is to be written comes out. The slots themselves are found by
-`rhythm.slots`.
+`rhythm.schedule_times`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from rhythm.ir.program import Program
 from rhythm.record import Record
-from rhythm.slots import EPOCH, US, check_overlap, check_timing, latest_slots, next_slot
+from rhythm.schedule_times import EPOCH, US, check_overlap, check_timing, latest_slots, next_slot
 from rhythm.store.access import Actor
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.lifecycle import WORKFLOW

@@ -116,7 +116,7 @@ class Misfit(Exception):
         return Misfit(self.problem, step + self.path)
 
 
-class Kind:
+class HintKind:
     """What a hint asks for: values of the types `exact` are that already, others `convert` makes
     into it or refuses.
 
@@ -134,7 +134,7 @@ class Kind:
         return value if type(value) in self.exact else self.convert(value)
 
 
-def kind_of(hint: Any) -> Kind | None:
+def kind_of(hint: Any) -> HintKind | None:
     """What a hint asks for; None if any value may pass as it is."""
     if hint is None or hint is type(None):
         return _NULL
@@ -151,7 +151,7 @@ def kind_of(hint: Any) -> Kind | None:
     return _class_kind(cls, args) if isinstance(cls, type) else None
 
 
-def _class_kind(cls: type, args: tuple[Any, ...]) -> Kind | None:
+def _class_kind(cls: type, args: tuple[Any, ...]) -> HintKind | None:
     if cls in PLAIN_KINDS:
         return PLAIN_KINDS[cls]
     if cls in _LISTS:
@@ -166,15 +166,15 @@ def _class_kind(cls: type, args: tuple[Any, ...]) -> Kind | None:
 # a class may hold itself; hints are not kept, for `int | str` and `str | int` are equal but not the
 # same
 @lru_cache(maxsize=1024)
-def _user_kind(cls: type) -> Kind | None:
+def _user_kind(cls: type) -> HintKind | None:
     if typing.is_typeddict(cls):
-        return Kind({"an object"}, _TypedDict(cls))
+        return HintKind({"an object"}, _TypedDict(cls))
     if callable(getattr(cls, "model_validate", None)):
-        return Kind(set(), _model(cls))
+        return HintKind(set(), _model(cls))
     if issubclass(cls, enum.Enum):
         return _enum(cls)
     if _fields_of(cls) is not None:
-        return Kind(
+        return HintKind(
             {"an object", "a list"} if issubclass(cls, tuple) else {"an object"}, _Fields(cls)
         )
     return None
@@ -190,11 +190,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
-def _only(cls: type, expected: str) -> Kind:
+def _only(cls: type, expected: str) -> HintKind:
     def refuse(value: Any) -> Any:
         raise _refuse(value, expected)
 
-    return Kind({WORDS[cls]}, refuse, {cls})
+    return HintKind({WORDS[cls]}, refuse, {cls})
 
 
 def _whole(value: Any) -> int:
@@ -252,22 +252,24 @@ def _bytes(text: str) -> bytes:
 
 
 _NULL = _only(type(None), "null")
-PLAIN_KINDS: dict[Any, Kind] = {
+PLAIN_KINDS: dict[Any, HintKind] = {
     str: _only(str, "text"),
     bool: _only(bool, "true or false"),
-    int: Kind({"a number"}, _whole, {int}),
-    float: Kind({"a number"}, _float, {float}),
-    datetime: Kind(
+    int: HintKind({"a number"}, _whole, {int}),
+    float: HintKind({"a number"}, _float, {float}),
+    datetime: HintKind(
         {"text"},
         _from_text('a date and time such as "2026-01-31T09:30:00Z"', datetime.fromisoformat),
     ),
-    date: Kind({"text"}, _from_text('a date such as "2026-01-31"', date.fromisoformat)),
-    time: Kind({"text"}, _from_text('a time of day such as "09:30:00"', time.fromisoformat)),
-    timedelta: Kind({"a number", "text"}, _timedelta),
-    Decimal: Kind({"text", "a number"}, _decimal),
-    UUID: Kind({"text"}, _from_text("a UUID", UUID)),
-    bytes: Kind({"text"}, _from_text("bytes as base64", _bytes)),
-    bytearray: Kind({"text"}, _from_text("bytes as base64", lambda text: bytearray(_bytes(text)))),
+    date: HintKind({"text"}, _from_text('a date such as "2026-01-31"', date.fromisoformat)),
+    time: HintKind({"text"}, _from_text('a time of day such as "09:30:00"', time.fromisoformat)),
+    timedelta: HintKind({"a number", "text"}, _timedelta),
+    Decimal: HintKind({"text", "a number"}, _decimal),
+    UUID: HintKind({"text"}, _from_text("a UUID", UUID)),
+    bytes: HintKind({"text"}, _from_text("bytes as base64", _bytes)),
+    bytearray: HintKind(
+        {"text"}, _from_text("bytes as base64", lambda text: bytearray(_bytes(text)))
+    ),
 }
 _LISTS: dict[Any, type | None] = {  # what a list becomes; None: it stays one
     list: None, abc.Sequence: None, abc.MutableSequence: None, abc.Collection: None,
@@ -277,7 +279,7 @@ _LISTS: dict[Any, type | None] = {  # what a list becomes; None: it stays one
 _OBJECTS = {dict, abc.Mapping, abc.MutableMapping}
 
 
-def _list(make: type | None, item: Kind | None) -> Kind:
+def _list(make: type | None, item: HintKind | None) -> HintKind:
     def convert(value: Any) -> Any:
         if type(value) is not list:
             raise _refuse(value, "a list")
@@ -287,23 +289,23 @@ def _list(make: type | None, item: Kind | None) -> Kind:
         except TypeError:
             raise Misfit("is a list with members that cannot be in a set") from None
 
-    return Kind({"a list"}, convert, {list} if item is None and make is None else set())
+    return HintKind({"a list"}, convert, {list} if item is None and make is None else set())
 
 
-def _items(values: list[Any], item: Kind | None) -> list[Any]:
+def _items(values: list[Any], item: HintKind | None) -> list[Any]:
     if item is None or item.exact.issuperset(map(type, values)):
         return values
     return [_step(item, value, f"[{i}]") for i, value in enumerate(values)]
 
 
-def _step(kind: Kind, value: Any, step: str) -> Any:
+def _step(kind: HintKind, value: Any, step: str) -> Any:
     try:
         return kind.fit(value)
     except Misfit as misfit:
         raise misfit.inside(step) from None
 
 
-def _tuple(args: tuple[Any, ...]) -> Kind:
+def _tuple(args: tuple[Any, ...]) -> HintKind:
     if not args or args[-1] is ...:
         return _list(tuple, kind_of(args[0]) if args else None)
     kinds = [kind_of(arg) for arg in args]
@@ -316,10 +318,10 @@ def _tuple(args: tuple[Any, ...]) -> Kind:
             [item if kind is None else _step(kind, item, f"[{i}]") for i, (kind, item) in pairs]
         )
 
-    return Kind({"a list"}, convert)
+    return HintKind({"a list"}, convert)
 
 
-def _object(inner: Kind | None) -> Kind:
+def _object(inner: HintKind | None) -> HintKind:
     def convert(value: Any) -> Any:
         if type(value) is not dict:
             raise _refuse(value, "an object")
@@ -327,10 +329,10 @@ def _object(inner: Kind | None) -> Kind:
             return value
         return {key: _step(inner, item, f".{key}") for key, item in value.items()}
 
-    return Kind({"an object"}, convert, {dict} if inner is None else set())
+    return HintKind({"an object"}, convert, {dict} if inner is None else set())
 
 
-def _union(parts: list[Kind | None]) -> Kind | None:
+def _union(parts: list[HintKind | None]) -> HintKind | None:
     """The first part that fits; whatever one of them takes as it is, and none before could convert,
     passes at once."""
     kinds = [part for part in parts if part is not None]
@@ -364,10 +366,10 @@ def _union(parts: list[Kind | None]) -> Kind | None:
         if not all(part.takes for part in kinds)
         else frozenset().union(*(part.takes for part in kinds))
     )
-    return Kind(takes, convert, exact)
+    return HintKind(takes, convert, exact)
 
 
-def _choice(pairs: list[tuple[Any, Any]]) -> Kind | None:
+def _choice(pairs: list[tuple[Any, Any]]) -> HintKind | None:
     """One of these: each by its JSON form, and what that stands for. None if one of them has no
     JSON form."""
     try:
@@ -385,7 +387,7 @@ def _choice(pairs: list[tuple[Any, Any]]) -> Kind | None:
                 return choices[text]
         raise _refuse(value, listed if len(texts) == 1 else f"one of {listed}")
 
-    return Kind({WORDS[type(orjson.loads(text))] for text in choices}, convert)
+    return HintKind({WORDS[type(orjson.loads(text))] for text in choices}, convert)
 
 
 def _as_json(value: Any) -> bytes:
@@ -394,9 +396,9 @@ def _as_json(value: Any) -> bytes:
     )
 
 
-def _enum(cls: type[enum.Enum]) -> Kind | None:
+def _enum(cls: type[enum.Enum]) -> HintKind | None:
     if issubclass(cls, enum.Flag):
-        return Kind({"a number"}, _flag(cls))
+        return HintKind({"a number"}, _flag(cls))
     return _choice([(member.value, member) for member in cls])
 
 
@@ -424,7 +426,7 @@ def _model(cls: Any) -> Callable[[Any], Any]:
     return convert
 
 
-class Field(Record):
+class ClassField(Record):
     """A field of a class: its name in Python, and its key in JSON."""
 
     name: str
@@ -433,28 +435,29 @@ class Field(Record):
     given: bool = True  # to the constructor; else it is computed there
 
 
-def _fields_of(cls: type) -> tuple[Field, ...] | None:
+def _fields_of(cls: type) -> tuple[ClassField, ...] | None:
     """The fields of a dataclass, a NamedTuple or a msgspec Struct; None for other classes."""
     if hasattr(cls, "__dataclass_fields__"):
         return tuple(_dataclass_field(field) for field in dataclasses.fields(cls))
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return tuple(Field(name, name, name not in cls._field_defaults) for name in cls._fields)  # type: ignore[attr-defined]  # asked above
+        given = cls._field_defaults  # type: ignore[attr-defined]  # it is a NamedTuple
+        return tuple(ClassField(name, name, name not in given) for name in cls._fields)
     if hasattr(cls, "__struct_fields__"):
         names: tuple[str, ...] = cls.__struct_fields__
         keys = getattr(cls, "__struct_encode_fields__", names)
         params = inspect.signature(cls).parameters
         return tuple(
-            Field(name, key, params[name].default is inspect.Parameter.empty)
+            ClassField(name, key, params[name].default is inspect.Parameter.empty)
             for name, key in zip(names, keys, strict=True)
         )
     return None
 
 
-def _dataclass_field(field: dataclasses.Field[Any]) -> Field:
+def _dataclass_field(field: dataclasses.Field[Any]) -> ClassField:
     without_default = (
         field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     )
-    return Field(field.name, field.name, field.init and without_default, field.init)
+    return ClassField(field.name, field.name, field.init and without_default, field.init)
 
 
 def hints_of(thing: Any, include_extras: bool = False) -> dict[str, Any]:
@@ -486,7 +489,7 @@ class _Fields:
 
     def __init__(self, cls: type) -> None:
         self.cls = cls
-        self._fields: dict[str, tuple[Field, Kind | None]] | None = None
+        self._fields: dict[str, tuple[ClassField, HintKind | None]] | None = None
 
     def __call__(self, value: Any) -> Any:
         if type(value) is list and issubclass(self.cls, tuple) and len(value) <= len(self.fields()):
@@ -506,7 +509,7 @@ class _Fields:
                 f"is refused by {self.cls.__name__}: {type(problem).__name__}: {problem}"
             ) from None
 
-    def fields(self) -> dict[str, tuple[Field, Kind | None]]:
+    def fields(self) -> dict[str, tuple[ClassField, HintKind | None]]:
         if self._fields is None:
             hints = hints_of(self.cls)
             self._fields = {
@@ -532,7 +535,7 @@ class _TypedDict:
 
     def __init__(self, cls: Any) -> None:
         self.cls = cls
-        self._keys: tuple[dict[str, Kind | None], list[str]] | None = None
+        self._keys: tuple[dict[str, HintKind | None], list[str]] | None = None
 
     def __call__(self, value: Any) -> Any:
         if type(value) is not dict:
@@ -546,7 +549,7 @@ class _TypedDict:
             for key, item in value.items()
         }
 
-    def keys(self) -> tuple[dict[str, Kind | None], list[str]]:
+    def keys(self) -> tuple[dict[str, HintKind | None], list[str]]:
         """What each key asks for, and those that must be there. `__required_keys__` is wrong where
         hints are texts."""
         if self._keys is None:
@@ -567,14 +570,14 @@ class _TypedDict:
 # the inputs of a function
 
 
-class Inputs:
+class TypedInputs:
     """Fits the arguments of a call to the hints of its function."""
 
     def __init__(self, function: Callable[..., Any], signature: inspect.Signature) -> None:
         hints = hints_of(function)
-        self.named: dict[str, Kind | None] = {}
-        self.first: tuple[str, Kind] | None = None  # the one argument that is not named
-        self.others: Kind | None = None
+        self.named: dict[str, HintKind | None] = {}
+        self.first: tuple[str, HintKind] | None = None  # the one argument that is not named
+        self.others: HintKind | None = None
         positional = False
         for p in signature.parameters.values():
             kind = kind_of(hints[p.name]) if p.name in hints else None

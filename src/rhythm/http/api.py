@@ -24,7 +24,7 @@ from rhythm import __version__
 from rhythm.errors import RhythmError, UnknownWorkflow
 from rhythm.http.answers import JSON
 from rhythm.http.answers import document as as_json
-from rhythm.http.bodies import JSON_KINDS, Body, must_be_json
+from rhythm.http.bodies import JSON_KINDS, CheckedRequest, must_be_json
 from rhythm.http.events import NewEvent
 from rhythm.http.guard import Asker
 from rhythm.http.objects import BODY, LIST, check_about, discreet, found
@@ -61,10 +61,13 @@ class Guarded(APIRoute):
         check_about(route.about, route.permission, route.path)
 
         async def public(request: Request) -> Response:
-            return await handle(Body(request.scope, request.receive))
+            return await handle(CheckedRequest(request.scope, request.receive))
 
         async def guarded(request: Request) -> Response:
-            given, asker = Body(request.scope, request.receive), _permitted(route, request)
+            given, asker = (
+                CheckedRequest(request.scope, request.receive),
+                _permitted(route, request),
+            )
             if reads:
                 must_be_json(request, JSON_KINDS)
             shares: Shares = request.scope["rhythm.server"].shares

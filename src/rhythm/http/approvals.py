@@ -11,10 +11,10 @@ from starlette.responses import Response
 from rhythm.app.approvals import STATUSES, ApprovalView
 from rhythm.app.checks import place_after
 from rhythm.http.answers import answer
-from rhythm.http.asking import Ask, Cursor, Key, Limit
 from rhythm.http.pages import listed
+from rhythm.http.requests import Ask, Cursor, Key, Limit
 from rhythm.http.schemas import Body, form_of, page_of
-from rhythm.rights import READ
+from rhythm.permissions import READ
 
 Approval = form_of(ApprovalView, "Approval")
 Approvals = page_of(Approval)

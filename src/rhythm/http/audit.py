@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from rhythm.app.audit import AuditCheck, AuditView
 from rhythm.http.answers import answer
-from rhythm.http.asking import Ask, Cursor, Limit
 from rhythm.http.pages import listed
+from rhythm.http.requests import Ask, Cursor, Limit
 from rhythm.http.schemas import form_of, object_of, page_of
 
 # that are verified in one request: others wait for some tenths of a second, however long the chain

@@ -23,7 +23,7 @@ READ_S = 30.0  # for the whole body
 JSON_KINDS = ("application/json",)
 
 
-class Body(Request):
+class CheckedRequest(Request):
     """A request whose body is no larger than anything we could store, and whose JSON is JSON."""
 
     async def body(self) -> bytes:

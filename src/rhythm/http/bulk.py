@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from rhythm.app.bulk import Action, BulkView
 from rhythm.http.answers import answer
-from rhythm.http.asking import Ask
 from rhythm.http.problems import Refused
+from rhythm.http.requests import Ask
 from rhythm.http.schemas import Body, Json, form_of
 
 Bulk = form_of(BulkView, "Bulk")

@@ -13,10 +13,10 @@ from starlette.responses import Response
 from rhythm.engine.cloudevents import BATCH, STRUCTURED, cloud_events, is_cloud_event
 from rhythm.errors import InvalidEvent
 from rhythm.http.answers import answer
-from rhythm.http.asking import Ask, Key
 from rhythm.http.bodies import JSON_KINDS, LIMITS, must_be_json
 from rhythm.http.guard import Asker
 from rhythm.http.problems import Refused
+from rhythm.http.requests import Ask, Key
 from rhythm.http.schemas import Body, Json, object_of
 
 MOST = 1000  # events in one batch

@@ -18,11 +18,11 @@ from rhythm.app.views import LARGE_FIELDS, ExecutionView, TraceStep
 from rhythm.engine.payload import dump
 from rhythm.errors import UnknownWorkflow
 from rhythm.http.answers import answer, without
-from rhythm.http.asking import Ask, Cursor, Id, Key, Limit
 from rhythm.http.pages import listed
 from rhythm.http.problems import Refused
+from rhythm.http.requests import Ask, Cursor, Id, Key, Limit
 from rhythm.http.schemas import Body, Json, form_of, object_of, page_of
-from rhythm.rights import READ
+from rhythm.permissions import READ
 from rhythm.vm.snapshot import decode_snapshot
 
 Execution = form_of(ExecutionView, "Execution")

@@ -26,9 +26,9 @@ from rhythm.http.problems import ASK, Refused
 from rhythm.http.refusals import address_of
 from rhythm.http.sharing import KNOWN_CALLERS, Shares, whose
 from rhythm.ids import PersonalKey
+from rhythm.permissions import PERMISSIONS, READ, Scope, allows, within
+from rhythm.permissions import scope as scope_of
 from rhythm.record import Record
-from rhythm.rights import PERMISSIONS, READ, Scope, allows, within
-from rhythm.rights import scope as scope_of
 
 DOCUMENT = "/api/v1/openapi.json"  # public, and large: it is counted by address,
 DOCUMENT_WORTH = 10  # for as many requests as this

@@ -90,7 +90,7 @@ class Counts:
         return "\n".join([*self._requests.lines(), *self._took.lines(), *streams]) + "\n" + rest
 
 
-class Probe:
+class DatabaseProbe:
     """Asks the database for those who want to know whether it answers: one question at a time, and
     nobody waits for long."""
 

@@ -16,10 +16,10 @@ from typing import Any
 from rhythm.app import Rhythm
 from rhythm.app.approvals import no_approval
 from rhythm.app.checks import unknown_execution
-from rhythm.app.flows import no_workflow
+from rhythm.app.loading import no_workflow
 from rhythm.errors import UnknownWorkflow
 from rhythm.http.guard import Asker
-from rhythm.rights import READ, Scope, within
+from rhythm.permissions import READ, Scope, within
 
 # which the path names
 EXECUTION, APPROVAL, WORKFLOW, SCHEDULE, QUEUE = (

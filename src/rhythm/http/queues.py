@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from rhythm.app.views import QueueView, WorkerView
 from rhythm.http.answers import answer
-from rhythm.http.asking import Ask, Cursor, Limit
 from rhythm.http.pages import by_name, listed
+from rhythm.http.requests import Ask, Cursor, Limit
 from rhythm.http.schemas import Body, form_of, object_of, page_of
 
 Queue, Worker = form_of(QueueView, "Queue"), form_of(WorkerView, "Worker")

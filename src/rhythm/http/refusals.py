@@ -16,7 +16,7 @@ from starlette.routing import Match, Router
 from starlette.types import Scope
 
 from rhythm.http.sharing import Buckets, whose
-from rhythm.worker.events import tell
+from rhythm.worker.logs import tell
 
 if TYPE_CHECKING:
     from rhythm.http.guard import Asker
@@ -28,7 +28,7 @@ KNOWN_REFUSALS = 1000  # addresses, each with a reason, that were told of and ar
 LINES_PER_S, LINES_AT_ONCE = 1.0, 60.0
 
 
-class Refusals:
+class RefusalLog:
     """Tells of refused attempts. Called from the event loop alone."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

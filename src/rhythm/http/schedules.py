@@ -13,11 +13,11 @@ from starlette.responses import Response
 from rhythm.app.schedules import ScheduleView
 from rhythm.errors import UnknownSchedule, UnknownWorkflow
 from rhythm.http.answers import answer, without
-from rhythm.http.asking import Ask, Cursor, Key, Limit
 from rhythm.http.guard import Asker
 from rhythm.http.pages import listed, seen_by_name
+from rhythm.http.requests import Ask, Cursor, Key, Limit
 from rhythm.http.schemas import Body, Json, form_of, object_of, page_of
-from rhythm.rights import READ
+from rhythm.permissions import READ
 
 Schedule = form_of(ScheduleView, "Schedule")
 Schedules = page_of(form_of(ScheduleView, "ScheduleSummary", ("inputs", "fires")))

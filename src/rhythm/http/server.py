@@ -22,9 +22,9 @@ from starlette.types import Message, Receive, Scope, Send
 from rhythm.app import Rhythm
 from rhythm.http.api import api, document
 from rhythm.http.guard import Guard
-from rhythm.http.health import Counts, Probe, problems_of
+from rhythm.http.health import Counts, DatabaseProbe, problems_of
 from rhythm.http.problems import told
-from rhythm.http.refusals import STATUSES, Refusals
+from rhythm.http.refusals import STATUSES, RefusalLog
 from rhythm.http.sharing import Shares
 from rhythm.http.watching import Watcher
 
@@ -50,14 +50,14 @@ class Server:
 
     def __init__(self, app: Rhythm, *, tokens: bool | None = True) -> None:
         self.app = app
-        self.shares, self.refusals = Shares(app.settings), Refusals()
+        self.shares, self.refusals = Shares(app.settings), RefusalLog()
         self.guard, self.watcher, self.counts = (
             Guard(app, tokens, self.shares),
             Watcher(app),
             Counts(self),
         )
         # by the way of those who come in, which others cannot block
-        self._probe = Probe(app.database.probe)
+        self._probe = DatabaseProbe(app.database.probe)
         app.database.expect_threads(SERVING)
         self._looking: asyncio.Future[list[str]] | None = None
         self._alone, self._api = Router(lifespan=self.lifespan), api()

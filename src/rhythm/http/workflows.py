@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from rhythm.app.views import WorkflowView
 from rhythm.http.answers import answer, without
-from rhythm.http.asking import Ask, Cursor, Limit, Name
 from rhythm.http.pages import listed, seen_by_name
+from rhythm.http.requests import Ask, Cursor, Limit, Name
 from rhythm.http.schemas import Body, form_of, object_of, page_of
 from rhythm.ir.drawing import as_mermaid, as_text
 from rhythm.ir.graph import graph
-from rhythm.rights import READ
+from rhythm.permissions import READ
 
 Workflow = form_of(WorkflowView)
 Workflows = page_of(Workflow)

@@ -19,7 +19,7 @@ PLAIN = frozenset({"op", "n", "name"})  # of which a number says as much as the 
 Row = Literal["execution", "timer", "wait", "approval", "mailbox", "none"]
 
 
-class Kind(Record):
+class AwaitKind(Record):
     """A kind of await. `words`: how people are told of it, with its name or number in `{}`."""
 
     op: str
@@ -38,17 +38,17 @@ class Kind(Record):
 
 
 _TABLE = (
-    Kind("task", "execution", "task {}"),
-    Kind("workflow", "execution", "workflow {}"),
-    Kind("branch", "execution", "a branch"),
-    Kind("child", "execution", "execution {}"),  # something started before, awaited by its id
-    Kind("sleep", "timer", "a timer"),
-    Kind("signal", "mailbox", "signal {}"),
-    Kind("event", "wait", "event {}"),
-    Kind("approval", "approval", "an approval by {}"),
-    Kind("settled", "none", "what has ended"),
+    AwaitKind("task", "execution", "task {}"),
+    AwaitKind("workflow", "execution", "workflow {}"),
+    AwaitKind("branch", "execution", "a branch"),
+    AwaitKind("child", "execution", "execution {}"),  # something started before, awaited by its id
+    AwaitKind("sleep", "timer", "a timer"),
+    AwaitKind("signal", "mailbox", "signal {}"),
+    AwaitKind("event", "wait", "event {}"),
+    AwaitKind("approval", "approval", "an approval by {}"),
+    AwaitKind("settled", "none", "what has ended"),
 )
-KINDS: Mapping[str, Kind] = {kind.op: kind for kind in _TABLE}
+KINDS: Mapping[str, AwaitKind] = {kind.op: kind for kind in _TABLE}
 PAUSING = frozenset(kind.op for kind in _TABLE if kind.pauses)
 
 

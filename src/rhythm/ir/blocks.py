@@ -14,7 +14,7 @@ from rhythm.ir.program import Program
 from rhythm.record import Record
 
 
-class Block(Record):
+class InstructionBlock(Record):
     """The instructions [first, last). `fails_to` is the instruction at which a failure in it goes
     on."""
 
@@ -36,8 +36,10 @@ class Blocks:
         self.code = program.code
         self.seams = {pc for pc in range(len(self.code)) if self._jumps(pc, pc + 1)}
         self.else_ifs: set[int] = set()
-        self.all: list[Block] = []
-        self.loops: dict[int, Block] = {}  # by the instruction that decides on another round
+        self.all: list[InstructionBlock] = []
+        self.loops: dict[
+            int, InstructionBlock
+        ] = {}  # by the instruction that decides on another round
         self.loop_around: list[int | None] = [None] * len(self.code)  # the innermost one
         for pc in range(len(self.code)):
             self._add_loop(pc)
@@ -51,13 +53,13 @@ class Blocks:
         self._add_handlers(_whole(program.handlers))
         self.depths = self._depths()
 
-    def beginning_at(self, pc: int) -> list[Block]:
+    def beginning_at(self, pc: int) -> list[InstructionBlock]:
         """Outermost first."""
         return self._by_first.get(pc, [])
 
     def _depths(self) -> list[int]:
         """How many blocks each instruction stands in, not counting those that it begins."""
-        self._by_first: dict[int, list[Block]] = {}
+        self._by_first: dict[int, list[InstructionBlock]] = {}
         changes = [0] * (len(self.code) + 2)
         for block in sorted(self.all, key=lambda block: -block.last):
             self._by_first.setdefault(block.first, []).append(block)
@@ -74,13 +76,13 @@ class Blocks:
             case ir.Next(exit=exit) | ir.Take(exit=exit) | ir.JumpUnless(to=exit) if (
                 exit > pc and self._jumps(exit - 1, pc)
             ):
-                self.loops[pc] = Block("loop", pc + 1, exit)
+                self.loops[pc] = InstructionBlock("loop", pc + 1, exit)
                 self.loop_around[pc + 1 : exit] = [pc] * (exit - pc - 1)
                 self.all.append(self.loops[pc])
                 self.seams.add(exit - 1)
 
     def _add_if(self, pc: int, otherwise: int) -> None:
-        self.all.append(Block("yes", pc + 1, otherwise))
+        self.all.append(InstructionBlock("yes", pc + 1, otherwise))
         end = self._end_of_if(pc, otherwise)
         if end == otherwise:
             return
@@ -93,7 +95,7 @@ class Blocks:
         ):
             self.else_ifs.add(otherwise)
         else:
-            self.all.append(Block("else", otherwise, end))
+            self.all.append(InstructionBlock("else", otherwise, end))
 
     def _end_of_if(self, pc: int, otherwise: int) -> int:
         """Where the yes part jumps over an `else`; a `break` at its end is no such jump."""
@@ -113,16 +115,22 @@ class Blocks:
         for handler in handlers:
             if handler.kind == "finally":
                 self.all.append(
-                    Block("finally", handler.target, ends.get(handler.into, handler.target) + 1)
+                    InstructionBlock(
+                        "finally", handler.target, ends.get(handler.into, handler.target) + 1
+                    )
                 )
                 if handler.target not in caught:
                     self.all.append(
-                        Block("try", handler.first, handler.last, fails_to=handler.target)
+                        InstructionBlock(
+                            "try", handler.first, handler.last, fails_to=handler.target
+                        )
                     )
 
     def _add_catch(self, handler: ir.Handler) -> int | None:
         """The blocks of a `try` with `catch`; where its `finally` begins, if it has one."""
-        self.all.append(Block("try", handler.first, handler.last, fails_to=handler.target))
+        self.all.append(
+            InstructionBlock("try", handler.first, handler.last, fails_to=handler.target)
+        )
         last, cleanup = handler.target + 1, None
         match self.code[handler.last] if handler.last < len(self.code) else None:
             case ir.Jump(end):
@@ -130,7 +138,7 @@ class Blocks:
                 self.seams.add(handler.last)
             case ir.Pend(block=block):
                 last, cleanup = max(last, block), block
-        self.all.append(Block("catch", handler.target, last, handler.into, cleanup))
+        self.all.append(InstructionBlock("catch", handler.target, last, handler.into, cleanup))
         return cleanup
 
 

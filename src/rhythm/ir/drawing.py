@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rhythm.ir.graph import Graph, Node
+from rhythm.ir.graph import Graph, GraphNode
 from rhythm.ir.labels import Item
 
 _MARKS = {
@@ -95,7 +95,7 @@ def as_mermaid(graph: Graph) -> str:
     return "\n".join(lines + arrows)
 
 
-def _box(node: Node) -> str:
+def _box(node: GraphNode) -> str:
     return "<br/>".join(
         _escaped(row) for row in (node.label.removeprefix("else "), *_tree(node.items))
     )

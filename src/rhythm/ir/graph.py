@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from rhythm.ir import instructions as ir
-from rhythm.ir.blocks import Block, Blocks
+from rhythm.ir.blocks import Blocks, InstructionBlock
 from rhythm.ir.labels import Item, Labels, branches_in
 from rhythm.ir.locals import handlers_around
 from rhythm.ir.program import Program
@@ -37,7 +37,7 @@ _DRAWN = (
 _HEADINGS = ("try", "catch", "finally")
 
 
-class Node(Record):
+class GraphNode(Record):
     """An instruction that a reader would draw, or the place where an execution, a branch, a `try`
     or a handler begins."""
 
@@ -65,7 +65,7 @@ class Graph(Record):
     it."""
 
     name: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     edges: tuple[Edge, ...]
     by_name: bool = False  # of steps with names: the outline says where each leads
 
@@ -85,20 +85,20 @@ class _Builder:
         self.blocks = Blocks(program)
         self.labels = Labels(program, self.blocks)
         self.flow = _Flow(program)
-        self.nodes: list[Node] = []
+        self.nodes: list[GraphNode] = []
         # nodes at an instruction: the blocks it begins, then itself
-        self.at: dict[int, list[tuple[int, Block | None]]] = {}
+        self.at: dict[int, list[tuple[int, InstructionBlock | None]]] = {}
         self.edges: dict[Edge, None] = {}
 
     def graph(self) -> Graph:
-        self._add_body(0, Node("start", self.program.name), 0)
+        self._add_body(0, GraphNode("start", self.program.name), 0)
         for pc in list(self.at):
             self._connect(pc)
         return Graph(self.program.name, tuple(self.nodes), tuple(self.edges))
 
-    def _add_body(self, entry: int, heading: Node, depth: int) -> None:
+    def _add_body(self, entry: int, heading: GraphNode, depth: int) -> None:
         """The nodes of the main body or of a branch, and of the branches started in it."""
-        self._add(entry, heading, Block("body", 0, len(self.code)))
+        self._add(entry, heading, InstructionBlock("body", 0, len(self.code)))
         opens_else = 0  # where the `else` ends that the next node is the first of
         for pc in sorted(self.flow.reach(entry)):
             inside = depth + 1 + self.blocks.depths[pc]
@@ -111,7 +111,7 @@ class _Builder:
                         if block.name and block.name[0] != "$"
                         else block.kind
                     )
-                    self._add(pc, Node(block.kind, label, 0, inside, opens_else > pc), block)
+                    self._add(pc, GraphNode(block.kind, label, 0, inside, opens_else > pc), block)
                     opens_else = 0
                 inside += 1
             if isinstance(self.code[pc], _DRAWN) or (
@@ -123,19 +123,21 @@ class _Builder:
     def _add_instruction(self, pc: int, depth: int, opens_else: bool) -> None:
         kind, label, items = self.labels.of(pc)
         number = self._add(
-            pc, Node(kind, label, self._line(self.code[pc]), depth, opens_else, items), None
+            pc, GraphNode(kind, label, self._line(self.code[pc]), depth, opens_else, items), None
         )
         for branch in branches_in(self.code[pc]):
             entry = self.program.branches[branch.entry]
             if entry not in self.at:
                 self._add_body(
                     entry,
-                    Node("branch", f"branch {branch.entry + 1}", self._line(branch), depth + 1),
+                    GraphNode(
+                        "branch", f"branch {branch.entry + 1}", self._line(branch), depth + 1
+                    ),
                     depth + 1,
                 )
             self._edge(number, self.at[entry][0][0], "branch")
 
-    def _add(self, pc: int, node: Node, block: Block | None) -> int:
+    def _add(self, pc: int, node: GraphNode, block: InstructionBlock | None) -> int:
         self.at.setdefault(pc, []).append((len(self.nodes), block))
         self.nodes.append(node)
         return len(self.nodes) - 1

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from rhythm.ir import instructions as ir
 from rhythm.ir.blocks import Blocks
-from rhythm.ir.graph import Edge, Graph, Node
+from rhythm.ir.graph import Edge, Graph, GraphNode
 from rhythm.ir.labels import Labels, branches_in, clipped
 from rhythm.ir.program import Program
 
@@ -33,7 +33,7 @@ class _Builder:
         # where each step ends, by where it begins
         self.regions = dict(pairwise([*firsts, len(self.code)]))
         self.ids = {first: id for first, id, _ in program.steps}
-        self.nodes = [Node("start", program.name)]
+        self.nodes = [GraphNode("start", program.name)]
         self.at: dict[int, int] = {}  # the node of a step, by where it begins
         self.ends: dict[int, int] = {}  # the node of an end besides, by its instruction
         self.edges: dict[Edge, None] = {}
@@ -58,7 +58,7 @@ class _Builder:
             self._add_step(first, depth)
             for branch in branches_in(self.code[self._main(first)]):
                 entry = self.program.branches[branch.entry]
-                self.nodes.append(Node("branch", f"branch {branch.entry + 1}", 0, depth + 1))
+                self.nodes.append(GraphNode("branch", f"branch {branch.entry + 1}", 0, depth + 1))
                 here = len(self.nodes) - 1
                 self._edge(self.at[first], here, "branch")
                 self._add_list(self._steps_of(entry, entries), depth + 2, entries)
@@ -83,13 +83,15 @@ class _Builder:
             first,
         )
 
-    def _node(self, pc: int, depth: int, id: str = "") -> Node:
+    def _node(self, pc: int, depth: int, id: str = "") -> GraphNode:
         kind, label, items = self.labels.whole(pc)
         label = _HIDDEN.sub(
             "", label if kind != "return" or "pick($context" not in label else "end of the branch"
         )
         line = self.program.position(getattr(self.code[pc], "at", 0))[0]
-        return Node(kind, clipped(f"{id}: {label}" if id else label), line, depth, False, items, id)
+        return GraphNode(
+            kind, clipped(f"{id}: {label}" if id else label), line, depth, False, items, id
+        )
 
     def _ways(self, first: int) -> Iterator[tuple[str, int]]:
         """Where a step leads: labels and nodes."""

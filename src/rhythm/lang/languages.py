@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from rhythm.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from rhythm.lang.checked import Checked, Compilation
-    from rhythm.lang.flow.rules.known import Known
+    from rhythm.lang.flow.rules.surroundings import Surroundings
+    from rhythm.lang.report import Checked, Compilation
 
 FOUND_IN_FOLDERS = (".flow", ".steps.json")  # any other JSON in a folder is somebody else's
 TAKEN_BY_NAME = (".flow", ".json")
@@ -23,7 +23,7 @@ def is_steps(file: str, text: str) -> bool:
 
 
 def check_text(
-    text: str, file: str, known: Known | None = None, limits: Limits = DEFAULT_LIMITS
+    text: str, file: str, known: Surroundings | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Checked:
     """Checks a file. Never raises, whatever the text is: problems come back as diagnostics."""
     if is_steps(file, text):
@@ -36,7 +36,7 @@ def check_text(
 
 
 def compile_text(
-    text: str, file: str, known: Known | None = None, limits: Limits = DEFAULT_LIMITS
+    text: str, file: str, known: Surroundings | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Compilation:
     """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""
     if is_steps(file, text):

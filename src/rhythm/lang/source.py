@@ -12,8 +12,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
+from rhythm.printable import indented, one_line, visible
 from rhythm.record import Record
-from rhythm.visible import indented, one_line, visible
 
 TAB = "    "
 SHOWN = 200  # characters of a line

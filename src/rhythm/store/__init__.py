@@ -65,7 +65,7 @@ What people do:
 
 Who acts:
 
-Over HTTP a token says who acts and with which rights (`rights.py`); everywhere else whoever has the
+Over HTTP a token says who acts and with which rights (`permissions`); everywhere else whoever has the
 database says it. Either way an `Actor` comes with the call down to the store, and the last thing
 that the transaction does is `record` of its auditor: it looks up the token once more, under a lock
 that a change of the token waits for, and adds its rows to the chain, each with the hash of the one

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from rhythm.errors import Denied, TokenRevoked
+from rhythm.permissions import allows, limited
 from rhythm.record import Record
-from rhythm.rights import allows, limited
 
 GENESIS = "0" * 64  # what stands before the first row
 PAGE = 1000  # rows that are verified at a time, at most,

@@ -27,7 +27,7 @@ from typing import Any
 from rhythm.record import Record
 from rhythm.store.access import AuditRow, Grant, StoredToken
 from rhythm.store.approvals import NewApproval, ResumeRequest, StoredApproval, StoredDecision
-from rhythm.store.audited import DecisionTold, TokenAct, TokenRow
+from rhythm.store.audit_checks import DecisionTold, TokenAct, TokenRow
 from rhythm.store.doctor import Child, Mailed
 from rhythm.store.events import Event, Wait
 from rhythm.store.interfaces.claims import Claim

@@ -25,7 +25,7 @@ from rhythm.store.access import (
     Links,
 )
 from rhythm.store.approvals import DecisionMade, decided_with_a_hand
-from rhythm.store.audited import (
+from rhythm.store.audit_checks import (
     DecisionTold,
     TokenAct,
     TokenRow,

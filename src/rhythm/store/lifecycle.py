@@ -76,7 +76,7 @@ def is_orderly(status: int) -> bool:
     return status in ORDERLY
 
 
-class Step(Record):
+class LifecycleStep(Record):
     """One transition. Without `before` the row is made so."""
 
     of: Type
@@ -105,11 +105,11 @@ class Change(Record):
     says: str  # of an execution: "it …"
     cause: str | None = None
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[LifecycleStep]:
         for before in self.before or (None,):
             for after in self.after or (before,):
                 assert after is not None, "a change leads somewhere"
-                yield Step(self.of, before, after, self.by, self.cause)
+                yield LifecycleStep(self.of, before, after, self.by, self.cause)
 
 
 OF_TURN = "…"  # the cause that whoever plans a turn has given it

@@ -18,8 +18,8 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
+from rhythm.permissions import allows, allows_some, limited
 from rhythm.record import Record
-from rhythm.rights import allows, allows_some, limited
 from rhythm.store.access import Actor
 
 MAX_CONTRIBUTORS = 1000  # people of one family

@@ -139,7 +139,7 @@ class Result(list[Any]):
     columns: Columns
 
 
-class Statements:
+class StatementColumns:
     """The columns of every statement that has had rows, by its text: so they are asked for once."""
 
     def __init__(self, stored: Mapping[str, Convert]) -> None:

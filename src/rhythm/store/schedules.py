@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rhythm.record import Record
-from rhythm.slots import Timing
+from rhythm.schedule_times import Timing
 from rhythm.store.access import Act, act
 
 if TYPE_CHECKING:

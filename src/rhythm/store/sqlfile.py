@@ -12,13 +12,15 @@ from rhythm.store.columns import filled
 
 VALUES = {"sqlite": ":{}", "postgres": "%({})s"}  # how a value that is given by name is written
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)  # for readers, not for the database
 
 
 def statements(package: str, file: str) -> dict[str, str]:
     """The statements of a file by their names."""
     parts, value = _NAME.split(_read(package, file))[1:], VALUES[package.rpartition(".")[2]]
     pairs = zip(parts[::2], parts[1::2], strict=True)
-    return {name: filled(text.strip().removesuffix(";"), value) for name, text in pairs}
+    plain = ((name, _COMMENT.sub("", text).strip().removesuffix(";")) for name, text in pairs)
+    return {name: filled(text, value) for name, text in plain}
 
 
 def migrations(package: str) -> list[tuple[int, str, str]]:

@@ -29,7 +29,7 @@ def result_and_error(status: int, value: str) -> tuple[str | None, str | None]:
     return (value, None) if status == COMPLETED else (None, value)
 
 
-class Ended(NamedTuple):
+class Ending(NamedTuple):
     """How an execution ends: with a result, or with an error. JSON."""
 
     status: int
@@ -58,15 +58,15 @@ def _error(code: str, message: str, data: Any = None) -> str:
     return json.dumps({"code": code, "message": message, "data": data})
 
 
-BY_REQUEST = Ended(CANCELLED, _error("Cancelled", "it was cancelled"))
-BY_FORCE = Ended(CANCELLED, _error("Terminated", "it was terminated"))
-BY_TIMEOUT = Ended(FAILED, _error("Timeout", "the task was not done in time"))
+BY_REQUEST = Ending(CANCELLED, _error("Cancelled", "it was cancelled"))
+BY_FORCE = Ending(CANCELLED, _error("Terminated", "it was terminated"))
+BY_TIMEOUT = Ending(FAILED, _error("Timeout", "the task was not done in time"))
 
 
 # turns
 
 
-def end_of_turn(turn: TurnCommit, cancelled: bool) -> Ended | None:
+def end_of_turn(turn: TurnCommit, cancelled: bool) -> Ending | None:
     """How the workflow ends with this turn; None: it goes on.
 
     A cancel that was acknowledged before the result wins over it.
@@ -75,10 +75,10 @@ def end_of_turn(turn: TurnCommit, cancelled: bool) -> Ended | None:
         return None
     if cancelled and turn.status != CANCELLED:
         return BY_REQUEST
-    return Ended(turn.status, turn.value)
+    return Ending(turn.status, turn.value)
 
 
-def turn_row(turn: TurnCommit, before: int, ended: Ended | None) -> HistoryRow:
+def turn_row(turn: TurnCommit, before: int, ended: Ending | None) -> HistoryRow:
     """What the history tells of a turn. `before`: the status that it found."""
     status, error = (ended.status, ended.error) if ended else (turn.status, None)
     return HistoryRow(
@@ -142,7 +142,7 @@ class Again(NamedTuple):
     row: HistoryRow | None  # what the history tells of this one
 
 
-def end_of_attempt(end: TaskEnd, attempt: int, cancelled: bool) -> Again | Ended:
+def end_of_attempt(end: TaskEnd, attempt: int, cancelled: bool) -> Again | Ending:
     """Whether the task is tried again, and if not, how it ends. `attempt`: which one this was.
 
     One that was asked to end is not tried again, and is cancelled unless it brings a result all the
@@ -153,7 +153,7 @@ def end_of_attempt(end: TaskEnd, attempt: int, cancelled: bool) -> Again | Ended
         return Again(end.retry_s, attempt - (not end.counts), failed if end.counts else None)
     if cancelled and end.status != COMPLETED:
         return BY_REQUEST
-    return Ended(end.status, end.value)
+    return Ending(end.status, end.value)
 
 
 def attempt_row(id: str, attempt: int, fence: int, worker: str, error: str) -> HistoryRow:
@@ -169,7 +169,7 @@ def is_given_up(crashes: int, crash_limit: int) -> bool:
     return crashes >= crash_limit
 
 
-def rescued_task(crashes: int, crash_limit: int) -> Ended | None:
+def rescued_task(crashes: int, crash_limit: int) -> Ending | None:
     """How a task ends whose worker died; None: it is free again, however many attempts it has left.
 
     `crashes`: how many workers have died while it was there, this one among them.
@@ -177,7 +177,7 @@ def rescued_task(crashes: int, crash_limit: int) -> Ended | None:
     return _crashed("its worker died", crashes) if is_given_up(crashes, crash_limit) else None
 
 
-def rescued_workflow(crashes: int, crash_limit: int) -> Ended | None:
+def rescued_workflow(crashes: int, crash_limit: int) -> Ending | None:
     """How a workflow ends whose worker died; None: it is free again.
 
     `crashes`: how many workers have died in the same turn, this one among them.
@@ -186,9 +186,9 @@ def rescued_workflow(crashes: int, crash_limit: int) -> Ended | None:
     return _crashed(died, crashes) if is_given_up(crashes, crash_limit) else None
 
 
-def _crashed(what: str, times: int) -> Ended:
+def _crashed(what: str, times: int) -> Ending:
     message = f"{what} {times} times; it is not tried again"
-    return Ended(FAILED, _error("Crashed", message, {"crashes": times}))
+    return Ending(FAILED, _error("Crashed", message, {"crashes": times}))
 
 
 def crash_loop_row(
@@ -197,7 +197,7 @@ def crash_loop_row(
     fence: int,
     worker: str | None,
     before: int,
-    ended: Ended,
+    ended: Ending,
 ) -> HistoryRow:
     """The turn after `seq`, which ends a workflow that has killed its workers."""
     return HistoryRow(id, seq + 1, fence, worker, before, ended.status, "crash loop")
@@ -206,7 +206,7 @@ def crash_loop_row(
 # from outside
 
 
-def end_of_cancelled(type: int) -> Ended | None:
+def end_of_cancelled(type: int) -> Ending | None:
     """How it ends when it is asked to, unless somebody runs it.
 
     None: its next turn ends it, so it is woken.
@@ -214,7 +214,7 @@ def end_of_cancelled(type: int) -> Ended | None:
     return None if type == WORKFLOW else BY_REQUEST
 
 
-def end_of_timed_out(type: int) -> Ended | None:
+def end_of_timed_out(type: int) -> Ending | None:
     """How it ends when its time is over, unless somebody runs it.
 
     None: its next turn ends it, so it is woken.

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from rhythm.durations import show_duration
 from rhythm.worker.current import Current
-from rhythm.worker.ended import Ended, not_begun
+from rhythm.worker.ended import AttemptEnd, not_begun
 from rhythm.worker.handlers import Task
 
 log = logging.getLogger("rhythm.worker")
@@ -24,7 +24,11 @@ class RunsHandlers(Protocol):
     """What runs handlers. `report` is called once for each, from any thread."""
 
     def start(
-        self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]
+        self,
+        task: Task[..., Any],
+        inputs: Any,
+        current: Current,
+        report: Callable[[AttemptEnd], None],
     ) -> Callable[[], object]:
         """Starts an attempt; returns what cancels it, as far as that is possible."""
 
@@ -57,7 +61,7 @@ class Attempts:
     def __init__(self, handlers: RunsHandlers, now: Callable[[], float]) -> None:
         self.handlers, self.now = handlers, now
         self.running: dict[str, Attempt] = {}
-        self._inbox: queue.SimpleQueue[tuple[Attempt, Ended] | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[tuple[Attempt, AttemptEnd] | None] = queue.SimpleQueue()
 
     def start(self, attempt: Attempt) -> None:
         """What cannot be begun, as where no more threads can be had, is put back: another worker
@@ -93,7 +97,7 @@ class Attempts:
         """Ends a wait that is under way, or the next one."""
         self._inbox.put(None)
 
-    def ended(self, wait_s: float = 0.0) -> list[tuple[Attempt, Ended]]:
+    def ended(self, wait_s: float = 0.0) -> list[tuple[Attempt, AttemptEnd]]:
         """What has ended, or run out of time; waits for the first of it if there is nothing yet. An
         answer counts, however late we come to look: only who has not answered is late."""
         woken, answers = self._answers(0.0)
@@ -103,7 +107,9 @@ class Attempts:
         _, answers = self._answers(wait_s)
         return [*self._taken(answers), *self._late()]
 
-    def _taken(self, answers: Sequence[tuple[Attempt, Ended]]) -> list[tuple[Attempt, Ended]]:
+    def _taken(
+        self, answers: Sequence[tuple[Attempt, AttemptEnd]]
+    ) -> list[tuple[Attempt, AttemptEnd]]:
         found = []
         for attempt, ended in answers:
             if not attempt.over:
@@ -112,9 +118,9 @@ class Attempts:
                 found.append((attempt, ended))
         return found
 
-    def _answers(self, wait_s: float) -> tuple[bool, list[tuple[Attempt, Ended]]]:
+    def _answers(self, wait_s: float) -> tuple[bool, list[tuple[Attempt, AttemptEnd]]]:
         """Whether somebody has called `wake`, and what was reported."""
-        taken: list[tuple[Attempt, Ended] | None] = []
+        taken: list[tuple[Attempt, AttemptEnd] | None] = []
         with suppress(queue.Empty):
             taken.append(
                 self._inbox.get(timeout=wait_s) if wait_s > 0 else self._inbox.get_nowait()
@@ -123,7 +129,7 @@ class Attempts:
                 taken.append(self._inbox.get_nowait())
         return None in taken, [answer for answer in taken if answer is not None]
 
-    def _late(self) -> list[tuple[Attempt, Ended]]:
+    def _late(self) -> list[tuple[Attempt, AttemptEnd]]:
         now = self.now()
         late = [
             attempt
@@ -132,7 +138,7 @@ class Attempts:
         ]
         for attempt in late:
             self.stop(attempt.id)
-        return [(attempt, Ended(error=_timeout(attempt), retry=True)) for attempt in late]
+        return [(attempt, AttemptEnd(error=_timeout(attempt), retry=True)) for attempt in late]
 
 
 def _timeout(attempt: Attempt) -> dict[str, Any]:

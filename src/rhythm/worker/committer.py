@@ -19,7 +19,7 @@ from rhythm.worker.context import Context
 from rhythm.worker.ended import text_of
 
 
-class Found(Record):
+class Witnessed(Record):
     """What the database knows of turns whose answers were lost."""
 
     witnesses: Mapping[str, int] = {}  # the fence with which each was committed, if it was
@@ -97,13 +97,13 @@ class Committer:
         """
         lost = {answer.id for answer in committed if answer.outcome == "lost"}
         doubtful = [turn for turn in turns if turn.id in lost]
-        found = self._find(doubtful) if doubtful else Found()
+        found = self._find(doubtful) if doubtful else Witnessed()
         settled = {
             turn.id: _settled(turn, found) for turn in doubtful if turn.id in found.witnesses
         }
         return [settled.get(answer.id, answer) for answer in committed]
 
-    def _find(self, turns: Sequence[TurnCommit]) -> Found:
+    def _find(self, turns: Sequence[TurnCommit]) -> Witnessed:
         """What became of the turns. Asked until there is an answer."""
         began = self.now()
         for tries in count(1):
@@ -114,7 +114,7 @@ class Committer:
                 fences = {turn.id: turn.fence for turn in turns}
                 wakes = self.store.claims.extend(fences, self.claim_ttl_s)
                 there = {id: fence for id, fence in witnesses.items() if fence is not None}
-                return Found(there, wakes, self.store.claims.held_by(self.worker))
+                return Witnessed(there, wakes, self.store.claims.held_by(self.worker))
             except StoreError as problem:
                 self.narrator.unanswered(problem)
                 self._rest(tries, problem, began)
@@ -127,7 +127,7 @@ class Committer:
         self.sleep(min(0.05 * 2 ** min(tries, 7), 5.0))
 
 
-def _settled(turn: TurnCommit, found: Found) -> Committed:
+def _settled(turn: TurnCommit, found: Witnessed) -> Committed:
     """What became of a turn that is known to be committed, by this worker or by another."""
     promoted = {
         n: fence

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rhythm.errors import TaskCancelled
-from rhythm.worker.ended import Ended
+from rhythm.worker.ended import AttemptEnd
 
 if TYPE_CHECKING:
     LoggerAdapter = logging.LoggerAdapter[logging.Logger]
@@ -44,7 +44,7 @@ class Current:
         self.deadline: datetime | None = None  #: when this attempt is given up
         self.progress: Any = None  #: what the last heartbeat told
         # a transaction, if the task wants one
-        self.within: Callable[[Callable[[], Ended]], Ended] = lambda attempt: attempt()
+        self.within: Callable[[Callable[[], AttemptEnd]], AttemptEnd] = lambda attempt: attempt()
         # asked by whoever runs the handler, right before
         self.may_begin: Callable[[], bool] = lambda: True
         self.told: Callable[[Any], None] = lambda progress: None

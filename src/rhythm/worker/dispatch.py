@@ -17,7 +17,7 @@ from rhythm.store.interfaces.turns import TaskEnd
 from rhythm.store.lifecycle import COMPLETED, FAILED
 from rhythm.worker.attempts import Attempt, Attempts
 from rhythm.worker.context import Context
-from rhythm.worker.ended import Ended, retry_s, stored_end, text_of
+from rhythm.worker.ended import AttemptEnd, retry_s, stored_end, text_of
 from rhythm.worker.handlers import Task
 from rhythm.worker.narration import brief
 from rhythm.worker.ownership import OwnedWorkflow, Ownership, TaskAttempt
@@ -102,7 +102,7 @@ class Dispatcher:
     def _begin(self, attempt: Attempt) -> None:
         task = attempt.task
         if problem := task.problem_with(attempt.inputs) or self._problem_with_store(task):
-            return self._route(attempt, Ended(error=task_error(task.name, problem)))
+            return self._route(attempt, AttemptEnd(error=task_error(task.name, problem)))
         self.narrator.task_begins(attempt)
         return self.attempts.start(attempt)
 
@@ -113,7 +113,7 @@ class Dispatcher:
 
     # ending
 
-    def take_ends(self, ended: Iterable[tuple[Attempt, Ended]]) -> None:
+    def take_ends(self, ended: Iterable[tuple[Attempt, AttemptEnd]]) -> None:
         """Takes in the ends of attempts.
 
         One that cannot be taken in is not to keep the others from it: that task fails.
@@ -126,7 +126,7 @@ class Dispatcher:
                     raise
                 self._fail(self.ownership.tasks[attempt.id], problem)
 
-    def _route(self, attempt: Attempt, ended: Ended) -> None:
+    def _route(self, attempt: Attempt, ended: AttemptEnd) -> None:
         """The end goes to the workflow that awaits it, or, if the task was queued, to its row."""
         took_s = self.now() - attempt.began
         owner, _, number = attempt.id.rpartition(".")
@@ -139,7 +139,9 @@ class Dispatcher:
         elif claim := self.ownership.tasks.get(attempt.id):
             self._end_claimed(claim, attempt, ended, took_s)
 
-    def _end_claimed(self, claim: Claim, attempt: Attempt, ended: Ended, took_s: float) -> None:
+    def _end_claimed(
+        self, claim: Claim, attempt: Attempt, ended: AttemptEnd, took_s: float
+    ) -> None:
         name, inputs = attempt.task.name, attempt.inputs
         if ended.kept:  # its end was committed with what it wrote
             del self.ownership.tasks[claim.id]

@@ -10,8 +10,8 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rhythm.engine.backoff import backoff_of
 from rhythm.engine.payload import dump, dump_trusted, load
-from rhythm.engine.retry import backoff_of
 from rhythm.engine.rows import task_error
 from rhythm.engine.typed import Misfit
 from rhythm.errors import RetryLater, TaskFailed
@@ -30,7 +30,7 @@ CAUSES = 10  # of an exception, shown
 MAX_FRAMES, FRAME_CHARACTERS = 20, 300  # of Python, kept with an error
 
 
-class Ended(Record):
+class AttemptEnd(Record):
     """How an attempt ended: with a result, or with an error that may be worth another attempt."""
 
     result: str = "null"  # as JSON text: it has passed the gate
@@ -54,7 +54,7 @@ class Ended(Record):
 
 
 def retry_s(
-    ended: Ended,
+    ended: AttemptEnd,
     task: Task[..., Any],
     options: Mapping[str, Any],
     attempt: int,
@@ -68,7 +68,7 @@ def retry_s(
     return backoff_of(dict(options), task.backoff_s).delay_s(attempt, rng.random())
 
 
-def stored_end(ended: Ended) -> tuple[int, str]:
+def stored_end(ended: AttemptEnd) -> tuple[int, str]:
     """Status and value of an attempt that was the last.
 
     An error keeps where in the user's Python it arose, for people.
@@ -79,38 +79,40 @@ def stored_end(ended: Ended) -> tuple[int, str]:
     return FAILED, dump_trusted({**ended.error, "frames": frames} if frames else ended.error)
 
 
-def not_begun(task: Task[..., Any], delay_s: float = 0.0) -> Ended:
+def not_begun(task: Task[..., Any], delay_s: float = 0.0) -> AttemptEnd:
     """The handler was never called, since that was impossible, or its claim may be another's by
     now: this was no attempt."""
-    return Ended(
+    return AttemptEnd(
         error=task_error(task.name, "it could not be begun in time"), retry=True, delay_s=delay_s
     )
 
 
-def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
+def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> AttemptEnd:
     """Calls the handler; never raises."""
     try:
         value = call()
     except Misfit as misfit:
-        return Ended(
+        return AttemptEnd(
             error=task_error(task.name, f"input `{misfit.path}` {misfit.problem}", "InvalidInputs")
         )
     except TaskFailed as failure:
-        return Ended(error=_own_error(failure))
+        return AttemptEnd(error=_own_error(failure))
     except RetryLater as later:
-        return Ended(error=task_error(task.name, text_of(later)), retry=True, delay_s=later.delay_s)
+        return AttemptEnd(
+            error=task_error(task.name, text_of(later)), retry=True, delay_s=later.delay_s
+        )
     # a handler may raise anything, SystemExit too: it is that task's failure, never ours
     except BaseException as problem:
         again = not isinstance(problem, task.give_up_on)
-        return Ended(
+        return AttemptEnd(
             error=task_error(task.name, text_of(problem), type(problem).__name__),
             retry=again,
             frames=_frames(problem),
         )
     try:
-        return Ended(dump(value, "result"))
+        return AttemptEnd(dump(value, "result"))
     except BaseException as problem:  # the gate refuses it, or its own way to become JSON is broken
-        return Ended(error=task_error(task.name, text_of(problem), "InvalidResult"))
+        return AttemptEnd(error=task_error(task.name, text_of(problem), "InvalidResult"))
 
 
 def _own_error(failure: TaskFailed) -> dict[str, Any]:

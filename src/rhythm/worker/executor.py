@@ -19,20 +19,20 @@ from typing import Any
 
 from rhythm.record import Record
 from rhythm.worker.current import Current
-from rhythm.worker.ended import Ended, ended_by, not_begun
+from rhythm.worker.ended import AttemptEnd, ended_by, not_begun
 from rhythm.worker.handlers import Task
 
 IDLE_S = 10.0  # after which a thread without work ends
 LAG_S = 0.1  # for which whoever asks how the event loop fares waits for an answer
 
 
-class Attempt(Record):
+class HandlerCall(Record):
     """A call of a handler, and who is told how it ended."""
 
     task: Task[..., Any]
     inputs: Any
     current: Current
-    report: Callable[[Ended], None]
+    report: Callable[[AttemptEnd], None]
 
     def call(self) -> Any:
         args, kwargs = self.task.arguments(self.inputs)
@@ -46,10 +46,14 @@ class Handlers:
         self._threads, self._loop = Threads(), Loop()
 
     def start(
-        self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]
+        self,
+        task: Task[..., Any],
+        inputs: Any,
+        current: Current,
+        report: Callable[[AttemptEnd], None],
     ) -> Callable[[], object]:
         """Starts an attempt; returns what cancels it, as far as that is possible."""
-        attempt = Attempt(task, inputs, current, report)
+        attempt = HandlerCall(task, inputs, current, report)
         return self._loop.start(attempt) if task.is_async else self._threads.start(attempt)
 
     def lag_s(self) -> float | None:
@@ -64,11 +68,11 @@ class Threads:
     """As many threads as there are handlers that run; one that becomes free takes the next."""
 
     def __init__(self) -> None:
-        self._waiting: queue.SimpleQueue[Attempt] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[HandlerCall] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._free = 0  # threads that wait, and for which no attempt is on its way
 
-    def start(self, attempt: Attempt) -> Callable[[], object]:
+    def start(self, attempt: HandlerCall) -> Callable[[], object]:
         with self._lock:
             missing = self._free == 0
             self._free -= not missing
@@ -92,7 +96,7 @@ class Threads:
                 self._free += 1
 
     @staticmethod
-    def _attempt(attempt: Attempt) -> None:
+    def _attempt(attempt: HandlerCall) -> None:
         if attempt.current.cancelled:  # before its turn came
             return None
         if not attempt.current.may_begin():
@@ -105,7 +109,7 @@ class Threads:
         attempt.report(ended)
 
 
-class Probe:
+class LoopProbe:
     """A question to the event loop, and how long it has taken to answer it."""
 
     def __init__(self) -> None:
@@ -124,11 +128,11 @@ class Loop:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: deque[Attempt] = deque()
+        self._waiting: deque[HandlerCall] = deque()
         self._running: dict[Current, asyncio.Task[None]] = {}
-        self._probe: Probe | None = None
+        self._probe: LoopProbe | None = None
 
-    def start(self, attempt: Attempt) -> Callable[[], object]:
+    def start(self, attempt: HandlerCall) -> Callable[[], object]:
         loop = self._event_loop()
         self._waiting.append(attempt)
         if len(self._waiting) == 1:  # else the loop has been told, and will find this one too
@@ -147,7 +151,7 @@ class Loop:
         if loop is None:
             return None
         if self._probe is None or self._probe.answered.is_set():
-            self._probe = Probe()
+            self._probe = LoopProbe()
             with suppress(RuntimeError):  # it was closed just now
                 loop.call_soon_threadsafe(self._probe.answer)
         self._probe.answered.wait(LAG_S)
@@ -167,7 +171,7 @@ class Loop:
     def _ended(self, current: Current, running: asyncio.Task[None]) -> None:
         del self._running[current]
 
-    async def _attempt(self, attempt: Attempt) -> None:
+    async def _attempt(self, attempt: HandlerCall) -> None:
         """Never raises: in the loop itself SystemExit would end all handlers."""
         if not attempt.current.may_begin():
             return attempt.report(not_begun(attempt.task))

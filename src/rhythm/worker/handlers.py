@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from rhythm.durations import duration_s
-from rhythm.engine.typed import Inputs, hints_of, kind_of
+from rhythm.engine.typed import TypedInputs, hints_of, kind_of
 from rhythm.errors import DuplicateTask
-from rhythm.lang.flow.rules.known import TaskShape
+from rhythm.lang.flow.rules.surroundings import TaskShape
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,7 +64,7 @@ class Task(Generic[P, R]):
     def body(self) -> Callable[..., Any]:
         """The function, called with its inputs as its hints ask for them; raises `Misfit` where one
         is something else."""
-        function, inputs = self.function, Inputs(self.function, self.signature)
+        function, inputs = self.function, TypedInputs(self.function, self.signature)
         if not inputs:
             return function
         if not self.is_async:

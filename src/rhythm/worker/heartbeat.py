@@ -16,7 +16,7 @@ from functools import partial
 
 from rhythm.record import Record
 from rhythm.store.interfaces.store import Store
-from rhythm.store.interfaces.workers import Beat, Mine
+from rhythm.store.interfaces.workers import Beat, HeldClaims
 
 GAP = 3  # beats that must be missing before they count as an interruption
 
@@ -57,7 +57,7 @@ class Answer(Record):
     sent_at: float
     claims: Mapping[str, int]  # what the worker held when the beat was sent
     prolonged: bool
-    mine: Mine
+    mine: HeldClaims
 
     def fence(self, id: str) -> int | None:
         return self.mine[id][0] if id in self.mine else None

@@ -30,8 +30,8 @@ from rhythm.worker.handlers import Task
 from rhythm.worker.heartbeat import Heartbeat
 from rhythm.worker.liveness import Liveness
 from rhythm.worker.loading import Loader, Programs
+from rhythm.worker.local_workers import HOST, MACHINE
 from rhythm.worker.narration import Narrator
-from rhythm.worker.neighbours import HOST, MACHINE
 from rhythm.worker.ownership import OwnedWorkflow, Ownership
 from rhythm.worker.quarantine import MissingHandlers, Suspects
 from rhythm.worker.settings import WorkerSettings

@@ -20,7 +20,7 @@ from rhythm.vm import commands as c
 from rhythm.vm.interpreter import Turn
 from rhythm.vm.machine import Signal
 from rhythm.worker.attempts import Attempt
-from rhythm.worker.ended import Ended
+from rhythm.worker.ended import AttemptEnd
 from rhythm.worker.metrics import Metrics
 from rhythm.worker.sizes import Sizes
 
@@ -108,7 +108,13 @@ class Narrator:
             self.say("stopped", attempt.id, called(attempt.task.name, attempt.inputs))
 
     def task_ended(
-        self, id: str, name: str, inputs: Any, ended: Ended, retry_s: float | None, took_s: float
+        self,
+        id: str,
+        name: str,
+        inputs: Any,
+        ended: AttemptEnd,
+        retry_s: float | None,
+        took_s: float,
     ) -> None:
         """An attempt has ended; a failure is told even if nobody hears everything."""
         failed = ended.error is not None
@@ -168,7 +174,7 @@ def command_in_words(command: c.Command) -> tuple[str, str] | None:
 
 
 def attempt_in_words(
-    name: str, inputs: Any, ended: Ended, retry_s: float | None, took_s: float
+    name: str, inputs: Any, ended: AttemptEnd, retry_s: float | None, took_s: float
 ) -> tuple[str, str]:
     """How an attempt at a task ended, and what follows."""
     label = called(name, inputs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rhythm.engine.planning import Planned, Position
+from rhythm.engine.planning import Planned, Standpoint
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.store.interfaces.claims import Claim
@@ -21,7 +21,7 @@ from rhythm.vm.machine import Inputs, Outcome
 from rhythm.vm.snapshot import Snapshot
 from rhythm.worker.attempts import Attempts
 from rhythm.worker.context import Context
-from rhythm.worker.ended import Ended
+from rhythm.worker.ended import AttemptEnd
 
 NEVER, FOREVER = float("-inf"), float("inf")
 
@@ -30,7 +30,7 @@ class TaskAttempt(NamedTuple):
     """An attempt at an owned task that has ended."""
 
     command: c.StartTask
-    ended: Ended
+    ended: AttemptEnd
     number: int
     took_s: float
 
@@ -67,9 +67,9 @@ class OwnedWorkflow:
         assert self.loaded is not None, "it is loaded before anything is decided"
         return self.loaded
 
-    def position(self, running_s: dict[int, float]) -> Position:
+    def position(self, running_s: dict[int, float]) -> Standpoint:
         """Where it stands, as planning wants to know it."""
-        return Position(self.row, self.snapshot, self.fence, self.wakes, self.owned, running_s)
+        return Standpoint(self.row, self.snapshot, self.fence, self.wakes, self.owned, running_s)
 
 
 class Ownership:

@@ -29,9 +29,9 @@ from rhythm.store.lifecycle import WORKFLOW
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
 from rhythm.worker.heartbeat import seconds
+from rhythm.worker.local_workers import see_off
 from rhythm.worker.loop import Worker
 from rhythm.worker.narration import Narrator, Observer
-from rhythm.worker.neighbours import see_off
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.settings import WorkerSettings
 from rhythm.worker.stuck import why_stuck

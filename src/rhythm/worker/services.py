@@ -61,7 +61,7 @@ class ServiceSettings(Record):
     event_retention_s: float | None = None
 
 
-class Health(Record):
+class ServiceHealth(Record):
     """How a service fares. `succeeded_at` is on the process's own clock; None: it never has."""
 
     succeeded_at: float | None = None
@@ -393,7 +393,7 @@ class Services:
             self.services.append(Pruner(store, settings, settings.retention_s))
         if settings.event_retention_s is not None:
             self.services.append(Forgetter(store, settings, settings.event_retention_s))
-        self.health = {service.name: Health() for service in self.services}
+        self.health = {service.name: ServiceHealth() for service in self.services}
         self._next = {service.name: now() for service in self.services}
         self._early_s = dict.fromkeys(self._next, 0.0)
         self._looked = now() - BETWEEN_LOOKS_S  # at the timers
@@ -429,7 +429,7 @@ class Services:
                 service.name,
                 f"after {failures} {'failure' if failures == 1 else 'failures'}",
             )
-        self.health[service.name] = Health(now)
+        self.health[service.name] = ServiceHealth(now)
         self._next[service.name] = now + rest_s
         if isinstance(service, Rescuer) and "schedules" in self._next:
             self._next["schedules"] = min(self._next["schedules"], now + service.slot_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.store.interfaces.turns import TaskEnd, TurnCommit
-from rhythm.worker.events import tell
+from rhythm.worker.logs import tell
 
 
 class Sizes:

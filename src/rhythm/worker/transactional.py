@@ -15,7 +15,7 @@ from rhythm.errors import StoreError
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import TaskEnd
 from rhythm.worker.current import Current
-from rhythm.worker.ended import Ended
+from rhythm.worker.ended import AttemptEnd
 
 LATER_S = 1.0  # before a task is tried again whose transaction had no answer
 
@@ -25,9 +25,9 @@ class Transactional:
 
     def __init__(self, store: Store, current: Current, end: TaskEnd) -> None:
         self.store, self.current, self.end = store, current, end
-        self.ended = Ended()
+        self.ended = AttemptEnd()
 
-    def __call__(self, attempt: Callable[[], Ended]) -> Ended:
+    def __call__(self, attempt: Callable[[], AttemptEnd]) -> AttemptEnd:
         try:
             outcome = self.store.turns.complete_within(
                 lambda connection: self._work(attempt, connection)
@@ -35,11 +35,11 @@ class Transactional:
         except StoreError as problem:
             # Whether it was committed shows when the worker ends the attempt: the row is gone then,
             # and nothing follows.
-            return Ended(
+            return AttemptEnd(
                 error=task_error(self.current.task, str(problem)), retry=True, delay_s=LATER_S
             )
         if outcome == "aborted":
-            return Ended(
+            return AttemptEnd(
                 error=task_error(
                     self.current.task,
                     "a statement on its connection had failed, so nothing is kept",
@@ -49,7 +49,7 @@ class Transactional:
         # a claim that was lost leaves nothing to say either
         return self.ended.replace(kept=outcome in ("kept", "lost"))
 
-    def _work(self, attempt: Callable[[], Ended], connection: Any) -> TaskEnd | None:
+    def _work(self, attempt: Callable[[], AttemptEnd], connection: Any) -> TaskEnd | None:
         self.current.give_connection(connection)
         self.ended = attempt()
         return self.end.replace(value=self.ended.result) if self.ended.error is None else None

@@ -11,8 +11,8 @@ from typing import Any
 
 from rhythm.engine.inputs import moment, without_frames
 from rhythm.engine.payload import load
-from rhythm.engine.planning import Capacity, Planned, Planner, Position
-from rhythm.engine.rows import NOTHING_ENDED, EndedTasks, Known, Names, OwnedEnd, names_in
+from rhythm.engine.planning import Capacity, Planned, Planner, Standpoint
+from rhythm.engine.rows import NOTHING_ENDED, EndedTasks, Names, OwnedEnd, Referenced, names_in
 from rhythm.errors import StoreError, UnknownWorkflow
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
@@ -45,9 +45,9 @@ class Catalogue:
         declared: Callable[[str], Declaration | None],
     ) -> None:
         self.programs, self.tasks, self.declared = programs, tasks, declared
-        self.here = Known(tasks)  # all that most turns need
+        self.here = Referenced(tasks)  # all that most turns need
 
-    def read(self, names: Names) -> Known:
+    def read(self, names: Names) -> Referenced:
         """What a commit refers to. Asked once for each: children of one turn have one version."""
         elsewhere = [name for name in names.tasks if name not in self.tasks]
         if not elsewhere and not names.workflows:
@@ -56,7 +56,7 @@ class Catalogue:
             name: found for name in set(elsewhere) if (found := self.declared(name)) is not None
         }
         programs = {key: self._program(*key) for key in dict.fromkeys(names.workflows)}
-        return Known({**self.tasks, **declared} if declared else self.tasks, programs)
+        return Referenced({**self.tasks, **declared} if declared else self.tasks, programs)
 
     def _program(self, name: str, version: str | None) -> Program | str:
         try:
@@ -224,7 +224,7 @@ class Turns:
         # without its handlers: what is wrong may be that one of them is missing
         return self.planner.failure(workflow.position({}), code, message)
 
-    def _position(self, workflow: OwnedWorkflow) -> Position:
+    def _position(self, workflow: OwnedWorkflow) -> Standpoint:
         """Where it stands, with the handlers that run for it here."""
         now, attempts = self.now(), self.attempts.running
         running_s = {n: now - attempts[child_id(workflow.id, n)].began for n in workflow.running}

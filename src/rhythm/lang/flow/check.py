@@ -9,13 +9,13 @@ import os.path
 from collections.abc import Sequence
 from typing import Any
 
-from rhythm.lang.checked import Checked
 from rhythm.lang.flow.grammar.parser import Parser
 from rhythm.lang.flow.lexer import Lexer
 from rhythm.lang.flow.nodes import Block, File, Node, Workflow
 from rhythm.lang.flow.problems import Problems, TooManyProblems
-from rhythm.lang.flow.rules.known import Known
 from rhythm.lang.flow.rules.resolver import Resolver
+from rhythm.lang.flow.rules.surroundings import Surroundings
+from rhythm.lang.report import Checked
 from rhythm.lang.source import Diagnostic, Source, in_order
 from rhythm.limits import DEFAULT_LIMITS, Limits
 
@@ -30,7 +30,7 @@ TOO_DEEP = Diagnostic(
 def check_flow(
     text: str,
     file: str = "workflow.flow",
-    known: Known | None = None,
+    known: Surroundings | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Checked:
     """Checks a file. Never raises, whatever the text is: problems come back as diagnostics."""
@@ -38,7 +38,7 @@ def check_flow(
     problems = Problems(limits.diagnostics)
     workflows: tuple[tuple[Workflow, dict[str, Any]], ...] = ()
     try:
-        workflows = _workflows(source, problems, known or Known(), limits)
+        workflows = _workflows(source, problems, known or Surroundings(), limits)
     except TooManyProblems:
         pass
     except RecursionError:
@@ -69,7 +69,7 @@ def workflow_texts(text: str, file: str) -> dict[str, str]:
 
 
 def _workflows(
-    source: Source, problems: Problems, known: Known, limits: Limits
+    source: Source, problems: Problems, known: Surroundings, limits: Limits
 ) -> tuple[tuple[Workflow, dict[str, Any]], ...]:
     size = len(source.text.encode("utf-8", "surrogatepass"))
     if size > limits.source_bytes:

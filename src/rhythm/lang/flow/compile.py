@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from rhythm.ir.verify import verify
-from rhythm.lang.checked import Compilation
 from rhythm.lang.flow.check import TOO_DEEP, check_flow
 from rhythm.lang.flow.lower import lower
-from rhythm.lang.flow.rules.known import Known
+from rhythm.lang.flow.rules.surroundings import Surroundings
+from rhythm.lang.report import Compilation
 from rhythm.limits import DEFAULT_LIMITS, Limits
 
 
 def compile_flow(
     text: str,
     file: str = "workflow.flow",
-    known: Known | None = None,
+    known: Surroundings | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Compilation:
     """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from rhythm.lang.flow.elsewhere import TEXT_PREFIXES
+from rhythm.lang.flow.other_languages import TEXT_PREFIXES
 from rhythm.lang.flow.problems import Problems, TooManyProblems
 from rhythm.lang.flow.tokens import PUNCTUATION, RESERVED, Comment, Token
 from rhythm.limits import INT_MAX, Limits

@@ -5,35 +5,35 @@ from __future__ import annotations
 from contextlib import suppress
 
 from rhythm.ir.program import Program
-from rhythm.lang.checked import Checked, Compilation
 from rhythm.lang.flow.problems import TooManyProblems
-from rhythm.lang.flow.rules.known import Known
+from rhythm.lang.flow.rules.surroundings import Surroundings
+from rhythm.lang.report import Checked, Compilation
 from rhythm.lang.source import Source, in_order
 from rhythm.lang.steps.document import NoJson, read_document
-from rhythm.lang.steps.known import check_tasks
 from rhythm.lang.steps.lower import lower
-from rhythm.lang.steps.problems import Problems
-from rhythm.lang.steps.read import Workflow, read_workflow
+from rhythm.lang.steps.problems import StepProblems
+from rhythm.lang.steps.read import StepsDocument, read_workflow
 from rhythm.lang.steps.routes import check_routes
+from rhythm.lang.steps.surroundings import check_tasks
 from rhythm.limits import DEFAULT_LIMITS, Limits
 
 
 def check_steps(
     text: str,
     file: str = "workflow.steps.json",
-    known: Known | None = None,
+    known: Surroundings | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Checked:
     """Checks a file. Never raises, whatever the text is: problems come back as diagnostics."""
     return compiled(text, file, known, limits)
 
 
-def compiled(text: str, file: str, known: Known | None, limits: Limits) -> Compilation:
+def compiled(text: str, file: str, known: Surroundings | None, limits: Limits) -> Compilation:
     """The program, not yet verified."""
-    source, problems = Source(file, text), Problems(limits.diagnostics)
-    found: tuple[Workflow, Program] | None = None
+    source, problems = Source(file, text), StepProblems(limits.diagnostics)
+    found: tuple[StepsDocument, Program] | None = None
     with suppress(TooManyProblems):
-        found = _program(source, problems, known or Known(), limits)
+        found = _program(source, problems, known or Surroundings(), limits)
     if found is None or problems.errors:
         return Compilation(source, in_order(problems.found))
     workflow, program = found
@@ -52,8 +52,8 @@ def workflow_id(text: str) -> frozenset[str]:
 
 
 def _program(
-    source: Source, problems: Problems, known: Known, limits: Limits
-) -> tuple[Workflow, Program] | None:
+    source: Source, problems: StepProblems, known: Surroundings, limits: Limits
+) -> tuple[StepsDocument, Program] | None:
     size = len(source.text.encode("utf-8", "surrogatepass"))
     if size > limits.source_bytes:
         help = "split it into several workflows"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rhythm.ir.verify import verify
-from rhythm.lang.checked import Compilation
-from rhythm.lang.flow.rules.known import Known
+from rhythm.lang.flow.rules.surroundings import Surroundings
+from rhythm.lang.report import Compilation
 from rhythm.lang.steps.check import compiled
 from rhythm.limits import DEFAULT_LIMITS, Limits
 
@@ -12,7 +12,7 @@ from rhythm.limits import DEFAULT_LIMITS, Limits
 def compile_steps(
     text: str,
     file: str = "workflow.steps.json",
-    known: Known | None = None,
+    known: Surroundings | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Compilation:
     """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""

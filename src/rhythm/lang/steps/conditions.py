@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rhythm.ir import instructions as ir
 from rhythm.lang.steps.document import Json
 from rhythm.lang.steps.paths import at_path, filled, read_path
-from rhythm.lang.steps.problems import Problems, one_of
+from rhythm.lang.steps.problems import StepProblems, one_of
 
 GROUPS = ("and", "or", "not")
 KEYS = ["field", "operator", "value", "default"]
@@ -41,7 +41,7 @@ MEANT = {
 }  # fmt: skip
 
 
-def condition(place: Json, problems: Problems, depth: int = 0) -> ir.Expression:
+def condition(place: Json, problems: StepProblems, depth: int = 0) -> ir.Expression:
     """What a condition means; what is wrong with it is reported."""
     if depth > DEEPEST:
         problems.at(
@@ -69,7 +69,7 @@ def condition(place: Json, problems: Problems, depth: int = 0) -> ir.Expression:
     return _group(groups[0], place.entries[groups[0]], problems, depth + 1)
 
 
-def _group(name: str, inner: Json, problems: Problems, depth: int) -> ir.Expression:
+def _group(name: str, inner: Json, problems: StepProblems, depth: int) -> ir.Expression:
     if name == "not":
         return ir.Unary("!", condition(inner, problems, depth), inner.start)
     if not inner.items:
@@ -91,7 +91,7 @@ def _joined(op: str, parts: list[ir.Expression]) -> ir.Expression:
     return ir.Logic(op, _joined(op, parts[:half]), _joined(op, parts[half:])) if half else parts[0]
 
 
-def _comparison(place: Json, problems: Problems) -> ir.Expression:
+def _comparison(place: Json, problems: StepProblems) -> ir.Expression:
     field, operator = place.get("field"), place.get("operator")
     for key in place.entries:
         if key not in KEYS:
@@ -116,7 +116,7 @@ def _comparison(place: Json, problems: Problems) -> ir.Expression:
     )
 
 
-def _is_operator(operator: Json, problems: Problems) -> bool:
+def _is_operator(operator: Json, problems: StepProblems) -> bool:
     if operator.value in NAMES if isinstance(operator.value, str) else False:
         return True
     meant = MEANT.get(operator.value) if isinstance(operator.value, str) else None
@@ -129,7 +129,7 @@ def _is_operator(operator: Json, problems: Problems) -> bool:
     return False
 
 
-def _exists(place: Json, path: tuple[str, ...], problems: Problems) -> ir.Expression:
+def _exists(place: Json, path: tuple[str, ...], problems: StepProblems) -> ir.Expression:
     wanted, default = place.get("value"), place.get("default")
     if wanted and not isinstance(wanted.value, bool):
         problems.at("S006", '"value" of "exists" is true or false', wanted, "leave it out for true")
@@ -149,7 +149,7 @@ def _exists(place: Json, path: tuple[str, ...], problems: Problems) -> ir.Expres
 
 
 def _compared(
-    place: Json, operator: Json, path: tuple[str, ...], problems: Problems
+    place: Json, operator: Json, path: tuple[str, ...], problems: StepProblems
 ) -> ir.Expression:
     value, default = place.get("value"), place.get("default")
     if value is None:

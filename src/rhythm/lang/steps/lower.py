@@ -15,8 +15,8 @@ from rhythm.lang.source import Source
 from rhythm.lang.steps.conditions import condition
 from rhythm.lang.steps.document import Json
 from rhythm.lang.steps.paths import CONTEXT, filled
-from rhythm.lang.steps.problems import Problems
-from rhythm.lang.steps.read import Step, Workflow
+from rhythm.lang.steps.problems import StepProblems
+from rhythm.lang.steps.read import JsonStep, StepsDocument
 from rhythm.lang.steps.shapes import TASK_OPTIONS
 
 LANGUAGE = "steps"
@@ -30,7 +30,7 @@ NO_OBJECT = {
 ANSWER, RESULT, ERROR = ir.Local("$answer"), ir.Local("$result"), ir.Local("$error")
 
 
-def lower(source: Source, workflow: Workflow, problems: Problems) -> Program:
+def lower(source: Source, workflow: StepsDocument, problems: StepProblems) -> Program:
     """The program of a workflow. What is wrong with its conditions and values is reported; then the
     program is of no use."""
     return _Lowering(problems).program(workflow, source)
@@ -40,13 +40,13 @@ class _Body:
     """One list of steps: the execution itself, or a branch of it."""
 
     def __init__(
-        self, steps: tuple[Step, ...], branch: bool, labels: dict[str, int], end: int
+        self, steps: tuple[JsonStep, ...], branch: bool, labels: dict[str, int], end: int
     ) -> None:
         self.steps, self.branch, self.labels, self.end = steps, branch, labels, end
         self.gives = dict.fromkeys(key for step in steps for key in _given(step))
 
 
-def _given(step: Step) -> tuple[str, ...]:
+def _given(step: JsonStep) -> tuple[str, ...]:
     """The keys of the context that a step may set."""
     own = step.keys["into"].value if "into" in step.keys else step.id
     failure = ("error",) if "on_failure" in step.keys else ()
@@ -62,15 +62,15 @@ def _given(step: Step) -> tuple[str, ...]:
 
 
 class _Lowering:
-    def __init__(self, problems: Problems) -> None:
+    def __init__(self, problems: StepProblems) -> None:
         self.problems = problems
         self.code: list[ir.Instruction] = []
         self.places: list[int] = []  # of labels
         self.handlers: list[ir.Handler] = []
         self.steps: list[tuple[int, str, str | None]] = []
-        self.branches: list[tuple[Step, ...]] = []
+        self.branches: list[tuple[JsonStep, ...]] = []
 
-    def program(self, workflow: Workflow, source: Source) -> Program:
+    def program(self, workflow: StepsDocument, source: Source) -> Program:
         given = ir.Logic("??", ir.Member(ir.Local("ctx"), "resume_data"), ir.Const({}))
         inputs = ir.Logic("??", ir.Local("inputs"), ir.Const({}))
         first = self._here()
@@ -120,7 +120,7 @@ class _Lowering:
 
     # lists of steps
 
-    def _body(self, steps: tuple[Step, ...], branch: bool) -> _Body:
+    def _body(self, steps: tuple[JsonStep, ...], branch: bool) -> _Body:
         return _Body(steps, branch, {step.id: self._label() for step in steps}, self._label())
 
     def _lower_body(self, body: _Body) -> None:
@@ -144,16 +144,16 @@ class _Lowering:
         self.ends = self.ends or id is None
         return self.body.end if id is None else self.body.labels[id]
 
-    def _go(self, step: Step, key: str) -> None:
+    def _go(self, step: JsonStep, key: str) -> None:
         """To where the key leads."""
         self._emit(ir.Jump(self._target(dict(step.ways())[key]), step.at))
 
-    def _go_on(self, step: Step, key: str) -> None:
+    def _go_on(self, step: JsonStep, key: str) -> None:
         """To where the key leads, at the end of a step: the next one in the list needs no jump."""
         if dict(step.ways())[key] != step.following or step.following is None:
             self._go(step, key)
 
-    def _put(self, step: Step, value: ir.Expression, *names: str) -> None:
+    def _put(self, step: JsonStep, value: ir.Expression, *names: str) -> None:
         """Puts a value into the context under these names."""
         entries = (
             (None, ir.Spread(CONTEXT, step.at)),
@@ -161,7 +161,7 @@ class _Lowering:
         )
         self._emit(ir.Set(CONTEXT.name, ir.ObjectOf(entries, step.at), step.at))
 
-    def _own(self, step: Step) -> str:
+    def _own(self, step: JsonStep) -> str:
         return str(step.keys["into"].value) if "into" in step.keys else step.id
 
     def _value(self, place: Json) -> ir.Expression:
@@ -176,7 +176,7 @@ class _Lowering:
 
     # steps
 
-    def _condition(self, step: Step) -> None:
+    def _condition(self, step: JsonStep) -> None:
         no = dict(step.ways())["on_false"]
         self._emit(
             ir.JumpUnless(
@@ -185,7 +185,7 @@ class _Lowering:
         )
         self._go_on(step, "on_true")
 
-    def _action(self, step: Step) -> None:
+    def _action(self, step: JsonStep) -> None:
         for item in step.keys["execute"].items if "execute" in step.keys else ():
             self._execute(item)
         if step.asks:
@@ -202,7 +202,7 @@ class _Lowering:
                 )
             )
 
-    def _reason(self, step: Step, otherwise: str) -> ir.Expression:
+    def _reason(self, step: JsonStep, otherwise: str) -> ir.Expression:
         return self._value(step.keys["reason"]) if "reason" in step.keys else ir.Const(otherwise)
 
     def _execute(self, place: Json) -> None:
@@ -233,7 +233,7 @@ class _Lowering:
         given = (inputs, options) if options else (inputs,) if "inputs" in keys else ()
         return ir.Operation("task", (ir.Const(keys["task"].value), *given), at)
 
-    def _ask(self, step: Step) -> None:
+    def _ask(self, step: JsonStep) -> None:
         keys = step.keys["requires"].entries
         reason = self._reason(step, f"step {step.id} requires approval")
         shown = ("data", self._value(keys["data"]) if "data" in keys else CONTEXT)
@@ -264,7 +264,7 @@ class _Lowering:
                 )
             )
 
-    def _wait(self, step: Step) -> None:
+    def _wait(self, step: JsonStep) -> None:
         keys = step.keys
         if "for" in keys or "until" in keys:
             kind, place = (
@@ -298,7 +298,7 @@ class _Lowering:
         self._here(other)
         return self._emit(ir.Throw(ERROR, step.at))
 
-    def _task(self, step: Step) -> None:
+    def _task(self, step: JsonStep) -> None:
         first = self._here()
         self._emit(ir.Await(self._call(step.keys, step.at), RESULT.name, KEEP, step.at))
         last = self._here()
@@ -309,12 +309,12 @@ class _Lowering:
         self.handlers.append(ir.Handler(first, last, self._here(), ERROR.name, "catch"))
         return self._fail(step)
 
-    def _fail(self, step: Step) -> None:
+    def _fail(self, step: JsonStep) -> None:
         """On with `on_failure`, with the error in the context."""
         self._put(step, ERROR, "error")
         self._go_on(step, "on_failure")
 
-    def _parallel(self, step: Step) -> None:
+    def _parallel(self, step: JsonStep) -> None:
         """A branch that is blocked blocks the execution; one that fails fails it, or leads to
         `on_failure`."""
         entries = []
@@ -345,7 +345,7 @@ class _Lowering:
         self._here(failed)
         self._fail(step) if "on_failure" in step.keys else self._emit(ir.Throw(ERROR, step.at))
 
-    def _end(self, step: Step) -> None:
+    def _end(self, step: JsonStep) -> None:
         status, result = step.keys.get("status"), step.keys.get("result")
         reason = self._reason(step, f"ended at step {step.id}")
         if status and status.value == "blocked":

@@ -11,7 +11,7 @@ from typing import Any
 
 from rhythm.ir import instructions as ir
 from rhythm.lang.steps.document import Json
-from rhythm.lang.steps.problems import Problems, one_of
+from rhythm.lang.steps.problems import StepProblems, one_of
 
 CONTEXT = ir.Local("$context")
 CTX = ["id", "workflow", "version", "started_at", "attempt", "parent_id", "resume_data"]
@@ -20,7 +20,7 @@ _HOLE = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")
 _POSITION = re.compile(r"-?(?:0|[1-9][0-9]{0,8})")
 
 
-def read_path(place: Json, problems: Problems) -> tuple[str, ...] | None:
+def read_path(place: Json, problems: StepProblems) -> tuple[str, ...] | None:
     """The parts of a path: text with dots between them, or a list of texts where a key itself has a
     dot in it."""
     parts = place.value.split(".") if isinstance(place.value, str) else place.value
@@ -39,7 +39,7 @@ def read_path(place: Json, problems: Problems) -> tuple[str, ...] | None:
     return None
 
 
-def _is_known(parts: tuple[str, ...], place: Json, problems: Problems) -> bool:
+def _is_known(parts: tuple[str, ...], place: Json, problems: StepProblems) -> bool:
     if parts[0] != "ctx" or (len(parts) > 1 and parts[1] in CTX):
         return True
     problems.at(
@@ -61,7 +61,7 @@ def at_path(parts: tuple[str, ...], at: int, optional: bool = False) -> ir.Expre
     return target
 
 
-def filled(place: Json, problems: Problems) -> ir.Expression:
+def filled(place: Json, problems: StepProblems) -> ir.Expression:
     """A value in which texts may hold `${path}`. A text that is nothing else gives the value at the
     path, whatever it is."""
     if isinstance(place.value, str):
@@ -81,7 +81,7 @@ def _has_holes(value: Any) -> bool:
     return isinstance(value, str) and "${" in value
 
 
-def _filled_text(place: Json, problems: Problems) -> ir.Expression:
+def _filled_text(place: Json, problems: StepProblems) -> ir.Expression:
     parts, last = list[ir.Expression](), 0
     for hole in _HOLE.finditer(place.value):
         parts.append(ir.Const(place.value[last : hole.start()]))
@@ -94,7 +94,7 @@ def _filled_text(place: Json, problems: Problems) -> ir.Expression:
     return parts[0] if len(parts) == 1 else ir.Template(tuple(parts), place.start)
 
 
-def _hole(hole: re.Match[str], place: Json, problems: Problems) -> ir.Expression:
+def _hole(hole: re.Match[str], place: Json, problems: StepProblems) -> ir.Expression:
     if not hole[2]:
         problems.at(
             "S011",

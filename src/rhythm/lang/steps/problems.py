@@ -3,7 +3,7 @@ docs/json-steps.md lists them."""
 
 from __future__ import annotations
 
-from rhythm.lang.flow.problems import Problems as Collector
+from rhythm.lang.flow.problems import Problems
 from rhythm.lang.source import nearest
 from rhythm.lang.steps.document import Json
 
@@ -28,7 +28,7 @@ CODES: dict[str, str] = {
 }
 
 
-class Problems(Collector):
+class StepProblems(Problems):
     """Collects diagnostics; the label under the caret is the JSON pointer."""
 
     def at(

@@ -10,7 +10,7 @@ from rhythm.durations import duration_s
 from rhythm.lang.steps.conditions import condition
 from rhythm.lang.steps.document import Json
 from rhythm.lang.steps.paths import filled
-from rhythm.lang.steps.problems import Problems, one_of
+from rhythm.lang.steps.problems import StepProblems, one_of
 from rhythm.lang.steps.shapes import APPROVAL, DOCUMENT, EXECUTE, STAGE, STEPS, Shape, checked
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.record import Record
@@ -29,7 +29,7 @@ MEANT = {
 }
 
 
-class Step(Record):
+class JsonStep(Record):
     """One step. `keys` are those of its entries that can be relied on; `following` is the id of the
     next step in its list."""
 
@@ -38,7 +38,7 @@ class Step(Record):
     place: Json
     keys: dict[str, Json]
     following: str | None
-    branches: tuple[tuple[str, tuple[Step, ...]], ...] = ()
+    branches: tuple[tuple[str, tuple[JsonStep, ...]], ...] = ()
 
     @property
     def at(self) -> int:
@@ -66,16 +66,16 @@ class Step(Record):
                 yield key, self.keys[key].value
 
 
-class Workflow(Record):
+class StepsDocument(Record):
     """The whole document."""
 
     name: str
     start: int
-    steps: tuple[Step, ...]
+    steps: tuple[JsonStep, ...]
     options: dict[str, Any]
 
 
-def read_workflow(document: Json, problems: Problems) -> Workflow:
+def read_workflow(document: Json, problems: StepProblems) -> StepsDocument:
     """The workflow; what is wrong with it is reported."""
     if not isinstance(document.value, dict):
         problems.at(
@@ -84,16 +84,16 @@ def read_workflow(document: Json, problems: Problems) -> Workflow:
             document,
             'write { "workflow_id": "…", "steps": [ … ] }',
         )
-        return Workflow("", 0, (), {})
+        return StepsDocument("", 0, (), {})
     keys = checked(document, DOCUMENT, problems)
     name = keys.get("workflow_id")
     steps = _Reader(problems).steps(keys["steps"]) if "steps" in keys else ()
-    return Workflow(
+    return StepsDocument(
         name.value if name else "", name.start if name else 0, steps, _options(keys, problems)
     )
 
 
-def _options(keys: dict[str, Json], problems: Problems) -> dict[str, Any]:
+def _options(keys: dict[str, Json], problems: StepProblems) -> dict[str, Any]:
     options: dict[str, Any] = {key: keys[key].value for key in ("queue", "version") if key in keys}
     if "name" in keys:
         options["title"] = keys["name"].value
@@ -119,7 +119,7 @@ def _options(keys: dict[str, Json], problems: Problems) -> dict[str, Any]:
     return options
 
 
-def _schedule(place: Json, problems: Problems) -> dict[str, Any]:
+def _schedule(place: Json, problems: StepProblems) -> dict[str, Any]:
     from rhythm.lang.flow.rules.annotations import schedule_option
 
     given = {"cron": place.value} if isinstance(place.value, str) else place.value
@@ -143,11 +143,11 @@ def _schedule(place: Json, problems: Problems) -> dict[str, Any]:
 
 
 class _Reader:
-    def __init__(self, problems: Problems) -> None:
+    def __init__(self, problems: StepProblems) -> None:
         self.problems = problems
         self.ids: dict[str, Json] = {}
 
-    def steps(self, place: Json) -> tuple[Step, ...]:
+    def steps(self, place: Json) -> tuple[JsonStep, ...]:
         ids = [self._id(item) for item in place.items]
         following = [*ids[1:], None][: len(ids)]
         return tuple(self._step(*each) for each in zip(place.items, ids, following, strict=True))
@@ -169,16 +169,16 @@ class _Reader:
         self.ids.setdefault(id.value, id)
         return id.value
 
-    def _step(self, place: Json, id: str, following: str | None) -> Step:
+    def _step(self, place: Json, id: str, following: str | None) -> JsonStep:
         type = place.get("type")
         shape = STEPS.get(type.value) if type and isinstance(type.value, str) else None
         if shape is None:
             self._no_shape(place, type)
             # it leads on, so that what follows can be checked
-            return Step(id, "unknown", place, {}, following)
+            return JsonStep(id, "unknown", place, {}, following)
         keys = checked(place, shape.replace(needs=("id", *shape.needs)), self.problems)
         assert type is not None
-        step = Step(id, type.value, place, keys, following)
+        step = JsonStep(id, type.value, place, keys, following)
         self._CHECKS[type.value](self, step)
         self._fill(keys)
         return (
@@ -197,7 +197,7 @@ class _Reader:
                 "S007", "there is no such type of step", type, one_of(type.value, list(STEPS))
             )
 
-    def _branches(self, place: Json) -> tuple[tuple[str, tuple[Step, ...]], ...]:
+    def _branches(self, place: Json) -> tuple[tuple[str, tuple[JsonStep, ...]], ...]:
         named = list(place.entries.items()) or [
             (str(number), item) for number, item in enumerate(place.items)
         ]
@@ -210,7 +210,7 @@ class _Reader:
 
     # what goes together
 
-    def _together(self, step: Step, key: str, fits: bool, why: str, help: str) -> None:
+    def _together(self, step: JsonStep, key: str, fits: bool, why: str, help: str) -> None:
         if key in step.place.entries and not fits:
             self.problems.at("S012", why, step.place.key(key), help)
 
@@ -220,7 +220,7 @@ class _Reader:
             if key not in NOT_FILLED:
                 filled(inner, self.problems)
 
-    def _condition(self, step: Step) -> None:
+    def _condition(self, step: JsonStep) -> None:
         if "condition" in step.keys:
             condition(step.keys["condition"], self.problems)
         if not step.place.entries.keys() & {"on_true", "on_false"}:
@@ -231,7 +231,7 @@ class _Reader:
                 "name the step to go to",
             )
 
-    def _action(self, step: Step) -> None:
+    def _action(self, step: JsonStep) -> None:
         action = step.keys.get("action")
         if action and action.value not in ("allow", "block"):
             meant = MEANT.get(action.value)
@@ -298,7 +298,7 @@ class _Reader:
                 "S007", "this cannot be executed", type, one_of(type.value, ["notify", *EXECUTE])
             )
 
-    def _wait(self, step: Step) -> None:
+    def _wait(self, step: JsonStep) -> None:
         given = [key for key in WAITS if key in step.place.entries]
         if not given:
             self.problems.at(
@@ -329,16 +329,16 @@ class _Reader:
             help = 'give it a "timeout", and "on_timeout" if the workflow is to go on then'
             self.problems.at("S201", "this may wait for ever", step.place.key(given[0]), help)
 
-    def _task(self, step: Step) -> None:
+    def _task(self, step: JsonStep) -> None:
         self._backoff(step.keys)
 
     def _backoff(self, keys: dict[str, Json]) -> None:
         if "backoff" in keys and isinstance(keys["backoff"].value, dict):
             checked(keys["backoff"], BACKOFF, self.problems)
 
-    def _parallel(self, step: Step) -> None: ...
+    def _parallel(self, step: JsonStep) -> None: ...
 
-    def _end(self, step: Step) -> None:
+    def _end(self, step: JsonStep) -> None:
         status = step.keys.get("status")
         if status and status.value not in ("completed", "failed", "blocked"):
             self.problems.at(

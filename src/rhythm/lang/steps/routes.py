@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from rhythm.lang.steps.problems import Problems, one_of
-from rhythm.lang.steps.read import Step
+from rhythm.lang.steps.problems import StepProblems, one_of
+from rhythm.lang.steps.read import JsonStep
 
 MOST = 20  # ways round that are told
 
 
 def check_routes(
-    steps: tuple[Step, ...], problems: Problems, everywhere: Iterable[str] = ()
+    steps: tuple[JsonStep, ...], problems: StepProblems, everywhere: Iterable[str] = ()
 ) -> None:
     """Checks one list of steps, and those of its branches. `everywhere`: the ids of all lists
     around it."""
@@ -36,7 +36,9 @@ def check_routes(
         _check_ways(steps, known, problems)
 
 
-def _check_ways(steps: tuple[Step, ...], known: dict[str, Step], problems: Problems) -> None:
+def _check_ways(
+    steps: tuple[JsonStep, ...], known: dict[str, JsonStep], problems: StepProblems
+) -> None:
     reached = _reached(steps, known)
     for step in steps:
         if step.id not in reached:
@@ -50,7 +52,7 @@ def _check_ways(steps: tuple[Step, ...], known: dict[str, Step], problems: Probl
         _round(circle, problems)
 
 
-def _all(steps: tuple[Step, ...]) -> Iterator[Step]:
+def _all(steps: tuple[JsonStep, ...]) -> Iterator[JsonStep]:
     for step in steps:
         yield step
         for _, branch in step.branches:
@@ -58,7 +60,12 @@ def _all(steps: tuple[Step, ...]) -> Iterator[Step]:
 
 
 def _unknown(
-    step: Step, key: str, to: str, known: dict[str, Step], outside: set[str], problems: Problems
+    step: JsonStep,
+    key: str,
+    to: str,
+    known: dict[str, JsonStep],
+    outside: set[str],
+    problems: StepProblems,
 ) -> None:
     if to in outside:
         help = "a branch leads to its own steps only; when it has ended, its parallel step goes on"
@@ -72,7 +79,7 @@ def _unknown(
         )
 
 
-def _reached(steps: tuple[Step, ...], known: dict[str, Step]) -> set[str]:
+def _reached(steps: tuple[JsonStep, ...], known: dict[str, JsonStep]) -> set[str]:
     reached, ahead = set[str](), [step.id for step in steps[:1]]
     while ahead:
         id = ahead.pop()
@@ -82,7 +89,7 @@ def _reached(steps: tuple[Step, ...], known: dict[str, Step]) -> set[str]:
     return reached
 
 
-def _circles(steps: tuple[Step, ...]) -> Iterator[list[Step]]:
+def _circles(steps: tuple[JsonStep, ...]) -> Iterator[list[JsonStep]]:
     """Ways round, each step in one of them: first those on which nothing is awaited, then those on
     which nothing pauses."""
     told: set[str] = set()
@@ -97,7 +104,7 @@ def _circles(steps: tuple[Step, ...]) -> Iterator[list[Step]]:
             left = {id: step for id, step in left.items() if id not in told}
 
 
-def _circle(left: dict[str, Step]) -> list[Step]:
+def _circle(left: dict[str, JsonStep]) -> list[JsonStep]:
     """One way round among these steps, from the first of them on; empty if there is none."""
     from graphlib import CycleError, TopologicalSorter
 
@@ -113,7 +120,7 @@ def _circle(left: dict[str, Step]) -> list[Step]:
     return []
 
 
-def _round(circle: list[Step], problems: Problems) -> None:
+def _round(circle: list[JsonStep], problems: StepProblems) -> None:
     way, place = (
         " → ".join(step.id for step in [*circle, circle[0]]),
         circle[0].keys.get("id", circle[0].place),

@@ -10,7 +10,7 @@ from typing import Any
 from rhythm.durations import duration_s
 from rhythm.lang.source import nearest
 from rhythm.lang.steps.document import Json
-from rhythm.lang.steps.problems import Problems, one_of
+from rhythm.lang.steps.problems import StepProblems, one_of
 from rhythm.limits import INT_MAX, LONGEST_NAME
 from rhythm.record import Record
 
@@ -105,7 +105,7 @@ HOW = {
 }  # fmt: skip
 
 
-def checked(place: Json, shape: Shape, problems: Problems) -> dict[str, Json]:
+def checked(place: Json, shape: Shape, problems: StepProblems) -> dict[str, Json]:
     """The entries of an object that are as they should be."""
     good: dict[str, Json] = {}
     meant = set[str | None]()
@@ -132,7 +132,7 @@ def checked(place: Json, shape: Shape, problems: Problems) -> dict[str, Json]:
     return good
 
 
-def _fits(place: Json, kind: str, key: str, problems: Problems) -> bool:
+def _fits(place: Json, kind: str, key: str, problems: StepProblems) -> bool:
     problem = _problem(place.value, kind)
     if problem:
         problems.at("S006", f'"{key}" cannot be this', place, problem)

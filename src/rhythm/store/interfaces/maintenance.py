@@ -11,7 +11,7 @@ from rhythm.record import Record
 FORGOTTEN_S = 86_400.0
 
 
-class Look(Record):
+class MaintenanceDue(Record):
     """Whether there is something for `rescue`, for `sweep` and for `forget_workers`; in how long
     there is for `fire_schedules`; and whether there is something for `end_terminated`."""
 
@@ -47,7 +47,7 @@ class MaintenanceStore(ABC):
         """
 
     @abstractmethod
-    def look(self, dead: bool = False) -> Look: ...
+    def look(self, dead: bool = False) -> MaintenanceDue: ...
 
     @abstractmethod
     def rescue(self, limit: int, crash_limit: int, dead: bool = False) -> list[str]:

@@ -28,7 +28,7 @@ class Beat(Record):
     dead_after_s: float = DEAD_AFTER_S
 
 
-class Mine(dict[str, tuple[int, int]]):
+class HeldClaims(dict[str, tuple[int, int]]):
     """What a worker has claimed: id -> (fence, wakes)."""
 
     def __init__(self, claims: Iterable[tuple[str, int, int]], locked: Iterable[str] = ()) -> None:
@@ -102,7 +102,7 @@ class WorkerStore(ABC):
     """The workers that live, their queues and their tasks."""
 
     @abstractmethod
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> HeldClaims:
         """Says that a worker lives, and prolongs claims of it (id -> fence; only those it still
         has). It waits for nobody: what somebody has locked at the moment is not prolonged.
 

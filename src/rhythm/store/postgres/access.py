@@ -12,7 +12,7 @@ from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.connection import SQL, Connection
 from rhythm.store.postgres.doctor import ask
 from rhythm.store.postgres.role import PostgresRole
-from rhythm.store.postgres.rows import US, Rows
+from rhythm.store.postgres.rows import US, PostgresRows
 from rhythm.store.postgres.session import alone, transaction
 from rhythm.store.reading import Found
 from rhythm.store.rows import fields, records
@@ -22,7 +22,7 @@ class PostgresAccess(PostgresRole, AccessStore):
     """By the `door` one finds out who comes in: it is never busy with something large."""
 
     def __init__(
-        self, db: Connection, rows: Rows, auditor: PostgresAuditor, door: Connection
+        self, db: Connection, rows: PostgresRows, auditor: PostgresAuditor, door: Connection
     ) -> None:
         super().__init__(db, rows, auditor)
         self.door = door

@@ -67,7 +67,7 @@ class Access(Record):
     answer_s: float = ANSWER_S
 
 
-class Session(psycopg.Connection[Row]):
+class PatientConnection(psycopg.Connection[Row]):
     """A connection that does not wait for an answer for ever: whoever is between us and the server
     may swallow everything."""
 
@@ -97,11 +97,11 @@ class Session(psycopg.Connection[Row]):
             return answer
 
 
-def connected(url: str, answer_s: float = ANSWER_S, prepares: bool = True) -> Session:
+def connected(url: str, answer_s: float = ANSWER_S, prepares: bool = True) -> PatientConnection:
     """A new connection, that commits every statement. A server that answers, and refuses, is told
     apart from one that does not."""
     try:
-        session = Session.connect(
+        session = PatientConnection.connect(
             url, autocommit=True, prepare_threshold=5 if prepares else None, **_defaults(url)
         )
     except psycopg.ProgrammingError:

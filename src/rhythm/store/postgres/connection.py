@@ -18,9 +18,9 @@ from psycopg.types.array import ListBinaryDumper
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from rhythm.errors import StoreError, Unavailable
-from rhythm.store.postgres.connecting import LONG_S, Access, Row, Session, connected
+from rhythm.store.postgres.connecting import LONG_S, Access, PatientConnection, Row, connected
 from rhythm.store.postgres.hints import channel_of, notify, written
-from rhythm.store.rows import STORED, Statements
+from rhythm.store.rows import STORED, StatementColumns
 from rhythm.store.sqlfile import statements
 
 PACKAGE = "rhythm.store.postgres"
@@ -39,7 +39,7 @@ SQL = {
     )
     for name, text in statements(PACKAGE, file).items()
 }
-NAMED = Statements(STORED)
+NAMED = StatementColumns(STORED)
 TRIES = 20  # of a transaction that met another one
 SESSIONS = 4  # of one store, in ordinary times
 # then a thread gets a session all the same: those who have them may be waiting for it
@@ -93,11 +93,11 @@ class AgainError(Exception):
     """Something has changed while the transaction waited: it must look anew."""
 
 
-class Mine(threading.local):
+class ThreadState(threading.local):
     """What the calling thread uses."""
 
     busy = False  # it is inside a call, which has its session
-    open: Session | None = None
+    open: PatientConnection | None = None
     begun = False  # a transaction, in a session that is lent for it
     alone = False  # each statement is a transaction
 
@@ -138,9 +138,13 @@ class Connection:
             access,
             tell,
         )
-        self._mine, self._room, self._sessions = Mine(), threading.Semaphore(SESSIONS), SESSIONS
-        self._idle: list[Session] = []
-        self._last: Session | None = None
+        self._mine, self._room, self._sessions = (
+            ThreadState(),
+            threading.Semaphore(SESSIONS),
+            SESSIONS,
+        )
+        self._idle: list[PatientConnection] = []
+        self._last: PatientConnection | None = None
         # counts the times that sessions were lost: those of another one are not used again
         self.era = 0
         # known: that sessions are ours for as long as we like, or that they are not
@@ -168,7 +172,7 @@ class Connection:
         )
 
     @property
-    def _open(self) -> Session | None:
+    def _open(self) -> PatientConnection | None:
         return self._mine.open
 
     def transaction(self, work: Callable[[], T]) -> T:
@@ -360,7 +364,9 @@ class Connection:
             self.set("rhythm.now_us", str(self.clock()))
         return work(connection)
 
-    def _lent(self, connection: Session, work: Callable[[psycopg.Connection[Row]], T]) -> T:
+    def _lent(
+        self, connection: PatientConnection, work: Callable[[psycopg.Connection[Row]], T]
+    ) -> T:
         """All of it is one transaction: for the next one the pooler lends another session."""
         try:
             answer = work(connection)
@@ -379,7 +385,7 @@ class Connection:
 
     def _begin(
         self,
-        connection: Session,
+        connection: PatientConnection,
         text: bytes | sql.Composed,
         values: Mapping[str, Any] | None,
         how: LiteralString = "BEGIN",
@@ -389,14 +395,17 @@ class Connection:
             self._introduce(connection, how)
             return connection.execute(text, values, binary=True)
 
-    def _introduce(self, connection: Session, how: LiteralString = "BEGIN") -> None:
+    def _introduce(self, connection: PatientConnection, how: LiteralString = "BEGIN") -> None:
         clock = {"rhythm.now_us": str(self.clock())} if self.clock else {}
         self._mine.begun = True
         connection.execute(how)
         connection.execute(_setting({**self._settings(connection), **clock}, local=True))
 
     def _by_itself(
-        self, connection: Session, text: bytes | sql.Composed, values: Mapping[str, Any] | None
+        self,
+        connection: PatientConnection,
+        text: bytes | sql.Composed,
+        values: Mapping[str, Any] | None,
     ) -> psycopg.Cursor[Row]:
         """A statement with a transaction around it, all sent together."""
         try:
@@ -412,7 +421,7 @@ class Connection:
         finally:
             self._mine.begun = False
 
-    def _undo(self, connection: Session) -> None:
+    def _undo(self, connection: PatientConnection) -> None:
         self._mine.freed.clear()
         if self._mine.begun:
             connection.execute("ROLLBACK")
@@ -440,7 +449,7 @@ class Connection:
             answer: T = undone.answer
             return answer
 
-    def _connected(self) -> Session:
+    def _connected(self) -> PatientConnection:
         if self._open is None or self._open.closed:
             opened = self._mine.open = self._last = self._connect()
             # one type for all: else the size of a number would choose the plan
@@ -455,19 +464,19 @@ class Connection:
         self._last = self._open
         return self._open
 
-    def _settings(self, connection: Session) -> dict[str, str]:
+    def _settings(self, connection: PatientConnection) -> dict[str, str]:
         return {
             "search_path": sql.Identifier(self.schema).as_string(connection),
             **PINNED,
             **BOUNDED,
         }
 
-    def _connect(self) -> Session:
+    def _connect(self) -> PatientConnection:
         session = connected(self.url, self.access.answer_s, prepares=not self.access.pooled)
         session.era = self.era
         return session
 
-    def _refuse_pooler(self, opened: Session) -> None:
+    def _refuse_pooler(self, opened: PatientConnection) -> None:
         """Nothing may be set in a session that others use, too. A pooler has no number of its
         server's process to tell, so it tells another; in session mode it does no harm: there no
         other connection has our process, and we keep it."""
@@ -498,10 +507,10 @@ class Spare:
 
     def __init__(self, url: str, access: Access) -> None:
         self.url, self.access = url, access
-        self._free: list[Session] = []
+        self._free: list[PatientConnection] = []
 
     @contextmanager
-    def connection(self) -> Iterator[Session]:
+    def connection(self) -> Iterator[PatientConnection]:
         """One that nobody else uses; what its last user has set is forgotten. How long its
         statements take is its user's business."""
         connection = None
@@ -517,7 +526,7 @@ class Spare:
                 raise StoreError(f"the PostgreSQL database did not answer: {problem}") from problem
             raise
 
-    def _taken(self) -> Session:
+    def _taken(self) -> PatientConnection:
         while self._free:
             connection = self._free.pop()
             connection.answer_s = self.access.answer_s
@@ -609,6 +618,6 @@ def _setting(settings: Mapping[str, str], local: bool = False) -> sql.Composed:
     return sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls))
 
 
-def _process(session: Session) -> int:
+def _process(session: PatientConnection) -> int:
     """The server's process that answers."""
     return int(session.execute("SELECT pg_backend_pid()").fetchall()[0][0])

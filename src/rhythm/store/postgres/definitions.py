@@ -11,7 +11,7 @@ from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import Connection
 from rhythm.store.postgres.role import PostgresRole
-from rhythm.store.postgres.rows import Rows
+from rhythm.store.postgres.rows import PostgresRows
 from rhythm.store.postgres.schedules import PostgresSchedules
 from rhythm.store.postgres.session import alone, transaction
 from rhythm.store.rows import fields, records
@@ -24,7 +24,11 @@ class PostgresDefinitions(PostgresRole, DefinitionStore):
     them."""
 
     def __init__(
-        self, db: Connection, rows: Rows, auditor: PostgresAuditor, schedules: PostgresSchedules
+        self,
+        db: Connection,
+        rows: PostgresRows,
+        auditor: PostgresAuditor,
+        schedules: PostgresSchedules,
     ) -> None:
         super().__init__(db, rows, auditor)
         self.schedules = schedules

@@ -15,7 +15,7 @@ from rhythm.store.events import PAGE, Event, Match, Wait, keys_of, matches
 from rhythm.store.interfaces.messages import NewEvent
 from rhythm.store.lifecycle import EVENT_CAME
 from rhythm.store.postgres.connection import AgainError
-from rhythm.store.postgres.rows import LAST, Rows
+from rhythm.store.postgres.rows import LAST, PostgresRows
 from rhythm.store.provenance import Sender, dump_provenance, load_provenance
 from rhythm.store.rows import records
 from rhythm.store.triggers import Trigger, triggered
@@ -24,7 +24,9 @@ from rhythm.store.triggers import Trigger, triggered
 class Exchange:
     """The events of one transaction, and the waits that they and older ones end."""
 
-    def __init__(self, rows: Rows, events: Sequence[NewEvent], waited: Iterable[str] = ()) -> None:
+    def __init__(
+        self, rows: PostgresRows, events: Sequence[NewEvent], waited: Iterable[str] = ()
+    ) -> None:
         """Locks the types of what is published, and of what begins to be `waited` for."""
         self.rows, self.db, self.events = rows, rows.db, events
         # whose data goes to which execution: to be written down at the end

@@ -22,13 +22,13 @@ from rhythm.store.interfaces.messages import NewEvent, NewSignal
 from rhythm.store.interfaces.turns import Committed, Done, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import TurnEnd, has_ended
 from rhythm.store.postgres.exchange import Exchange
-from rhythm.store.postgres.rows import US, Known, Range, Rows, end_of
+from rhythm.store.postgres.rows import US, PostgresFound, PostgresRows, Range, end_of
 from rhythm.store.provenance import NOBODY, Sender
 from rhythm.store.rows import fields, records
 from rhythm.store.steps import STEP
 from rhythm.store.verdicts import (
     Again,
-    Ended,
+    Ending,
     answer,
     attempt_row,
     end_of_attempt,
@@ -38,14 +38,14 @@ from rhythm.store.verdicts import (
 )
 
 
-class Member(Known):
+class FamilyMember(PostgresFound):
     """An execution, read after its ready row was locked, and what its family has to do with it."""
 
     started: int | None  # in its family, as far as it was counted
     terminated: bool  # it is, or is below, one that was terminated
 
 
-def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
+def steps(rows: PostgresRows, turns: Sequence[TurnCommit]) -> list[Committed]:
     """Turns that are all steps: one statement, without a lock on any ready row."""
     columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in STEP}
     done = [(turn, done) for turn in turns for done in turn.done]
@@ -66,7 +66,9 @@ def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
 class Flush:
     """One group commit, inside its transaction."""
 
-    def __init__(self, rows: Rows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> None:
+    def __init__(
+        self, rows: PostgresRows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
+    ) -> None:
         self.rows, self.db, self.turns, self.ends, self.limits = (
             rows,
             rows.db,
@@ -83,7 +85,7 @@ class Flush:
             [*(turn.id for turn in turns), *(end.id for end in ends), *self._related()]
         )
         known = records(
-            Member,
+            FamilyMember,
             self.db.all(
                 "members_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)]
             ),
@@ -91,7 +93,7 @@ class Flush:
         self.known = {member.id: member for member in known}
         self.now = known[0].now if known else 0
         self.full: dict[str, str] = {}  # turns that must not start what they want to, and why
-        self.ended: dict[str, Ended] = {}  # how workflows end with their turns
+        self.ended: dict[str, Ending] = {}  # how workflows end with their turns
 
     def _waited(self) -> set[str]:
         """The types of events for which waits begin: those that are new, and those that were held
@@ -176,7 +178,7 @@ class Flush:
             for end in held
         ]
         later = [(end, verdict) for end, verdict in verdicts if isinstance(verdict, Again)]
-        final = [(end, verdict) for end, verdict in verdicts if isinstance(verdict, Ended)]
+        final = [(end, verdict) for end, verdict in verdicts if isinstance(verdict, Ending)]
         self._try_again(later)
         self.db.batch("delete_held", [dict(id=end.id, fence=end.fence) for end, _ in final])
         ends = [

@@ -26,7 +26,7 @@ from psycopg import sql
 
 from rhythm.errors import StoreError
 from rhythm.store.interfaces.store import Listening
-from rhythm.store.postgres.connecting import Session
+from rhythm.store.postgres.connecting import PatientConnection
 
 log = logging.getLogger("rhythm.store")
 
@@ -41,7 +41,7 @@ PROBE_S = 5.0
 PING_S = 30.0  # of a connection that hears nothing: it may be dead
 RETRY_S = (0.1, 10.0)  # first and last rest before a connection is tried anew
 
-Connect = Callable[[], Session]
+Connect = Callable[[], PatientConnection]
 Heard = Callable[[frozenset[str]], None]
 
 
@@ -75,7 +75,7 @@ def notify(channel: str, hint: str) -> sql.Composed:
     return sql.SQL("SELECT pg_notify({}, {})").format(channel, hint)
 
 
-def _send(session: Session, channel: str, hint: str) -> None:
+def _send(session: PatientConnection, channel: str, hint: str) -> None:
     """In one round trip, without a setting that stays, and without waiting for a disk or a
     standby."""
     begin = sql.SQL("BEGIN; SET LOCAL synchronous_commit = off; {}; COMMIT").format(
@@ -154,7 +154,7 @@ class Notifier:
                     return False
                 self._due.clear()
 
-    def _tell(self, session: Session) -> None:
+    def _tell(self, session: PatientConnection) -> None:
         with self._lock:
             queues, self._pending = self._pending, set()
         try:
@@ -210,7 +210,7 @@ class PostgresListening(Listening):
                 )
                 self._closed.wait(_rest_s(failures))
 
-    def _hear(self, session: Session) -> None:
+    def _hear(self, session: PatientConnection) -> None:
         with selectors.DefaultSelector() as ready:
             ready.register(session, selectors.EVENT_READ)
             ready.register(self._ended, selectors.EVENT_READ)
@@ -225,7 +225,7 @@ class PostgresListening(Listening):
                     session.execute("SELECT 1")
                 self._pass_on()
 
-    def _take(self, session: Session) -> None:
+    def _take(self, session: PatientConnection) -> None:
         session.pgconn.consume_input()
         while notice := session.pgconn.notifies():
             self._hints.append(notice.extra.decode())

@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rhythm.record import Record
 from rhythm.store.interfaces.claims import SYSTEM_QUEUE
-from rhythm.store.interfaces.maintenance import FORGOTTEN_S, Look, MaintenanceStore
+from rhythm.store.interfaces.maintenance import FORGOTTEN_S, MaintenanceDue, MaintenanceStore
 from rhythm.store.lifecycle import EVENT_MISSED, TASK, WORKFLOW
 from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import Connection
 from rhythm.store.postgres.people import PostgresPeople
 from rhythm.store.postgres.role import PostgresRole
-from rhythm.store.postgres.rows import US, Ready, Rows, end_of
+from rhythm.store.postgres.rows import US, LockedRow, PostgresRows, end_of
 from rhythm.store.postgres.session import alone, service, transaction
 from rhythm.store.rows import records
 from rhythm.store.verdicts import (
     BY_REQUEST,
     BY_TIMEOUT,
-    Ended,
+    Ending,
     crash_loop_row,
     end_of_timed_out,
     is_given_up,
@@ -34,7 +34,7 @@ PRUNED = (
 )  # fmt: skip
 
 
-class Expired(Record):
+class _Expired(Record):
     """A claim that nobody has prolonged. `ended`: what it holds has ended, or is gone."""
 
     id: str
@@ -49,7 +49,7 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
     """What is found without a lock is done in a transaction that does not wait long for others."""
 
     def __init__(
-        self, db: Connection, rows: Rows, auditor: PostgresAuditor, people: PostgresPeople
+        self, db: Connection, rows: PostgresRows, auditor: PostgresAuditor, people: PostgresPeople
     ) -> None:
         super().__init__(db, rows, auditor)
         self.people = people
@@ -114,16 +114,18 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         ended = self.db.batch("end_waits", given_up, status=EVENT_MISSED, now=now)
         return len(fired) + len(ended) + len(freed) + len(late), [fire_at for (fire_at,) in fired]
 
-    def look(self, dead: bool = False) -> Look:
-        (look,) = records(Look, self.db.ask("look", dead=dead, forgotten_us=_us(FORGOTTEN_S)))
+    def look(self, dead: bool = False) -> MaintenanceDue:
+        (look,) = records(
+            MaintenanceDue, self.db.ask("look", dead=dead, forgotten_us=_us(FORGOTTEN_S))
+        )
         return look
 
     def rescue(self, limit: int, crash_limit: int, dead: bool = False) -> list[str]:
         expired = self.db.ask("expired", dead=dead, limit=limit)
-        return self._rescue(records(Expired, expired), crash_limit, dead) if expired else []
+        return self._rescue(records(_Expired, expired), crash_limit, dead) if expired else []
 
     @service
-    def _rescue(self, expired: Sequence[Expired], crash_limit: int, dead: bool) -> list[str]:
+    def _rescue(self, expired: Sequence[_Expired], crash_limit: int, dead: bool) -> list[str]:
         """The whole condition is tested once more under the locks, beats too, in a later statement
         than that which took them.
 
@@ -149,7 +151,7 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         )
         return [row.id for row in lost]
 
-    def _dead(self, held: Sequence[Ready], now: int) -> set[str]:
+    def _dead(self, held: Sequence[LockedRow], now: int) -> set[str]:
         """Which holders of these have still not beaten; it matters where a claim has not
         expired."""
         holders = sorted(
@@ -165,7 +167,7 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
             else set()
         )
 
-    def _rescue_tasks(self, lost: Sequence[Ready], crash_limit: int, now: int) -> None:
+    def _rescue_tasks(self, lost: Sequence[LockedRow], crash_limit: int, now: int) -> None:
         """They are free again; a task that was there when so many workers died fails, however many
         attempts it has left."""
         verdicts = {row.id: rescued_task(row.crashes + 1, crash_limit) for row in lost}
@@ -179,7 +181,7 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         self.db.do("delete_ready", ids=[end.id for end in ends])
         self.rows.finish(ends, now)
 
-    def _rescue_workflows(self, lost: Mapping[str, Ready], crash_limit: int, now: int) -> None:
+    def _rescue_workflows(self, lost: Mapping[str, LockedRow], crash_limit: int, now: int) -> None:
         """They are free again, and a turn of their old owners would find a newer fence. Always the
         same turn: it fails."""
         raised = {
@@ -198,9 +200,9 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
 
     def _stop_loops(
         self,
-        looping: Mapping[str, Ended],
+        looping: Mapping[str, Ending],
         raised: Mapping[str, tuple[int, int]],
-        lost: Mapping[str, Ready],
+        lost: Mapping[str, LockedRow],
         now: int,
     ) -> None:
         self.db.do("skip_turn", ids=list(looping))
@@ -274,7 +276,7 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         return len(self.db.all("delete_events", ids=ids))
 
 
-def _expired(row: Ready, now: int) -> bool:
+def _expired(row: LockedRow, now: int) -> bool:
     """Once more, now that the row is locked: it may have been extended meanwhile."""
     return row.claim_expires_at is not None and row.claim_expires_at < now
 

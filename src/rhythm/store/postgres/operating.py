@@ -12,7 +12,7 @@ from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.connection import SQL, Connection
 from rhythm.store.postgres.doctor import ask, doctor_sql
 from rhythm.store.postgres.role import PostgresRole
-from rhythm.store.postgres.rows import Rows
+from rhythm.store.postgres.rows import PostgresRows
 from rhythm.store.postgres.session import alone, transaction
 from rhythm.store.postgres.workers import PostgresWorkers
 from rhythm.store.rows import records
@@ -33,7 +33,7 @@ CONDITIONS = {
 
 class PostgresOperating(PostgresRole, OperatingStore):
     def __init__(
-        self, db: Connection, rows: Rows, auditor: PostgresAuditor, workers: PostgresWorkers
+        self, db: Connection, rows: PostgresRows, auditor: PostgresAuditor, workers: PostgresWorkers
     ) -> None:
         super().__init__(db, rows, auditor)
         self.workers = workers

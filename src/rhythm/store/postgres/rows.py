@@ -25,13 +25,13 @@ from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, SendingFamily, sending_turn
 from rhythm.store.rows import fields, record_of, records, records_with
-from rhythm.store.verdicts import BY_REQUEST, Ended, HistoryRow, end_of_cancelled
+from rhythm.store.verdicts import BY_REQUEST, Ending, HistoryRow, end_of_cancelled
 
 US = 1_000_000
 LAST = 2**62  # a child number beyond all others
 
 
-class Known(Record):
+class PostgresFound(Record):
     """An execution, as a transaction finds it."""
 
     id: str
@@ -43,7 +43,7 @@ class Known(Record):
     now: int
 
 
-class Ready(Record):
+class LockedRow(Record):
     """A ready row under lock."""
 
     id: str
@@ -77,24 +77,24 @@ class Range(Record):
     last: int = LAST
 
 
-class Rows:
+class PostgresRows:
     """The shared steps of transactions on one connection."""
 
     def __init__(self, db: Connection, limits: Limits = DEFAULT_LIMITS) -> None:
         self.db, self.limits = db, limits
 
-    def known(self, ids: Iterable[str]) -> list[Known]:
+    def known(self, ids: Iterable[str]) -> list[PostgresFound]:
         """Those of these executions that there are."""
-        return records(Known, self.db.all("executions_of", ids=list(ids)))
+        return records(PostgresFound, self.db.all("executions_of", ids=list(ids)))
 
-    def lock(self, ids: Iterable[str | None]) -> dict[str, Ready]:
+    def lock(self, ids: Iterable[str | None]) -> dict[str, LockedRow]:
         rows = self.db.all("lock", ids=sorted({id for id in ids if id is not None}))
-        return {row.id: row for row in records(Ready, rows)}
+        return {row.id: row for row in records(LockedRow, rows)}
 
-    def lock_free(self, ids: Iterable[str]) -> dict[str, Ready]:
+    def lock_free(self, ids: Iterable[str]) -> dict[str, LockedRow]:
         """Waits for nobody: what others have locked is left out. After `lock`, if both are
         needed."""
-        return {row.id: row for row in records(Ready, self.db.all("lock_free", ids=list(ids)))}
+        return {row.id: row for row in records(LockedRow, self.db.all("lock_free", ids=list(ids)))}
 
     def wake(self, ids: Iterable[str | None], now: int) -> None:
         asleep = sorted({id for id in ids if id is not None})
@@ -275,7 +275,7 @@ class Rows:
             self.db.do("delete_waits", ids=[end.id for end in ends], orderly=orderly, now=now)
         self.finish(ends, now)
 
-    def end_unclaimed(self, ids: Sequence[str], ended: Ended, now: int) -> set[str]:
+    def end_unclaimed(self, ids: Sequence[str], ended: Ending, now: int) -> set[str]:
         """Ends tasks that nobody runs; their ready rows and their parents' are locked."""
         if not ids:
             return set()
@@ -344,7 +344,7 @@ class Rows:
 
 def end_of(
     id: str,
-    ended: Ended,
+    ended: Ending,
     fence: int | None = None,
     worker: str | None = None,
     attempt: int = 0,

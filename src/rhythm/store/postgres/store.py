@@ -25,7 +25,7 @@ from rhythm.store.postgres.messages import PostgresMessages
 from rhythm.store.postgres.operating import PostgresOperating
 from rhythm.store.postgres.people import PostgresPeople
 from rhythm.store.postgres.reading import PostgresReading
-from rhythm.store.postgres.rows import Rows
+from rhythm.store.postgres.rows import PostgresRows
 from rhythm.store.postgres.schedules import PostgresSchedules
 from rhythm.store.postgres.schema import PostgresSchema
 from rhythm.store.postgres.turns import PostgresTurns
@@ -58,7 +58,7 @@ class PostgresStore(Store):
 
     def _assemble(self, db: Connection) -> None:
         """All roles on one connection."""
-        self.db, self.rows, self.auditor = db, Rows(db), PostgresAuditor(db)
+        self.db, self.rows, self.auditor = db, PostgresRows(db), PostgresAuditor(db)
         shared = (self.db, self.rows, self.auditor)
         schedules, people, workers = (
             PostgresSchedules(*shared),

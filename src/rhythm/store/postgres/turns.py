@@ -27,7 +27,7 @@ from rhythm.store.postgres.connection import SQL, Connection, Joined, Spare
 from rhythm.store.postgres.flush import Flush, steps
 from rhythm.store.postgres.hints import Notifier
 from rhythm.store.postgres.role import PostgresRole
-from rhythm.store.postgres.rows import Rows
+from rhythm.store.postgres.rows import PostgresRows
 from rhythm.store.postgres.session import alone, transaction
 from rhythm.store.rows import records, records_with
 from rhythm.store.steps import is_step
@@ -40,7 +40,12 @@ class PostgresTurns(PostgresRole, TurnStore):
     get one of the `spare` connections."""
 
     def __init__(
-        self, db: Connection, rows: Rows, auditor: PostgresAuditor, spare: Spare, notifier: Notifier
+        self,
+        db: Connection,
+        rows: PostgresRows,
+        auditor: PostgresAuditor,
+        spare: Spare,
+        notifier: Notifier,
     ) -> None:
         super().__init__(db, rows, auditor)
         self.spare = spare
@@ -131,7 +136,7 @@ class PostgresTurns(PostgresRole, TurnStore):
             return "aborted"
         joined = Joined(connection, self.db, tells=False)
         _, accepted = joined.transaction(
-            lambda: Flush(Rows(joined, self.rows.limits), (), [end]).run()
+            lambda: Flush(PostgresRows(joined, self.rows.limits), (), [end]).run()
         )
         freed |= joined.freed
         return "kept" if end.id in accepted else "lost"

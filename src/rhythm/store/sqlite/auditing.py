@@ -7,13 +7,13 @@ from collections.abc import Collection, Sequence
 
 from rhythm.store.access import Act, Actor, Head, StoredToken, authorise, chained
 from rhythm.store.rows import fields, records
-from rhythm.store.sqlite.session import Session
+from rhythm.store.sqlite.session import SqliteSession
 
 
 class SqliteAuditor:
     """Refuses what the token of an actor does not allow any more, and records the rest."""
 
-    def __init__(self, db: Session) -> None:
+    def __init__(self, db: SqliteSession) -> None:
         self.db = db
 
     def token(self, id: str, now: int) -> StoredToken | None:

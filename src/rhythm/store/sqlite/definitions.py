@@ -14,15 +14,19 @@ from rhythm.store.rows import fields, records
 from rhythm.store.schedules import Registered
 from rhythm.store.sqlite.auditing import SqliteAuditor
 from rhythm.store.sqlite.role import SqliteRole
-from rhythm.store.sqlite.rows import Rows
+from rhythm.store.sqlite.rows import SqliteRows
 from rhythm.store.sqlite.schedules import SqliteSchedules
-from rhythm.store.sqlite.session import SQL, Session
+from rhythm.store.sqlite.session import SQL, SqliteSession
 from rhythm.store.triggers import Trigger
 
 
 class SqliteDefinitions(SqliteRole, DefinitionStore):
     def __init__(
-        self, db: Session, rows: Rows, auditor: SqliteAuditor, schedules: SqliteSchedules
+        self,
+        db: SqliteSession,
+        rows: SqliteRows,
+        auditor: SqliteAuditor,
+        schedules: SqliteSchedules,
     ) -> None:
         super().__init__(db, rows, auditor)
         self.schedules = schedules

@@ -14,7 +14,7 @@ from rhythm.store.doctor import RULES, Ask, bounded_text
 from rhythm.store.interfaces.workers import Queue
 from rhythm.store.rows import records
 from rhythm.store.sqlfile import statements
-from rhythm.store.sqlite.session import NAMED, PACKAGE, Session, connect
+from rhythm.store.sqlite.session import NAMED, PACKAGE, SqliteSession, connect
 
 
 @cache
@@ -26,7 +26,7 @@ def doctor_sql() -> dict[str, str]:
 
 
 @contextmanager
-def snapshot(db: Session) -> Iterator[Ask]:
+def snapshot(db: SqliteSession) -> Iterator[Ask]:
     """A read transaction. Of a file it has a connection of its own: whoever works with the store
     need not wait for it."""
     try:

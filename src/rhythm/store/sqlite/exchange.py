@@ -16,15 +16,15 @@ from rhythm.store.provenance import (
     sending_turn,
 )
 from rhythm.store.rows import fields, records
-from rhythm.store.sqlite.rows import Rows
-from rhythm.store.sqlite.session import Session
+from rhythm.store.sqlite.rows import SqliteRows
+from rhythm.store.sqlite.session import SqliteSession
 from rhythm.store.triggers import Trigger, triggered
 
 
 class SqliteExchange:
     """Delivers signals and events, and ends the waits for them."""
 
-    def __init__(self, db: Session, rows: Rows) -> None:
+    def __init__(self, db: SqliteSession, rows: SqliteRows) -> None:
         self.db, self.rows = db, rows
 
     def publish(self, event: NewEvent, sender: Sender | None, now: int) -> bool:

@@ -18,12 +18,12 @@ from rhythm.store.lifecycle import has_ended
 from rhythm.store.rows import fields
 from rhythm.store.sqlite.auditing import SqliteAuditor
 from rhythm.store.sqlite.exchange import SqliteExchange
-from rhythm.store.sqlite.rows import Rows
-from rhythm.store.sqlite.session import US, Session
+from rhythm.store.sqlite.rows import SqliteRows
+from rhythm.store.sqlite.session import US, SqliteSession
 from rhythm.store.steps import is_step
 from rhythm.store.verdicts import (
     Again,
-    Ended,
+    Ending,
     answer,
     attempt_row,
     end_of_attempt,
@@ -38,7 +38,7 @@ class SqliteFlush:
     """Writes what owners hand in."""
 
     def __init__(
-        self, db: Session, rows: Rows, auditor: SqliteAuditor, exchange: SqliteExchange
+        self, db: SqliteSession, rows: SqliteRows, auditor: SqliteAuditor, exchange: SqliteExchange
     ) -> None:
         self.db, self.rows, self.auditor, self.exchange = db, rows, auditor, exchange
 
@@ -51,7 +51,7 @@ class SqliteFlush:
             case Again() as again:
                 self._try_again(end, again, attempt, now)
                 return True
-            case Ended() as ended:
+            case Ending() as ended:
                 self.db.count("delete_held", end.id, end.fence)
                 return self.rows.finish(
                     end.id, ended, now, end.fence, end.worker, attempt, end.took_us

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rhythm.store.sqlite.session import Clock, Session, some
+from rhythm.store.sqlite.session import Clock, SqliteSession, some
 
 
-class JoinedSession(Session):
+class JoinedSession(SqliteSession):
     """A session on somebody else's connection, inside its transaction: it commits nothing, and
     undoes only what it did itself."""
 

@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from rhythm.record import Record
-from rhythm.store.interfaces.maintenance import FORGOTTEN_S, Look, MaintenanceStore
+from rhythm.store.interfaces.maintenance import FORGOTTEN_S, MaintenanceDue, MaintenanceStore
 from rhythm.store.lifecycle import EVENT_MISSED, TASK, has_ended
 from rhythm.store.rows import records
 from rhythm.store.sqlite.auditing import SqliteAuditor
 from rhythm.store.sqlite.people import SqlitePeople
 from rhythm.store.sqlite.role import SqliteRole
-from rhythm.store.sqlite.rows import Rows
-from rhythm.store.sqlite.session import US, Session, us
+from rhythm.store.sqlite.rows import SqliteRows
+from rhythm.store.sqlite.session import US, SqliteSession, us
 from rhythm.store.verdicts import (
     BY_REQUEST,
     crash_loop_row,
@@ -23,7 +23,7 @@ from rhythm.store.verdicts import (
 )
 
 
-class Expired(Record):
+class _Expired(Record):
     """A claim that nobody has prolonged, and the status of what it holds; None: it is gone."""
 
     id: str
@@ -37,7 +37,7 @@ class Expired(Record):
 
 class SqliteMaintenance(SqliteRole, MaintenanceStore):
     def __init__(
-        self, db: Session, rows: Rows, auditor: SqliteAuditor, people: SqlitePeople
+        self, db: SqliteSession, rows: SqliteRows, auditor: SqliteAuditor, people: SqlitePeople
     ) -> None:
         super().__init__(db, rows, auditor)
         self.people = people
@@ -84,9 +84,9 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
             self.rows.finish(id, ended, now)
         self.db.all("time_out", now, id)
 
-    def look(self, dead: bool = False) -> Look:
+    def look(self, dead: bool = False) -> MaintenanceDue:
         (look,) = records(
-            Look, self.db.all("look", {"dead": dead, "forgotten_us": us(FORGOTTEN_S)})
+            MaintenanceDue, self.db.all("look", {"dead": dead, "forgotten_us": us(FORGOTTEN_S)})
         )
         return look
 
@@ -95,7 +95,7 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
         if not self.db.all("expired", asked):
             return []
         with self.db.transaction():
-            now, expired = self.db.clock(), records(Expired, self.db.all("expired", asked))
+            now, expired = self.db.clock(), records(_Expired, self.db.all("expired", asked))
             for row in expired:
                 # its holder died before it dropped a wake that came too late
                 if row.status is None or has_ended(row.status):

@@ -14,14 +14,14 @@ from rhythm.store.rows import records, records_with
 from rhythm.store.sqlite.auditing import SqliteAuditor
 from rhythm.store.sqlite.exchange import SqliteExchange
 from rhythm.store.sqlite.role import SqliteRole
-from rhythm.store.sqlite.rows import Rows
-from rhythm.store.sqlite.session import SQL, Session
+from rhythm.store.sqlite.rows import SqliteRows
+from rhythm.store.sqlite.session import SQL, SqliteSession
 from rhythm.store.verdicts import received
 
 
 class SqliteMessages(SqliteRole, MessageStore):
     def __init__(
-        self, db: Session, rows: Rows, auditor: SqliteAuditor, exchange: SqliteExchange
+        self, db: SqliteSession, rows: SqliteRows, auditor: SqliteAuditor, exchange: SqliteExchange
     ) -> None:
         super().__init__(db, rows, auditor)
         self.exchange = exchange

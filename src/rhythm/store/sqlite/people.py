@@ -27,7 +27,7 @@ from rhythm.store.provenance import commenter, provenance_of
 from rhythm.store.reading import Found
 from rhythm.store.rows import fields, records
 from rhythm.store.sqlite.role import SqliteRole
-from rhythm.store.sqlite.rows import Known
+from rhythm.store.sqlite.rows import SqliteFound
 from rhythm.store.sqlite.session import SQL, US
 
 OF_ROOTS = """EXISTS (SELECT 1 FROM executions i CROSS JOIN executions r ON r.id = i.root_id
@@ -195,7 +195,7 @@ class SqlitePeople(SqliteRole, PeopleStore):
             self.auditor.record(actor, resume_acts(freed, reason, data), now)
             return resumed
 
-    def _look_up(self, known: dict[str, Known], changed: dict[str, bool], now: int) -> None:
+    def _look_up(self, known: dict[str, SqliteFound], changed: dict[str, bool], now: int) -> None:
         """Whoever has them looks again; one that is held back looks when it begins."""
         for id, found in known.items():
             if changed[id] and not found.held:

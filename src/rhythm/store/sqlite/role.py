@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rhythm.store.sqlite.auditing import SqliteAuditor
-from rhythm.store.sqlite.rows import Rows
-from rhythm.store.sqlite.session import Session
+from rhythm.store.sqlite.rows import SqliteRows
+from rhythm.store.sqlite.session import SqliteSession
 
 
 class SqliteRole:
     """A part of the store. Each of its public methods is one transaction."""
 
-    def __init__(self, db: Session, rows: Rows, auditor: SqliteAuditor) -> None:
+    def __init__(self, db: SqliteSession, rows: SqliteRows, auditor: SqliteAuditor) -> None:
         self.db, self.rows, self.auditor = db, rows, auditor

@@ -14,13 +14,13 @@ from rhythm.store.interfaces.executions import NewExecution, Started
 from rhythm.store.lifecycle import DELAYED, FREE, TASK, WORKFLOW, has_ended, is_orderly
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS
 from rhythm.store.rows import records
-from rhythm.store.sqlite.session import SQL, US, Session
-from rhythm.store.verdicts import Ended, HistoryRow, end_of_cancelled, result_and_error
+from rhythm.store.sqlite.session import SQL, US, SqliteSession
+from rhythm.store.verdicts import Ending, HistoryRow, end_of_cancelled, result_and_error
 
 LAST = 2**62  # a child number beyond all others
 
 
-class Known(Record):
+class SqliteFound(Record):
     """An execution, as a transaction finds it."""
 
     type: int
@@ -31,16 +31,16 @@ class Known(Record):
     started: bool
 
 
-class Rows:
+class SqliteRows:
     """The shared steps of transactions on one connection."""
 
-    def __init__(self, db: Session, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, db: SqliteSession, limits: Limits = DEFAULT_LIMITS) -> None:
         self.db, self.limits = db, limits
 
-    def find(self, id: str) -> Known | None:
-        return self.db.first(Known, "status_of", id)
+    def find(self, id: str) -> SqliteFound | None:
+        return self.db.first(SqliteFound, "status_of", id)
 
-    def known(self, ids: Sequence[str]) -> dict[str, Known]:
+    def known(self, ids: Sequence[str]) -> dict[str, SqliteFound]:
         return {id: found for id in ids if (found := self.find(id))}
 
     def start(self, new: NewExecution, now: int) -> Started:
@@ -103,7 +103,7 @@ class Rows:
         found = {id: self.db.one("extend", expires, id, fence) for id, fence in claims.items()}
         return {id: row[0] for id, row in found.items() if row}
 
-    def cancel(self, id: str, known: Known | None, now: int) -> bool:
+    def cancel(self, id: str, known: SqliteFound | None, now: int) -> bool:
         if known is None or has_ended(known.status):
             return False
         self.db.all("flag_cancel", {"id": id, "now": now})
@@ -135,7 +135,7 @@ class Rows:
     def finish(
         self,
         id: str,
-        ended: Ended,
+        ended: Ending,
         now: int,
         fence: int | None = None,
         worker: str | None = None,
@@ -163,7 +163,7 @@ class Rows:
         return row is not None
 
     def end_workflow(
-        self, id: str, ended: Ended, now: int, fence: int, worker: str | None, wakes: bool = True
+        self, id: str, ended: Ending, now: int, fence: int, worker: str | None, wakes: bool = True
     ) -> None:
         if is_orderly(ended.status):
             self.db.all("delete_timers", id)

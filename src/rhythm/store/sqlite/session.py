@@ -19,7 +19,7 @@ from urllib.parse import quote
 from rhythm.errors import StoreError
 from rhythm.store.forked import forget, renew_after_fork
 from rhythm.store.reading import up_to
-from rhythm.store.rows import STORED_WITHOUT_BOOLEANS, R, Statements, with_columns_of
+from rhythm.store.rows import STORED_WITHOUT_BOOLEANS, R, StatementColumns, with_columns_of
 from rhythm.store.sqlfile import statements
 
 PACKAGE = "rhythm.store.sqlite"
@@ -35,7 +35,7 @@ SQL = {
     )
     for name, text in statements(PACKAGE, file).items()
 }
-NAMED = Statements(STORED_WITHOUT_BOOLEANS)
+NAMED = StatementColumns(STORED_WITHOUT_BOOLEANS)
 BUSY_MS = 30_000
 IDLE = 4  # connections of those who look that stay open
 US = 1_000_000
@@ -155,7 +155,7 @@ class Readers:
             db.close()
 
 
-class Session:
+class SqliteSession:
     """One SQLite file, or a database in memory (`:memory:`)."""
 
     def __init__(self, path: str, clock: Clock = clock_us, create: bool = True) -> None:

@@ -21,10 +21,10 @@ from rhythm.store.sqlite.messages import SqliteMessages
 from rhythm.store.sqlite.operating import SqliteOperating
 from rhythm.store.sqlite.people import SqlitePeople
 from rhythm.store.sqlite.reading import SqliteReading
-from rhythm.store.sqlite.rows import Rows
+from rhythm.store.sqlite.rows import SqliteRows
 from rhythm.store.sqlite.schedules import SqliteSchedules
 from rhythm.store.sqlite.schema import SqliteSchema
-from rhythm.store.sqlite.session import PACKAGE, Clock, Session, clock_us, connect
+from rhythm.store.sqlite.session import PACKAGE, Clock, SqliteSession, clock_us, connect
 from rhythm.store.sqlite.turns import SqliteTurns
 from rhythm.store.sqlite.workers import SqliteWorkers
 
@@ -35,12 +35,16 @@ class SqliteStore(Store):
     package = PACKAGE
 
     def __init__(
-        self, path: str, clock: Clock = clock_us, create: bool = True, db: Session | None = None
+        self,
+        path: str,
+        clock: Clock = clock_us,
+        create: bool = True,
+        db: SqliteSession | None = None,
     ) -> None:
         """Without `create`, a file must be there, and opening it changes nothing in it. `db`: a
         session on it that is open already."""
-        self.db = db = db or Session(path, clock, create)
-        self.rows, self.auditor = Rows(db), SqliteAuditor(db)
+        self.db = db = db or SqliteSession(path, clock, create)
+        self.rows, self.auditor = SqliteRows(db), SqliteAuditor(db)
         shared = db, self.rows, self.auditor
         exchange = SqliteExchange(db, self.rows)
         self.schema = SqliteSchema(*shared)

@@ -25,13 +25,13 @@ from rhythm.store.sqlite.auditing import SqliteAuditor
 from rhythm.store.sqlite.exchange import SqliteExchange
 from rhythm.store.sqlite.flush import SqliteFlush
 from rhythm.store.sqlite.role import SqliteRole
-from rhythm.store.sqlite.rows import Rows
-from rhythm.store.sqlite.session import SQL, Session
+from rhythm.store.sqlite.rows import SqliteRows
+from rhythm.store.sqlite.session import SQL, SqliteSession
 
 
 class SqliteTurns(SqliteRole, TurnStore):
     def __init__(
-        self, db: Session, rows: Rows, auditor: SqliteAuditor, exchange: SqliteExchange
+        self, db: SqliteSession, rows: SqliteRows, auditor: SqliteAuditor, exchange: SqliteExchange
     ) -> None:
         super().__init__(db, rows, auditor)
         self.flush = SqliteFlush(db, rows, auditor, exchange)

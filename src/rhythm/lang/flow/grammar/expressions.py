@@ -11,10 +11,10 @@ from abc import abstractmethod
 
 from rhythm.ir.operations import ALIASES
 from rhythm.lang.flow import nodes
-from rhythm.lang.flow.elsewhere import FOREIGN_PREFIXES, METHODS
 from rhythm.lang.flow.grammar.cursor import Recover, shown
-from rhythm.lang.flow.grammar.refusals import FOREIGN_FIRST, Refusals
+from rhythm.lang.flow.grammar.refusals import FOREIGN_FIRST, RefusingCursor
 from rhythm.lang.flow.nodes import Block, Broken, Node
+from rhythm.lang.flow.other_languages import FOREIGN_PREFIXES, METHODS
 from rhythm.lang.flow.tokens import Token
 from rhythm.limits import INT_MAX
 
@@ -26,7 +26,7 @@ COMPARISONS = frozenset({4, 5})
 CONSTANTS = {"true": True, "false": False, "null": None}
 
 
-class Expressions(Refusals):
+class ExpressionParser(RefusingCursor):
     def _expression(self) -> Node:
         self._deeper()
         value = self._binary()

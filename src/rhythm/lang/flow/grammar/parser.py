@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from rhythm.lang.flow import nodes
-from rhythm.lang.flow.elsewhere import PARAMETERS
 from rhythm.lang.flow.grammar.cursor import Recover
-from rhythm.lang.flow.grammar.statements import Statements
+from rhythm.lang.flow.grammar.statements import StatementParser
 from rhythm.lang.flow.nodes import Block, Node
+from rhythm.lang.flow.other_languages import PARAMETERS
 from rhythm.lang.flow.tokens import Token
 from rhythm.lang.source import nearest
 
 
-class Parser(Statements):
+class Parser(StatementParser):
     lost = False  # a header could not be read, and so its body may look like a script
 
     def parse_file(self) -> nodes.File:

@@ -11,7 +11,9 @@ from typing import NoReturn, TypeVar
 
 from rhythm.ir.operations import CALLABLE
 from rhythm.lang.flow import nodes
-from rhythm.lang.flow.elsewhere import (
+from rhythm.lang.flow.grammar.cursor import Cursor, Recover, closes, shown
+from rhythm.lang.flow.nodes import Node
+from rhythm.lang.flow.other_languages import (
     FOREIGN_COMPREHENSIONS,
     FOREIGN_OPERATORS,
     FOREIGN_PREFIXES,
@@ -19,8 +21,6 @@ from rhythm.lang.flow.elsewhere import (
     FOREIGN_STATEMENTS,
     FUNCTIONS_FROM_ELSEWHERE,
 )
-from rhythm.lang.flow.grammar.cursor import Cursor, Recover, closes, shown
-from rhythm.lang.flow.nodes import Node
 from rhythm.lang.flow.tokens import Token
 from rhythm.lang.source import nearest
 
@@ -30,7 +30,7 @@ NO_FUNCTION_VALUES = "workflows have no function values: a function cannot be sa
 T = TypeVar("T")
 
 
-class Refusals(Cursor):
+class RefusingCursor(Cursor):
     def _expect(self, value: str, why: str) -> Token:
         if self._at(value):
             return self._next()

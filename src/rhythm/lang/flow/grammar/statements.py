@@ -12,10 +12,10 @@ from itertools import chain
 from typing import NoReturn
 
 from rhythm.lang.flow import nodes
-from rhythm.lang.flow.elsewhere import FOREIGN_STATEMENTS
 from rhythm.lang.flow.grammar.cursor import Recover, shown
-from rhythm.lang.flow.grammar.expressions import Expressions
+from rhythm.lang.flow.grammar.expressions import ExpressionParser
 from rhythm.lang.flow.nodes import Block, Broken, Node
+from rhythm.lang.flow.other_languages import FOREIGN_STATEMENTS
 from rhythm.lang.flow.tokens import ASSIGNMENTS, RESERVED
 
 FOLLOWERS = {"else": "if", "catch": "try", "finally": "try"}
@@ -36,7 +36,7 @@ STATEMENT_WORDS = (
 )
 
 
-class Statements(Expressions):
+class StatementParser(ExpressionParser):
     def _block(self) -> Block:
         opening = self._expect("{", "to open the block")
         self.roles.blocks.add(self.i - 1)
@@ -526,7 +526,7 @@ class Statements(Expressions):
     def _function_statement(self) -> NoReturn:
         self._function(self._next())
 
-    _STATEMENTS: dict[str, Callable[[Statements], Node]] = {
+    _STATEMENTS: dict[str, Callable[[StatementParser], Node]] = {
         "let": _let,
         "const": _let,
         "if": _if,

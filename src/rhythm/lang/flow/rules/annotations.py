@@ -98,7 +98,7 @@ def _value(name: str, values: list[Any]) -> Any:
 
 def schedule_option(cron: str, options: Any) -> dict[str, Any]:
     """What a schedule is stored as; ValueError if it cannot work."""
-    from rhythm.slots import Timing, catch_up_number, check_overlap, check_timing
+    from rhythm.schedule_times import Timing, catch_up_number, check_overlap, check_timing
 
     if not isinstance(options, dict) or not options.keys() <= {
         "tz",

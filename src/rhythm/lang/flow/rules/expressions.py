@@ -9,8 +9,8 @@ from typing import Any
 
 from rhythm.ir.operations import BUILTINS, CALLABLE, EMITS, Signature
 from rhythm.lang.flow import nodes
-from rhythm.lang.flow.elsewhere import FUNCTIONS_FROM_ELSEWHERE
 from rhythm.lang.flow.nodes import Broken, Node
+from rhythm.lang.flow.other_languages import FUNCTIONS_FROM_ELSEWHERE
 from rhythm.lang.flow.rules.arguments import NAMED, check_literals, check_options, counted
 from rhythm.lang.flow.rules.kinds import is_operation, root
 from rhythm.lang.flow.rules.rewrites import Rewrites
@@ -19,7 +19,7 @@ from rhythm.lang.source import nearest
 TAKE_IDS = ("str", "json", "hash", "base64")  # builtins whose first argument may well be an id
 
 
-class Expressions(Rewrites):
+class ExpressionRules(Rewrites):
     telling = False  # inside a command, where an id may be part of what is told
 
     @abstractmethod

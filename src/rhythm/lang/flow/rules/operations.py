@@ -8,7 +8,7 @@ from rhythm.ir.operations import BUILTINS, EMITS, GROUPS, OPERATIONS
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Block, Broken, Node
 from rhythm.lang.flow.rules.arguments import check_options, counted
-from rhythm.lang.flow.rules.expressions import Expressions
+from rhythm.lang.flow.rules.expressions import ExpressionRules
 from rhythm.lang.flow.rules.kinds import (
     COLLECTIONS,
     elements,
@@ -17,10 +17,10 @@ from rhythm.lang.flow.rules.kinds import (
     literal_keys,
     root,
 )
-from rhythm.lang.flow.rules.known import check_target
+from rhythm.lang.flow.rules.surroundings import check_target
 
 
-class Operations(Expressions):
+class Operations(ExpressionRules):
     loops = 0  # that `break` and `continue` can mean here
     finallys = 0  # that a way out of here has to pass
     racing = False  # inside race or any, where another item can end the wait

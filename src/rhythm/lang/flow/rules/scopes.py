@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from rhythm.ir.operations import CALLABLE
 from rhythm.lang.flow import nodes
-from rhythm.lang.flow.elsewhere import WORDS_FROM_ELSEWHERE
 from rhythm.lang.flow.nodes import Node
+from rhythm.lang.flow.other_languages import WORDS_FROM_ELSEWHERE
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.flow.rules.kinds import is_operation
-from rhythm.lang.flow.rules.known import Known
+from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.source import Source, nearest
 from rhythm.limits import Limits
 from rhythm.record import Record
@@ -35,7 +35,7 @@ class Scopes:
         workflow: nodes.Workflow,
         source: Source,
         problems: Problems,
-        known: Known,
+        known: Surroundings,
         limits: Limits,
         siblings: frozenset[str],
     ) -> None:

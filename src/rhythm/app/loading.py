@@ -8,12 +8,12 @@ from typing import Any
 
 from rhythm.engine.definitions import definition_of
 from rhythm.errors import FlowError, InvalidProgram
-from rhythm.lang.checked import Compilation
-from rhythm.lang.flow.rules.known import Known
+from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.languages import FOUND_IN_FOLDERS, compile_text, names_in, part_of
+from rhythm.lang.report import Compilation
 from rhythm.lang.source import nearest, render_all, some_of
 from rhythm.limits import DEFAULT_LIMITS
-from rhythm.rights import Scope, within
+from rhythm.permissions import Scope, within
 from rhythm.store.interfaces.definitions import Definition
 
 
@@ -63,7 +63,7 @@ def compile_flows(texts: dict[str, str], elsewhere: Iterable[str] = ()) -> list[
     `elsewhere`: the names of workflows that exist besides these.
     """
     names = frozenset(elsewhere).union(*(names_in(text, file) for file, text in texts.items()))
-    compiled = [compile_text(text, file, Known(None, names)) for file, text in texts.items()]
+    compiled = [compile_text(text, file, Surroundings(None, names)) for file, text in texts.items()]
     wrong = [one for one in compiled if one.errors]
     problems = [render_all(one.source, one.diagnostics) for one in wrong] + _twice(compiled)
     if problems:

@@ -9,8 +9,8 @@ from pydantic import Field
 from starlette.responses import Response
 
 from rhythm.http.answers import answer
-from rhythm.http.asking import Ask, Id, Key
 from rhythm.http.executions import Started
+from rhythm.http.requests import Ask, Id, Key
 from rhythm.http.schemas import Body, Json, object_of
 
 Changed = object_of(

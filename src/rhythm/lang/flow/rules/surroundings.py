@@ -20,7 +20,7 @@ class TaskShape(Record):
     open: bool = False  # takes any further inputs (**kwargs)
 
 
-class Known(Record):
+class Surroundings(Record):
     """What exists outside the file; None where nothing is known and so nothing can be missing."""
 
     tasks: Mapping[str, TaskShape] | None = None
@@ -42,7 +42,7 @@ def json_type(value: object) -> str:
 
 
 def check_target(
-    node: nodes.Call, known: Known, siblings: frozenset[str], problems: Problems
+    node: nodes.Call, known: Surroundings, siblings: frozenset[str], problems: Problems
 ) -> None:
     """Looks up what a call starts. `siblings`: the workflows of the same file."""
     if node.name == "approval" and known.tasks is not None and node.args:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rhythm import visible
+from rhythm import printable
 from rhythm.record import Record
 
 LOG = "rhythm.worker"
@@ -23,7 +23,7 @@ VALUE, DETAIL, TRACEBACK = 200, 1000, 40
 DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 
 
-class Event(Record):
+class LogEvent(Record):
     """Something that is logged. `of`: the field that says what it happened to."""
 
     name: str
@@ -33,14 +33,16 @@ class Event(Record):
 
 
 _TABLE = (
-    Event("worker_started", INFO, "the worker takes work from now on"),
-    Event(
+    LogEvent("worker_started", INFO, "the worker takes work from now on"),
+    LogEvent(
         "worker_draining",
         INFO,
         "it was asked to stop: it claims nothing more, what runs may end within the grace",
     ),
-    Event("worker_stopped", INFO, "it has given back what was not finished, and taken its leave"),
-    Event(
+    LogEvent(
+        "worker_stopped", INFO, "it has given back what was not finished, and taken its leave"
+    ),
+    LogEvent(
         "worker_failed",
         ERROR,
         (
@@ -48,7 +50,7 @@ _TABLE = (
             "goes to others"
         ),
     ),
-    Event(
+    LogEvent(
         "worker_lapsed",
         WARNING,
         (
@@ -56,19 +58,19 @@ _TABLE = (
             "others may have it"
         ),
     ),
-    Event(
+    LogEvent(
         "worker_dead",
         INFO,
         "the process of a worker on this machine is gone: what it held is free",
         "dead_worker",
     ),
-    Event(
+    LogEvent(
         "process_ended",
         WARNING,
         "a process of `--processes` has died, and another one begins",
         "pid",
     ),
-    Event(
+    LogEvent(
         "claims_left",
         WARNING,
         (
@@ -76,27 +78,27 @@ _TABLE = (
             "when they expire"
         ),
     ),
-    Event(
+    LogEvent(
         "claim_lost",
         WARNING,
         "an execution is another worker's by now: what was begun here for it is not committed",
     ),
-    Event(
+    LogEvent(
         "executions_rescued",
         WARNING,
         "executions of workers that died or were silent for too long were taken back",
     ),
-    Event(
+    LogEvent(
         "execution_quarantined",
         ERROR,
         "its worker has died too often while it ran: it has failed, and is not tried again",
     ),
-    Event(
+    LogEvent(
         "commit_unknown",
         WARNING,
         "a commit had no answer: whether it was made is looked up, and what was not is sent again",
     ),
-    Event(
+    LogEvent(
         "database_unanswered",
         WARNING,
         (
@@ -104,8 +106,8 @@ _TABLE = (
             "until it is back"
         ),
     ),
-    Event("database_back", INFO, "the database answers again"),
-    Event(
+    LogEvent("database_back", INFO, "the database answers again"),
+    LogEvent(
         "service_failed",
         WARNING,
         (
@@ -114,44 +116,44 @@ _TABLE = (
         ),
         "service",
     ),
-    Event(
+    LogEvent(
         "service_recovered", INFO, "a service that had failed has done its work again", "service"
     ),
-    Event(
+    LogEvent(
         "schedule_missed",
         WARNING,
         "slots of a schedule passed while no worker ran, and are not made up for",
         "schedule",
     ),
-    Event(
+    LogEvent(
         "schedule_failed",
         ERROR,
         "a slot of a schedule started nothing, since its workflow is not registered",
         "schedule",
     ),
-    Event(
+    LogEvent(
         "schedule_stuck",
         WARNING,
         "this worker cannot fire a schedule: its time zone or program is not known here",
         "schedule",
     ),
-    Event(
+    LogEvent(
         "listener_deaf",
         WARNING,
         "hints about new work (NOTIFY) are not heard: it is found by looking every `poll_interval`",
     ),
-    Event("listener_hears", INFO, "hints about new work are heard again"),
-    Event(
+    LogEvent("listener_hears", INFO, "hints about new work are heard again"),
+    LogEvent(
         "program_newer",
         WARNING,
         "a workflow can only be run by a newer Rhythm: it is left to workers that have one",
     ),
-    Event(
+    LogEvent(
         "program_broken",
         ERROR,
         "the stored program or snapshot of a workflow cannot be read: the execution fails",
     ),
-    Event(
+    LogEvent(
         "handler_missing",
         WARNING,
         (
@@ -159,7 +161,7 @@ _TABLE = (
             "once for each name"
         ),
     ),
-    Event(
+    LogEvent(
         "payload_large",
         WARNING,
         (
@@ -167,12 +169,12 @@ _TABLE = (
             "for each name"
         ),
     ),
-    Event(
+    LogEvent(
         "snapshot_large",
         WARNING,
         "the state of a workflow comes near the limit of its size. Told once for each workflow",
     ),
-    Event(
+    LogEvent(
         "access_refused",
         WARNING,
         "a server has refused a request: without a valid token or permission, or too many "
@@ -180,7 +182,7 @@ _TABLE = (
         "reason, with how often it was `repeated`",
         "address",
     ),
-    Event(
+    LogEvent(
         "bug",
         ERROR,
         (
@@ -188,23 +190,23 @@ _TABLE = (
             "looked at anew. Please report it"
         ),
     ),
-    Event("start", DEBUG, "a workflow takes its first turn"),
-    Event("task", DEBUG, "an attempt at a task begins"),
-    Event("done", DEBUG, "a task has succeeded"),
-    Event("retry", INFO, "an attempt has failed, and there will be another"),
-    Event("failure", INFO, "a task has failed"),
-    Event("stopped", DEBUG, "an attempt was cancelled, or its worker has lost it"),
-    Event("progress", DEBUG, "a task or workflow says how far it is"),
-    Event("log", DEBUG, "a workflow says something with `log(…)`, or sets an attribute"),
-    Event("timer", DEBUG, "a workflow begins to sleep"),
-    Event("wait", DEBUG, "a workflow waits for a signal or event"),
-    Event("signal", DEBUG, "a workflow takes a signal"),
-    Event("publish", DEBUG, "a workflow publishes an event"),
-    Event("approval", DEBUG, "a workflow asks for an approval"),
-    Event("completed", DEBUG, "a workflow has completed"),
-    Event("failed", INFO, "a workflow has failed"),
-    Event("cancelled", DEBUG, "a workflow was cancelled"),
-    Event("blocked", DEBUG, "a workflow was blocked: a step of it said so, or a person"),
+    LogEvent("start", DEBUG, "a workflow takes its first turn"),
+    LogEvent("task", DEBUG, "an attempt at a task begins"),
+    LogEvent("done", DEBUG, "a task has succeeded"),
+    LogEvent("retry", INFO, "an attempt has failed, and there will be another"),
+    LogEvent("failure", INFO, "a task has failed"),
+    LogEvent("stopped", DEBUG, "an attempt was cancelled, or its worker has lost it"),
+    LogEvent("progress", DEBUG, "a task or workflow says how far it is"),
+    LogEvent("log", DEBUG, "a workflow says something with `log(…)`, or sets an attribute"),
+    LogEvent("timer", DEBUG, "a workflow begins to sleep"),
+    LogEvent("wait", DEBUG, "a workflow waits for a signal or event"),
+    LogEvent("signal", DEBUG, "a workflow takes a signal"),
+    LogEvent("publish", DEBUG, "a workflow publishes an event"),
+    LogEvent("approval", DEBUG, "a workflow asks for an approval"),
+    LogEvent("completed", DEBUG, "a workflow has completed"),
+    LogEvent("failed", INFO, "a workflow has failed"),
+    LogEvent("cancelled", DEBUG, "a workflow was cancelled"),
+    LogEvent("blocked", DEBUG, "a workflow was blocked: a step of it said so, or a person"),
 )
 EVENTS = {event.name: event for event in _TABLE}
 # what is over with an event
@@ -238,7 +240,7 @@ class Teller:
 
     def __call__(self, name: str, id: str = "", detail: str = "", **fields: Any) -> None:
         # a test finds it; a worker is not to die of it
-        event = EVENTS.get(name) or Event(name, WARNING, "")
+        event = EVENTS.get(name) or LogEvent(name, WARNING, "")
         self.count(name)
         level = self._level(event, id)
         if level is None:
@@ -249,7 +251,7 @@ class Teller:
             detail, _, fields["traceback"] = detail.partition("\n")
         tell(name, level, worker=self.worker, **{event.of: id}, **fields, detail=detail)
 
-    def _level(self, event: Event, id: str) -> int | None:
+    def _level(self, event: LogEvent, id: str) -> int | None:
         """How loud; None: there is nothing to tell."""
         if event.name not in LASTING and event.name not in ENDS:
             return event.level
@@ -296,7 +298,7 @@ def _traceback(text: str) -> str:
 
 def escaped(text: str, longest: int) -> str:
     """The text on one line, without what a terminal would obey, and cut where it gets long."""
-    return visible.escaped(text if len(text) <= longest else text[: longest - 1] + "…")
+    return printable.escaped(text if len(text) <= longest else text[: longest - 1] + "…")
 
 
 class TextFormatter(logging.Formatter):
@@ -337,4 +339,4 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             item["traceback"] = self.formatException(record.exc_info)
-        return visible.escaped_json(json.dumps(item, default=str))
+        return printable.escaped_json(json.dumps(item, default=str))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rhythm.lang.flow.rules.known import TaskShape
+from rhythm.lang.flow.rules.surroundings import TaskShape
 from rhythm.lang.source import nearest
 from rhythm.lang.steps.document import Json
-from rhythm.lang.steps.problems import Problems, one_of
-from rhythm.lang.steps.read import Step
+from rhythm.lang.steps.problems import StepProblems, one_of
+from rhythm.lang.steps.read import JsonStep
 
 
 def check_tasks(
-    steps: tuple[Step, ...], tasks: Mapping[str, TaskShape], problems: Problems
+    steps: tuple[JsonStep, ...], tasks: Mapping[str, TaskShape], problems: StepProblems
 ) -> None:
     """Reports tasks that are not registered, and inputs that they do not take."""
     for name, task, inputs in _calls(steps):
@@ -29,7 +29,7 @@ def check_tasks(
             _check_inputs(name, task, shape, inputs, problems)
 
 
-def _calls(steps: tuple[Step, ...]) -> Iterator[tuple[Json, str, Json | None]]:
+def _calls(steps: tuple[JsonStep, ...]) -> Iterator[tuple[Json, str, Json | None]]:
     """Where each task is named, its name, and its inputs."""
     for step in steps:
         if "task" in step.keys:
@@ -50,7 +50,7 @@ def _executed(item: Json) -> Iterator[tuple[Json, str, Json | None]]:
 
 
 def _check_inputs(
-    name: Json, task: str, shape: TaskShape, inputs: Json | None, problems: Problems
+    name: Json, task: str, shape: TaskShape, inputs: Json | None, problems: StepProblems
 ) -> None:
     given = inputs.entries if inputs else {}
     for key in given:
