@@ -11,7 +11,7 @@ import pytest
 import rhythm
 from rhythm.app.aio import wait_for_result
 from rhythm.app.views import ExecutionView
-from rhythm.app.waiting import SILENCE_S, Patience
+from rhythm.app.waiting import SILENCE_S, PollBackoff
 from rhythm.cli.waiting import wait
 from tests.app.conftest import MakeApp
 from tests.support.postgres import Schemas
@@ -29,7 +29,7 @@ class Clock:
         return self.seconds
 
 
-def waited(patience: Patience, clock: Clock, found: Any) -> float:
+def waited(patience: PollBackoff, clock: Clock, found: Any) -> float:
     """How long one waits, if every look finds the same, until it is told."""
     began = clock.seconds
     with pytest.raises((rhythm.StoreError, rhythm.ResultTimeout)):  # noqa: PT012 - the loop ends by it
@@ -45,14 +45,14 @@ def test_silence_is_outlived_for_a_while_or_as_long_as_one_is_ready_to_wait(
     timeout: float | None, expected: float
 ) -> None:
     clock = Clock()
-    assert waited(Patience(timeout, clock), clock, SILENT) == pytest.approx(expected)
+    assert waited(PollBackoff(timeout, clock), clock, SILENT) == pytest.approx(expected)
 
 
 def test_answer_ends_the_silence(make_app: MakeApp) -> None:
     app = make_app(flows=(QUICK,))
     execution: ExecutionView = app.start_workflow("quick").get()
     clock = Clock()
-    patience = Patience("1h", clock)
+    patience = PollBackoff("1h", clock)
     for _ in range(3):
         patience.rest_s(SILENT)
         clock.seconds += SILENCE_S - 1

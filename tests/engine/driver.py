@@ -276,7 +276,7 @@ class World:
     def doctor(self, grace_s: float = 0.0) -> None:
         """No rule is broken. Nothing is under way in a quiet world, so nothing may be late; only
         the sweep comes now and then."""
-        self.inner.maintenance.sweep(1000)
+        self.inner.maintenance.end_cancelled_tasks(1000)
         found = examine(self.inner, grace_s)
         assert not found, found
 

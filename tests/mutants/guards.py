@@ -215,12 +215,12 @@ FENCES = (
     Guard(
         "beat: what was not prolonged is prolonged by the next",
         (HEART + "what_somebody_had_locked_is_prolonged_by_the_next_beat",),
-        engine=heart("run_once", "prolong and not mine.locked", "prolong"),
+        engine=heart("run_once", "prolong and not mine.not_extended", "prolong"),
     ),
     Guard(
         "beat: what was not prolonged keeps its deadline",
         living("claim_that_a_beat_could_not_prolong_keeps_its_deadline"),
-        engine=heart("prolongs", " and id not in self.mine.locked", ""),
+        engine=heart("prolongs", " and id not in self.mine.not_extended", ""),
     ),
     Guard(
         "release: only under my fence",
@@ -377,7 +377,7 @@ WAKES = (
     ),
     Guard(
         "a swept task wakes its parent", rule("the_sweep_ends_tasks_that_a_turn_asked_to_end"),
-        lite_code("maintenance", "sweep", "self.rows.finish(", UNTOLD),
+        lite_code("maintenance", "end_cancelled_tasks", "self.rows.finish(", UNTOLD),
         UNHELD_UNTOLD,
     ),
     Guard(
@@ -592,7 +592,7 @@ EVENTS = (
     Guard(
         "services end what is left below what was terminated",
         family("whoever_comes_ends_what_is_left"),
-        engine=(Change("store/interfaces/store.py", "recover", "if look.terminated else ()",
+        engine=(Change("store/interfaces/store.py", "recover", "if due.terminated else ()",
             "if False else ()"),),
     ),
     Guard(
@@ -2195,8 +2195,8 @@ SERVED = (
     Guard(
         "who comes in has a connection of their own",
         (f"{SHARED}who_comes_in_waits_for_nobody_who_looks",),
-        postgres=(Change("store/postgres/access.py", "token", "self.door.alone(lambda: self.door",
-            "self.db.alone(lambda: self.db"),),
+        postgres=(Change("store/postgres/access.py", "token", "self.door.autocommit(lambda: self.door",
+            "self.db.autocommit(lambda: self.db"),),
     ),
     Guard(
         "streams have so many places",

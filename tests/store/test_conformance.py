@@ -1087,10 +1087,10 @@ def test_the_sweep_ends_tasks_that_a_turn_asked_to_end(store: Store) -> None:
     assert outcome(store, turn(claim, end="own", starts=(task("w.1"), task("w.2")))) == "own"
     held = store.claims.claim("b", ["default"], 1, TTL)[0]
     assert outcome(store, turn(claim, 1, "park", cancels=((1, 2),))) == "parked"
-    assert store.maintenance.sweep(10) == ["w.2"]
+    assert store.maintenance.end_cancelled_tasks(10) == ["w.2"]
     assert (held.id, status(store, "w.1"), status(store, "w.2")) == ("w.1", "running", "cancelled")
     assert ready_rows(store) == [("w", 0, 0), ("w.1", 1, 0)]
-    assert store.maintenance.sweep(10) == []
+    assert store.maintenance.end_cancelled_tasks(10) == []
 
 
 def test_pausing_wakes_and_is_told_to_whoever_loads(store: Store) -> None:

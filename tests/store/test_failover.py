@@ -117,7 +117,7 @@ def test_session_on_a_server_that_can_only_be_read_is_left_for_the_one_that_can_
         admin.execute("ALTER SYSTEM RESET synchronous_standby_names")
         admin.execute("ALTER SYSTEM SET default_transaction_read_only = on")
         admin.execute("SELECT pg_reload_conf()")
-        while store.db.alone(
+        while store.db.autocommit(
             lambda: store.db.query(b"SHOW default_transaction_read_only").fetchall()
         ) != [("on",)]:
             pass
@@ -125,7 +125,7 @@ def test_session_on_a_server_that_can_only_be_read_is_left_for_the_one_that_can_
     with pytest.raises(StoreError, match="read-only"):
         store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])
     assert store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])[0].created
-    assert store.db.alone(lambda: store.db._open and store.db._open.info.host) == str(
+    assert store.db.autocommit(lambda: store.db._open and store.db._open.info.host) == str(
         servers.standby
     )
     store.close()

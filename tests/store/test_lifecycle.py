@@ -557,7 +557,7 @@ def held_or_let_go(world: World) -> None:
 
 
 def services(world: World) -> None:
-    world.store.maintenance.sweep(9)
+    world.store.maintenance.end_cancelled_tasks(9)
     world.store.executions.end_terminated(9)
     world.store.recover(9, 1, dead=True)
 

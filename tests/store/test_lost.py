@@ -107,14 +107,18 @@ def test_session_that_was_in_use_when_others_were_lost_is_not_used_again(schemas
         return int(pid)
 
     with ThreadPoolExecutor(1) as pool:
-        slowly = pool.submit(store.db.alone, slow)
+        slowly = pool.submit(store.db.autocommit, slow)
         assert inside.wait(SOON_S)
         with pytest.raises(StoreError):
-            store.db.alone(lambda: store.db.query(b"SELECT pg_terminate_backend(pg_backend_pid())"))
+            store.db.autocommit(
+                lambda: store.db.query(b"SELECT pg_terminate_backend(pg_backend_pid())")
+            )
         ended.set()
         old = slowly.result()
     assert store.db._idle == []
-    assert store.db.alone(lambda: store.db.query(b"SELECT pg_backend_pid()").fetchall()) != [(old,)]
+    assert store.db.autocommit(lambda: store.db.query(b"SELECT pg_backend_pid()").fetchall()) != [
+        (old,)
+    ]
 
 
 def given(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

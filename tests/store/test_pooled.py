@@ -131,7 +131,7 @@ def test_a_call_that_fails_leaves_its_transaction_behind(pooler: Pooler, schemas
     schemas.empty_store()
     store = PostgresStore(pooler.url, schemas.name, access=POOLED)
     with pytest.raises(psycopg.errors.UndefinedTable):
-        store.db.alone(lambda: store.db.query(b"SELECT 1 FROM nothing"))
+        store.db.autocommit(lambda: store.db.query(b"SELECT 1 FROM nothing"))
     assert store.reading.get([]) == {}
 
     def fails() -> None:

@@ -237,7 +237,7 @@ def test_a_service_does_not_wait_long_and_keeps_its_session(
     monkeypatch.setattr(store.rows, "lock", hurried)
     passes = {
         "rescue": lambda: store.maintenance.rescue(10, 1),
-        "sweep": lambda: store.maintenance.sweep(10),
+        "sweep": lambda: store.maintenance.end_cancelled_tasks(10),
         "timers": lambda: store.maintenance.fire_timers(10)[0],
     }
     with pytest.raises(
@@ -309,12 +309,12 @@ def test_a_beat_waits_for_no_lock_and_prolongs_the_other_claims(
     held = dead(schemas, store, "v", "w", "x")
     session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
     mine = store.workers.beat(BEAT, held, 10 * TTL)
-    assert (mine, mine.locked) == ({id: (fence, 0) for id, fence in held.items()}, {"w"})
+    assert (mine, mine.not_extended) == ({id: (fence, 0) for id, fence in held.items()}, {"w"})
     assert prolonged(schemas) == ["v", "x"]
     (seen,) = store.workers.seen()
     assert seen.now - seen.beat_at < 1e9
     session.rollback()
-    assert store.workers.beat(BEAT, held, 10 * TTL).locked == frozenset()
+    assert store.workers.beat(BEAT, held, 10 * TTL).not_extended == frozenset()
     assert prolonged(schemas) == ["v", "w", "x"]
 
 
@@ -339,7 +339,7 @@ def test_a_beat_tells_what_is_being_rescued_until_it_is(
     assert store.workers.beat(BEAT, known, TTL) == {id: (held[id], 0) for id in "vwxy"}
     session.commit()
     mine = store.workers.beat(BEAT, known, TTL)
-    assert (mine, mine.locked) == ({id: (held[id], 0) for id in "vxy"}, frozenset())
+    assert (mine, mine.not_extended) == ({id: (held[id], 0) for id in "vxy"}, frozenset())
     assert [state for _, state, _ in ready_rows(store)] == [1, 0, 1, 1]
 
 
@@ -456,7 +456,7 @@ def test_signals_sent_at_once_are_numbered_without_gaps(
         return senders[i % 6].messages.signal(NewSignal(f"s{i}", "w", "go", "1"), 1000)
 
     assert set(pool.map(send, range(60))) == {"sent"}
-    numbers = store.db.alone(
+    numbers = store.db.autocommit(
         lambda: store.db.query(b"SELECT n FROM workflow_signals ORDER BY n").fetchall()
     )
     assert [n for (n,) in numbers] == list(range(1, 61))
@@ -687,7 +687,7 @@ def test_a_broken_connection_is_a_store_error_once_and_opened_again(
     schemas: Schemas, direct: PostgresStore
 ) -> None:
     start(direct, "w")
-    pid = direct.db.alone(lambda: direct.db.query(b"SELECT pg_backend_pid()").fetchall())[0][0]
+    pid = direct.db.autocommit(lambda: direct.db.query(b"SELECT pg_backend_pid()").fetchall())[0][0]
     schemas.admin.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
     with pytest.raises(StoreError):
         direct.reading.get(["w"])
@@ -708,7 +708,7 @@ def test_a_session_that_cannot_do_its_work_is_a_store_error_once_and_opened_agai
     then on."""
     start(direct, "w")
     session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
-    direct.db.alone(lambda: direct.db.set(setting, value))
+    direct.db.autocommit(lambda: direct.db.set(setting, value))
     with pytest.raises(StoreError, match=problem):
         direct.executions.cancel(["w"])
     session.rollback()
@@ -720,7 +720,7 @@ def test_a_lock_that_others_hold_for_too_long_is_no_lost_database(
 ) -> None:
     start(direct, "w")
     session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
-    direct.db.alone(lambda: direct.db.set("lock_timeout", "1ms"))
+    direct.db.autocommit(lambda: direct.db.set("lock_timeout", "1ms"))
     for _ in range(2):
         with pytest.raises(
             StoreError, match="another transaction has held for too long what this one needs"
@@ -769,13 +769,15 @@ def test_of_several_sessions_that_break_together_one_is_a_store_error(
     schemas: Schemas, direct: PostgresStore, pool: ThreadPoolExecutor
 ) -> None:
     together = threading.Barrier(2)
-    list(pool.map(lambda _: direct.db.alone(lambda: together.wait(120)), range(2)))
+    list(pool.map(lambda _: direct.db.autocommit(lambda: together.wait(120)), range(2)))
     assert len(direct.db._idle) == 2
     for idle in direct.db._idle:
         schemas.admin.execute("SELECT pg_terminate_backend(%s, 5000)", [idle.info.backend_pid])
     with pytest.raises(StoreError):
         direct.reading.get(["w"])
-    assert list(pool.map(lambda _: direct.db.alone(lambda: together.wait(120) >= 0), range(2))) == [
+    assert list(
+        pool.map(lambda _: direct.db.autocommit(lambda: together.wait(120) >= 0), range(2))
+    ) == [
         True,
         True,
     ]

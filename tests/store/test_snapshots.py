@@ -56,7 +56,7 @@ def outcome(store: Store, turn: TurnCommit) -> str:
 def blobs(store: Store) -> list[tuple[str, int]]:
     text = "SELECT execution_id, length(data) FROM blobs ORDER BY 1"
     if isinstance(store, PostgresStore):
-        return store.db.alone(lambda: store.db.query(text.encode()).fetchall())
+        return store.db.autocommit(lambda: store.db.query(text.encode()).fetchall())
     assert isinstance(store, SqliteStore)
     return store.db.connection.execute(text).fetchall()
 

@@ -200,18 +200,18 @@ def test_a_worker_is_dead_when_it_says_so_whoever_asks(store: Store, clock: Cloc
     clock.forward(3.5)
     assert [queue.workers for queue in store.workers.queues() if queue.name == "mail"] == [1]
     assert store.operating.health().silent == (Silent("b", 1, NOW),)
-    assert (store.maintenance.look(), store.maintenance.look(dead=True)) == (
+    assert (store.maintenance.due(), store.maintenance.due(dead=True)) == (
         MaintenanceDue(False, False, False),
         MaintenanceDue(True, False, False),
     )
     assert store.recover(10, 3, dead=True).rescued == ("y",)
     clock.forward(56.5)
-    assert (store.maintenance.look(dead=True).lost, store.maintenance.rescue(10, 3, dead=True)) == (
+    assert (store.maintenance.due(dead=True).lost, store.maintenance.rescue(10, 3, dead=True)) == (
         False,
         [],
     )
     clock.forward(0.000001)
-    assert (store.maintenance.look(dead=True).lost, store.maintenance.rescue(10, 3, dead=True)) == (
+    assert (store.maintenance.due(dead=True).lost, store.maintenance.rescue(10, 3, dead=True)) == (
         True,
         ["x"],
     )

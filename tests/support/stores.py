@@ -112,7 +112,7 @@ def rows(store: Store, text: str, values: Sequence[Any] = ()) -> list[Any]:
         numbered = {f"v{i}": value for i, value in enumerate(values)}
         for name in numbered:
             text = text.replace("?", f"%({name})s", 1)
-        cursor = store.db.alone(lambda: store.db.query(text.encode(), numbered))
+        cursor = store.db.autocommit(lambda: store.db.query(text.encode(), numbered))
         return cursor.fetchall() if cursor.description else []
     assert isinstance(store, SqliteStore)
     # a statement that another thread has open would keep its next transaction from beginning

@@ -29,7 +29,7 @@ from rhythm.app.queues import Queues
 from rhythm.app.schedules import Schedules
 from rhythm.app.starts import Starts
 from rhythm.app.tokens import Tokens
-from rhythm.app.waiting import Patience, look
+from rhythm.app.waiting import PollBackoff, look
 from rhythm.app.why import Why
 from rhythm.app.workflows import Workflows
 from rhythm.errors import StoreError
@@ -344,7 +344,7 @@ class AsyncRhythm(Proxy):
 
 async def wait_for_result(app: Rhythm | Executions, id: Id, timeout: float | str | None) -> Any:
     """`Rhythm.result`, but nothing is blocked meanwhile, and whoever waits can be cancelled."""
-    patience, changed = Patience(timeout, time.monotonic), asyncio.Event()
+    patience, changed = PollBackoff(timeout, time.monotonic), asyncio.Event()
     with app.changes.heard_by(_setter(changed)):
         while (
             isinstance(found := await asyncio.to_thread(look, app.get, id), StoreError)

@@ -13,9 +13,9 @@ from rhythm.app.checks import (
     at_least,
     can_be,
     page_of,
+    parse_execution_id,
     place_after,
     place_of,
-    possible_id,
     valid_name,
     valid_text,
 )
@@ -138,7 +138,7 @@ class Approvals:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         asked = None if role is None else valid_name(role, "a role")
-        of = None if execution is None else possible_id(execution)
+        of = None if execution is None else parse_execution_id(execution)
         found = self._store.people.approvals(
             asked,
             status,

@@ -75,7 +75,7 @@ def valid_attributes(given: Any) -> str:
     return text
 
 
-def possible_id(given: Id) -> str:
+def parse_execution_id(given: Id) -> str:
     """The id of an execution that there may be: what no database could hold is asked of none."""
     id = id_of(given)
     return id if can_be(id) else unknown_execution(id)

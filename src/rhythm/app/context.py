@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rhythm.app.checks import possible_id, unknown_execution
+from rhythm.app.checks import parse_execution_id, unknown_execution
 from rhythm.app.waiting import Changes
 from rhythm.engine.programs import ProgramCache
 from rhythm.ids import encode_id
@@ -48,7 +48,7 @@ class AppContext:
 
     def execution(self, id: Id) -> Execution:
         """The row of an execution; `UnknownExecution` if there is none of this id."""
-        id = possible_id(id)
+        id = parse_execution_id(id)
         found = self.store.reading.get([id]).get(id)
         return found if found is not None else unknown_execution(id)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rhythm.app.checks import possible_id
+from rhythm.app.checks import parse_execution_id
 from rhythm.app.views import ExecutionView, brief_view, line_of, moment, view
 from rhythm.ir.program import position_of
 from rhythm.record import Record
@@ -39,27 +39,28 @@ class Details:
 
         None if there is no such execution.
         """
-        id = possible_id(id)
+        id = parse_execution_id(id)
         return self._store.reading.root_names([id]).get(id)
 
     def children(self, id: Id) -> list[ExecutionView]:
         """All that an execution has started, in that order, without what may be large."""
         return [
-            brief_view(row) for row in self._store.reading.children(possible_id(id), brief=True)
+            brief_view(row)
+            for row in self._store.reading.children(parse_execution_id(id), brief=True)
         ]
 
     def failed_tasks(self, id: Id) -> Iterator[ExecutionView]:
         """The tasks of an execution that have ended with an error, the last one first."""
-        rows = reversed(self._store.reading.children(possible_id(id)))
+        rows = reversed(self._store.reading.children(parse_execution_id(id)))
         return (view(row) for row in rows if row.error and row.type == TASK)
 
     def due(self, id: Id) -> dict[int, datetime]:
         """When its timers and delayed children are due, by number; 0 is its own start."""
-        return {n: moment(at) for n, at in self._store.reading.due(possible_id(id)).items()}
+        return {n: moment(at) for n, at in self._store.reading.due(parse_execution_id(id)).items()}
 
     def position(self, id: Id) -> Position:
         """Where in its source a workflow is; empty if that is not known, or it is gone."""
-        id = possible_id(id)
+        id = parse_execution_id(id)
         row = self._store.reading.get([id]).get(id)
         program = self._workflows.program(row.name, row.version) if row is not None else None
         if row is None or program is None:
@@ -68,7 +69,7 @@ class Details:
 
     def retries(self, id: Id) -> list[str]:
         """The ids of the retries of an execution, oldest first."""
-        return [retry.id for retry in self._store.executions.retries(possible_id(id))]
+        return [retry.id for retry in self._store.executions.retries(parse_execution_id(id))]
 
     def retry_refusal(self, id: Id) -> str | None:
         """Why a retry would be refused.
@@ -78,7 +79,7 @@ class Details:
         """
         from rhythm.app.explain import retry_refusal
 
-        return retry_refusal(self._store, possible_id(id))
+        return retry_refusal(self._store, parse_execution_id(id))
 
     def snapshot(self, id: Id) -> bytes | None:
         """Where a workflow is, as it is stored; None as long as it has not begun, and for tasks."""

@@ -14,9 +14,9 @@ from rhythm.app.checks import (
     number_of,
     own_key,
     page_of,
+    parse_execution_id,
     place_after,
     place_of,
-    possible_id,
     trace_cursor,
     trace_place,
     unknown_execution,
@@ -24,7 +24,7 @@ from rhythm.app.checks import (
 )
 from rhythm.app.handle import Handle
 from rhythm.app.views import ExecutionView, Page, TracePage, TraceStep, brief_view, step, view
-from rhythm.app.waiting import Patience, look
+from rhythm.app.waiting import PollBackoff, look
 from rhythm.engine.payload import dump
 from rhythm.errors import NotDelivered, NotRetryable, StoreError
 from rhythm.ir.program import Program
@@ -130,7 +130,7 @@ class Executions:
         A database that goes away is waited for; `StoreError` if it has not answered for 30 s, or
         when the timeout is over.
         """
-        patience, changed = Patience(timeout, time.monotonic), threading.Event()
+        patience, changed = PollBackoff(timeout, time.monotonic), threading.Event()
         with self.changes.heard_by(changed.set):
             while isinstance(found := look(self.get, id), StoreError) or not found.ended:
                 changed.wait(patience.rest_s(found))
@@ -179,7 +179,7 @@ class Executions:
         `NotDelivered` if the execution has ended or its mailbox is full. Only with `by` it is
         recorded in the audit.
         """
-        id = possible_id(id)
+        id = parse_execution_id(id)
         own = own_key(signal_id, "a signal_id") if signal_id is not None else self._context.new_id()
         sent = NewSignal(
             f"{id}#{own}", id, valid_name(name, "a signal's name"), dump(payload, "payload")

@@ -29,7 +29,7 @@ from rhythm.store.open import open_store
 from rhythm.worker.declared import Declared
 from rhythm.worker.executor import Handlers
 from rhythm.worker.heartbeat import seconds
-from rhythm.worker.local_workers import HOST, see_off
+from rhythm.worker.local_workers import HOST, release_claims_of_dead_local_workers
 from rhythm.worker.logs import LOG, Teller
 from rhythm.worker.loop import Worker
 from rhythm.worker.metrics import Asked, Metrics, Values, depth, oldest_s
@@ -356,7 +356,9 @@ class PooledWorker:
         while not self._stop.is_set():
             try:
                 self._declared.publish()
-                for name in see_off(self._store, self.settings.crash_limit):
+                for name in release_claims_of_dead_local_workers(
+                    self._store, self.settings.crash_limit
+                ):
                     self._tell("worker_dead", name, "its process has ended; what it held is free")
                 return self._tell("database_back")
             except StoreError as problem:

@@ -58,7 +58,7 @@ class Changes:
         return self._store.reading.stamps(ids)
 
 
-class Patience:
+class PollBackoff:
     """How long to wait until the next look, and when it has been long enough. `now`: seconds of a
     clock that only goes forward."""
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
-from rhythm.app.waiting import Patience, look
+from rhythm.app.waiting import PollBackoff, look
 from rhythm.cli.output import control, print, print_problem
 from rhythm.cli.table import cut, paint, width_of
 from rhythm.cli.words import length, waits_for
@@ -76,7 +76,7 @@ def wait(
     """
     progress = ProgressLine(sys.stderr)
     try:
-        return _wait(app, id, Patience(timeout, time.monotonic), progress, hint, alive)
+        return _wait(app, id, PollBackoff(timeout, time.monotonic), progress, hint, alive)
     except ResultTimeout as problem:
         progress.clear()
         print_problem(problem)
@@ -95,7 +95,7 @@ def wait(
 def _wait(
     app: Rhythm,
     id: str,
-    patience: Patience,
+    patience: PollBackoff,
     progress: ProgressLine,
     hint: Hint,
     alive: Callable[[], object],

@@ -199,7 +199,7 @@ class Guard:
             self._threads = CapacityLimiter(THREADS)
         return await to_thread.run_sync(call, *args, limiter=self._threads)
 
-    async def still(self, asker: Asker) -> bool:
+    async def still_authorized(self, asker: Asker) -> bool:
         """Whether whoever was let in to look still would be, for those who stay for long."""
         if not asker.secret:
             return await self._open()

@@ -63,7 +63,7 @@ async def _events(
             news = await followed.next(BEAT_S)
             # also where something changes all the time
             if time.monotonic() - looked_at >= BEAT_S or not news:
-                if not await guard.still(asker):
+                if not await guard.still_authorized(asker):
                     return
                 looked_at = time.monotonic()
             if not news:

@@ -65,12 +65,13 @@ What people do:
 
 Who acts:
 
-Over HTTP a token says who acts and with which rights (`permissions`); everywhere else whoever has the
-database says it. Either way an `Actor` comes with the call down to the store, and the last thing
-that the transaction does is `record` of its auditor: it looks up the token once more, under a lock
-that a change of the token waits for, and adds its rows to the chain, each with the hash of the one
-before. The roles that the token had when it was shown come with the actor (`token_roles`): nothing
-is committed with a token after its revocation, or after it has lost one of them. A trigger moves
-the head of the chain with every row, and refuses one that does not follow it. So an act and its
-record are one commit, and since the head is the last lock of all, whoever has it waits for nobody.
+Over HTTP a token says who acts and with which rights (`permissions`); everywhere else whoever has
+the database says it. Either way an `Actor` comes with the call down to the store, and the last
+thing that the transaction does is `record` of its auditor: it looks up the token once more, under a
+lock that a change of the token waits for, and adds its rows to the chain, each with the hash of the
+one before. The roles that the token had when it was shown come with the actor (`token_roles`):
+nothing is committed with a token after its revocation, or after it has lost one of them. A trigger
+moves the head of the chain with every row, and refuses one that does not follow it. So an act and
+its record are one commit, and since the head is the last lock of all, whoever has it waits for
+nobody.
 """

@@ -63,7 +63,7 @@ class Answer(Record):
         return self.mine[id][0] if id in self.mine else None
 
     def prolongs(self, id: str) -> bool:
-        return self.prolonged and id in self.claims and id not in self.mine.locked
+        return self.prolonged and id in self.claims and id not in self.mine.not_extended
 
     def wakes(self, id: str) -> int:
         return self.mine[id][1]
@@ -117,7 +117,7 @@ class Heartbeat:
             self.describe(), claims if prolong else {}, self.settings.claim_ttl_s
         )
         with self._lock:
-            if prolong and not mine.locked:
+            if prolong and not mine.not_extended:
                 self._prolonged_at = sent_at
             if (
                 self._steady_since is None

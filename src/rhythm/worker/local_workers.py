@@ -29,7 +29,7 @@ AT_ONCE = 1000  # what is left the rescuer finds
 HOST, MACHINE = socket.gethostname(), _machine()
 
 
-def see_off(store: Store, crash_limit: int) -> list[str]:
+def release_claims_of_dead_local_workers(store: Store, crash_limit: int) -> list[str]:
     """Lets go of what workers of this machine have claimed whose processes have ended: their
     names."""
     gone = [

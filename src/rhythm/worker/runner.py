@@ -29,7 +29,7 @@ from rhythm.store.lifecycle import WORKFLOW
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
 from rhythm.worker.heartbeat import seconds
-from rhythm.worker.local_workers import see_off
+from rhythm.worker.local_workers import release_claims_of_dead_local_workers
 from rhythm.worker.loop import Worker
 from rhythm.worker.narration import Narrator, Observer
 from rhythm.worker.services import Services, ServiceSettings
@@ -163,7 +163,7 @@ class CheckpointingRunner(Runner):
         """
         self._asked(id)
         with suppress(StoreError):
-            see_off(self.store, self.settings.crash_limit)
+            release_claims_of_dead_local_workers(self.store, self.settings.crash_limit)
         while (execution := self._asked(id)).finished_at is None:
             self._round()
         if execution.status == "completed":
@@ -312,7 +312,7 @@ class InProcessRunner(Runner):
             return True
         if self.worker.attempts.running:
             self._wait_for_handlers(due)
-        elif not self.store.maintenance.sweep(BATCH):
+        elif not self.store.maintenance.end_cancelled_tasks(BATCH):
             if due is None:
                 return False
             self.clock.wait_until(due)

@@ -47,7 +47,7 @@ class MaintenanceStore(ABC):
         """
 
     @abstractmethod
-    def look(self, dead: bool = False) -> MaintenanceDue: ...
+    def due(self, dead: bool = False) -> MaintenanceDue: ...
 
     @abstractmethod
     def rescue(self, limit: int, crash_limit: int, dead: bool = False) -> list[str]:
@@ -58,7 +58,7 @@ class MaintenanceStore(ABC):
         """
 
     @abstractmethod
-    def sweep(self, limit: int) -> list[str]:
+    def end_cancelled_tasks(self, limit: int) -> list[str]:
         """Ends cancelled tasks that nobody holds; their ids."""
 
     @abstractmethod

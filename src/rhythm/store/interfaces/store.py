@@ -98,16 +98,16 @@ class Store(ABC):
         """So many threads may ask at once from now on: they are not to wait for each other."""
 
     def recover(self, limit: int, crash_limit: int, dead: bool = False) -> Recovered:
-        """`rescue`, `sweep`, `end_terminated` and forgetting workers of long ago: one look at the
-        database while there is nothing to do."""
-        look = self.maintenance.look(dead)
-        if look.forgotten:
+        """`rescue`, `end_cancelled_tasks`, `end_terminated` and forgetting workers of long ago: one
+        look at the database while there is nothing to do."""
+        due = self.maintenance.due(dead)
+        if due.forgotten:
             self.maintenance.forget_workers(limit)
-        rescued = self.maintenance.rescue(limit, crash_limit, dead) if look.lost else ()
-        terminated = self.executions.end_terminated(limit) if look.terminated else ()
+        rescued = self.maintenance.rescue(limit, crash_limit, dead) if due.lost else ()
+        terminated = self.executions.end_terminated(limit) if due.terminated else ()
         return Recovered(
             tuple(rescued),
-            tuple(self.maintenance.sweep(limit)) if look.cancelled else (),
-            look.slot_us,
+            tuple(self.maintenance.end_cancelled_tasks(limit)) if due.cancelled else (),
+            due.slot_us,
             tuple(terminated),
         )

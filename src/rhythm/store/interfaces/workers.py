@@ -31,10 +31,12 @@ class Beat(Record):
 class HeldClaims(dict[str, tuple[int, int]]):
     """What a worker has claimed: id -> (fence, wakes)."""
 
-    def __init__(self, claims: Iterable[tuple[str, int, int]], locked: Iterable[str] = ()) -> None:
-        """`locked`: by others. It was to be prolonged, and was not."""
+    def __init__(
+        self, claims: Iterable[tuple[str, int, int]], not_extended: Iterable[str] = ()
+    ) -> None:
+        """`not_extended`: claims that were to be extended and were not, since others lock them."""
         super().__init__({id: (fence, wakes) for id, fence, wakes in claims})
-        self.locked = frozenset(locked)
+        self.not_extended = frozenset(not_extended)
 
 
 class SeenWorker(Record):

@@ -13,7 +13,7 @@ from rhythm.store.postgres.connection import SQL, Connection
 from rhythm.store.postgres.doctor import ask
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import US, PostgresRows
-from rhythm.store.postgres.session import alone, transaction
+from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.reading import Found
 from rhythm.store.rows import fields, records
 
@@ -47,14 +47,14 @@ class PostgresAccess(PostgresRole, AccessStore):
         return after
 
     def token(self, id: str) -> StoredToken | None:
-        found = records(StoredToken, self.door.alone(lambda: self.door.all("token", id=id)))
+        found = records(StoredToken, self.door.autocommit(lambda: self.door.all("token", id=id)))
         return found[0] if found else None
 
     def tokens(self) -> list[StoredToken]:
         return records(StoredToken, self.db.ask("tokens"))
 
     def touch_token(self, id: str) -> None:
-        self.door.alone(lambda: self.door.do("touch_token", id=id))
+        self.door.autocommit(lambda: self.door.do("touch_token", id=id))
 
     @transaction
     def revoke_token(self, id: str, actor: Actor | None = None) -> bool | None:
@@ -90,7 +90,7 @@ class PostgresAccess(PostgresRole, AccessStore):
         self.db.do("change_token", id=id, **names)
         return self._recorded(before, after, actor)
 
-    @alone
+    @autocommit
     def audit(self, wanted: Filter, limit: int, most_bytes: int | None = None) -> Found[AuditRow]:
         where = [
             condition

@@ -1,4 +1,5 @@
 -- name: insert_approvals
+-- Stores the approvals that turns ask for; one that is held back has no deadline yet.
 INSERT INTO approvals ({NewApproval}, id, execution_id, requested_by, timeout_us, deadline_at, created_at)
 SELECT {x.NewApproval}, x.execution_id || '.' || x.n, x.execution_id, r.started_by, x.timeout_us,
   CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END, %(now)s
@@ -6,22 +7,27 @@ FROM unnest({%NewApproval}, %(execution_id)s::text[], %(timeout_us)s::bigint[]) 
 JOIN executions e ON e.id = x.execution_id LEFT JOIN executions r ON r.id = e.root_id
 
 -- name: release_approvals
+-- Opens approvals that were held back, and returns them; their deadlines count from now.
 UPDATE approvals a SET held = false, deadline_at = %(now)s + a.timeout_us
 FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 WHERE a.execution_id = x.id AND a.n BETWEEN x.first AND x.last AND a.held AND a.status IS NULL RETURNING a.id
 
 -- name: approval
+-- Approvals with the names of their workflows; the caller adds conditions, order and lock.
 SELECT {a.StoredApproval but workflow}, coalesce((SELECT e.name FROM executions e WHERE e.id = a.execution_id), '') AS workflow
 FROM approvals a
 
 -- name: decisions
+-- Decisions on these approvals, in the order in which they were made.
 SELECT {StoredDecision} FROM approval_decisions
 WHERE approval_id = ANY(%(ids)s::text[]) ORDER BY approval_id, n
 
 -- name: insert_decision
+-- Stores a decision that counts, under the lock of its approval.
 INSERT INTO approval_decisions ({StoredDecision}) VALUES ({:StoredDecision})
 
 -- name: end_approvals
+-- Ends open approvals, with the decision that suffices or at their deadline.
 -- With the record of what lets their executions go on.
 WITH ended AS (
   UPDATE approvals a SET status = 5, decision = x.decision, decided_by = x.by, comment = x.comment, ended_at = %(now)s
@@ -32,6 +38,7 @@ SELECT ended.execution_id, 'approval', ended.id, x.data, '', %(now)s
 FROM ended JOIN unnest(%(id)s::text[], %(data)s::text[]) AS x(id, data) ON x.id = ended.id
 
 -- name: escalate_approvals
+-- Gives open approvals to the role of a later stage, by a decision or at their deadline.
 UPDATE approvals a SET role = x.role, timeout_us = x.timeout_us, on_deadline = x.on_deadline, stages = x.stages,
   deadline_at = %(now)s + x.timeout_us, escalated = a.escalated + 1
 FROM unnest(%(id)s::text[], %(role)s::text[], %(timeout_us)s::bigint[], %(on_deadline)s::text[], %(stages)s::text[])
@@ -39,10 +46,12 @@ FROM unnest(%(id)s::text[], %(role)s::text[], %(timeout_us)s::bigint[], %(on_dea
 WHERE a.id = x.id AND a.status IS NULL
 
 -- name: due_approvals
+-- Open approvals whose deadline is over, for the timer service, which then locks them.
 SELECT id, execution_id FROM approvals
 WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
 
 -- name: decision_context
+-- What a decision is judged by, read under the lock of its approval.
 -- The time, everyone who had a hand in what is decided about, the decisions before, and which of their tokens were revoked since.
 SELECT now_us(),
   ARRAY(SELECT c.person FROM execution_contributors c
@@ -52,6 +61,7 @@ SELECT now_us(),
         WHERE d.approval_id = %(id)s AND t.revoked_at IS NOT NULL)
 
 -- name: asked_for
+-- Finds an open approval in or below each execution; then a resume with data is refused.
 -- What people are asked to decide in these executions and below them.
 SELECT x.id, a.id FROM unnest(%(ids)s::text[]) AS x(id), (VALUES ('', ' '), ('.', '/')) AS part(first, last)
 CROSS JOIN LATERAL (
@@ -59,25 +69,30 @@ CROSS JOIN LATERAL (
   WHERE execution_id >= x.id || part.first AND execution_id < x.id || part.last AND ended_at IS NULL AND NOT held LIMIT 1) a
 
 -- name: pause
+-- Pauses workflows, or changes their pause; tasks and what has ended are not returned.
 UPDATE executions SET paused_at = coalesce(paused_at, %(now)s), paused_reason = %(reason)s, paused_by = %(by)s,
   paused_until = %(now)s + %(timeout_us)s::bigint, paused_then = %(then)s
 WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND type = 0 RETURNING id
 
 -- name: hold
+-- Pauses a workflow whose approval was just decided, if whoever decided asks for it.
 -- What was paused already stays so, for the reason that was given.
 UPDATE executions SET paused_at = %(now)s, paused_reason = 'approval_decided', paused_by = %(by)s
 WHERE id = %(id)s AND status < 5 AND paused_at IS NULL
 
 -- name: unpause
+-- Ends pauses on request; an execution that is not paused is not returned.
 UPDATE executions SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL
 WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND paused_at IS NOT NULL RETURNING id
 
 -- name: queue_again
+-- Moves workflows that are resumed before their first turn back to their own queues.
 -- What was paused before it began was not to leave its queue: a pause of that is one of it too. Its ready row is locked.
 UPDATE ready r SET queue = e.queue, priority = e.priority FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE r.id = ANY(%(ids)s::text[]) AND r.state < 1 AND e.id = r.id AND c.seq = 0 RETURNING r.queue
 
 -- name: end_pauses
+-- Ends pauses whose time is over, and returns what follows: a resume or a cancel.
 -- With the locks: since it was found, a pause may have been made anew, longer or with another end.
 WITH over AS (
   SELECT id, paused_then FROM executions WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND paused_until <= %(now)s ORDER BY id FOR UPDATE)
@@ -85,23 +100,28 @@ UPDATE executions e SET paused_at = NULL, paused_reason = NULL, paused_by = NULL
 FROM over WHERE e.id = over.id RETURNING e.id, over.paused_then
 
 -- name: due_pauses
+-- Executions whose pause should be over, for the timer service, which then locks them.
 SELECT id, held FROM executions
 WHERE paused_until IS NOT NULL AND finished_at IS NULL AND paused_until <= %(now)s ORDER BY paused_until LIMIT %(limit)s
 
 -- name: insert_resumes
+-- Records what ended pauses: a person, or the time that was set.
 INSERT INTO execution_resume_requests (execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at)
 SELECT x.id, x.by, x.by_id, x.data, x.reason, %(now)s
 FROM unnest(%(id)s::text[], %(by)s::text[], %(by_id)s::text[], %(data)s::text[], %(reason)s::text[]) AS x(id, by, by_id, data, reason)
 
 -- name: executed_resumes
+-- Marks the resume requests that a turn has seen, with its error if it failed.
 UPDATE execution_resume_requests q SET executed_at = %(now)s, error_message = x.error
 FROM unnest(%(id)s::text[], %(upto)s::bigint[], %(error)s::text[]) AS x(id, upto, error)
 WHERE q.execution_id = x.id AND q.id <= x.upto AND q.executed_at IS NULL
 
 -- name: resumes
+-- A page of the resume requests of one execution, oldest first.
 SELECT {ResumeRequest} FROM execution_resume_requests WHERE execution_id = %(id)s AND id > %(after)s ORDER BY id LIMIT %(limit)s
 
 -- name: last_resumes
+-- Newest resume requests of one execution, to show what let it go on.
 -- The last one, and the last that came with data and was no event.
 SELECT {ResumeRequest} FROM execution_resume_requests WHERE id = ANY(ARRAY[
   (SELECT id FROM execution_resume_requests WHERE execution_id = %(id)s ORDER BY id DESC LIMIT 1),
@@ -110,12 +130,15 @@ SELECT {ResumeRequest} FROM execution_resume_requests WHERE id = ANY(ARRAY[
 ORDER BY id
 
 -- name: prune_approvals
+-- Deletes the approvals of families that are pruned, given by their roots.
 DELETE FROM approvals t USING unnest(%(ids)s::text[]) AS x(id)
 WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
 
 -- name: prune_decisions
+-- Deletes the decisions on approvals of families that are pruned, given by their roots.
 DELETE FROM approval_decisions t USING unnest(%(ids)s::text[]) AS x(id) WHERE t.approval_id >= x.id || '.' AND t.approval_id < x.id || '/'
 
 -- name: prune_resumes
+-- Deletes the resume requests of families that are pruned, given by their roots.
 DELETE FROM execution_resume_requests t USING unnest(%(ids)s::text[]) AS x(id)
 WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')

@@ -8,13 +8,13 @@ from rhythm.store.interfaces.claims import SYSTEM_QUEUE, Claim, ClaimStore
 from rhythm.store.interfaces.turns import Committed
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import US, claim_rows
-from rhythm.store.postgres.session import alone
+from rhythm.store.postgres.session import autocommit
 from rhythm.store.rows import records
 from rhythm.store.verdicts import answer_to_park
 
 
 class PostgresClaims(PostgresRole, ClaimStore):
-    @alone
+    @autocommit
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
         wanted = list(dict.fromkeys(queues if SYSTEM_QUEUE in queues else (SYSTEM_QUEUE, *queues)))
         return records(
@@ -22,19 +22,19 @@ class PostgresClaims(PostgresRole, ClaimStore):
             self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queues=wanted, limit=limit),
         )
 
-    @alone
+    @autocommit
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
         return dict(self.db.batch("extend", claim_rows(claims), ttl_us=int(ttl_s * US)))
 
-    @alone
+    @autocommit
     def release(self, claims: Mapping[str, int], delay_s: float = 0.0) -> None:
         self.rows.give_back(claim_rows(claims), int(delay_s * US))
 
-    @alone
+    @autocommit
     def held_by(self, worker: str) -> dict[str, int]:
         return dict(self.db.all("held_by", worker=worker))
 
-    @alone
+    @autocommit
     def park(self, claims: Sequence[Claim]) -> list[Committed]:
         rows = self.db.batch("park", [dict(id=c.id, fence=c.fence, wakes=c.wakes) for c in claims])
         found = {id: (wakes, parked) for id, wakes, parked in rows}
@@ -45,6 +45,6 @@ class PostgresClaims(PostgresRole, ClaimStore):
             for wakes, left in [found.get(claim.id, lost)]
         ]
 
-    @alone
+    @autocommit
     def drop(self, claims: Mapping[str, int]) -> None:
         self.db.batch("drop", claim_rows(claims))

@@ -99,7 +99,7 @@ class ThreadState(threading.local):
     busy = False  # it is inside a call, which has its session
     open: PatientConnection | None = None
     begun = False  # a transaction, in a session that is lent for it
-    alone = False  # each statement is a transaction
+    autocommits = False  # each statement is a transaction
 
     def __init__(self) -> None:
         # queues in which there is something to claim, once it is committed
@@ -180,7 +180,7 @@ class Connection:
         once."""
         return self._run(lambda connection: self._in_transaction(connection, work))
 
-    def alone(self, work: Callable[[], T]) -> T:
+    def autocommit(self, work: Callable[[], T]) -> T:
         """Each statement of `work` is committed by itself."""
         return self._run(lambda connection: self._as(not self._mine.begun, work))
 
@@ -189,7 +189,7 @@ class Connection:
 
     def ask(self, name: str, /, **values: Any) -> list[Row]:
         """One statement that needs no transaction around it."""
-        return self.alone(lambda: self.all(name, **values))
+        return self.autocommit(lambda: self.all(name, **values))
 
     def rows(self, text: bytes, values: Mapping[str, Any]) -> list[Row]:
         """The rows of a statement, with its columns."""
@@ -223,7 +223,7 @@ class Connection:
         if self.access.pooled and not self._mine.begun:
             return (
                 self._by_itself(self._open, text, values)
-                if self._mine.alone
+                if self._mine.autocommits
                 else self._begin(self._open, text, values)
             )
         return self._open.execute(text, values, binary=True)
@@ -433,12 +433,12 @@ class Connection:
             else self._whole(connection, work)
         )
 
-    def _as(self, alone: bool, work: Callable[[], T]) -> T:
-        before, self._mine.alone = self._mine.alone, alone
+    def _as(self, autocommits: bool, work: Callable[[], T]) -> T:
+        before, self._mine.autocommits = self._mine.autocommits, autocommits
         try:
             return work()
         finally:
-            self._mine.alone = before
+            self._mine.autocommits = before
 
     def _whole(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
         try:
@@ -560,7 +560,7 @@ class Joined(Connection):
     def close(self) -> None:
         """It is not ours to close."""
 
-    def alone(self, work: Callable[[], T]) -> T:
+    def autocommit(self, work: Callable[[], T]) -> T:
         return self.transaction(work)
 
     def query(

@@ -13,7 +13,7 @@ from rhythm.store.postgres.connection import Connection
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import PostgresRows
 from rhythm.store.postgres.schedules import PostgresSchedules
-from rhythm.store.postgres.session import alone, transaction
+from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.rows import fields, records
 from rhythm.store.schedules import Registered
 from rhythm.store.triggers import Trigger
@@ -74,7 +74,7 @@ class PostgresDefinitions(PostgresRole, DefinitionStore):
         self.db.do("forget_triggers", names=[d.name for d in last], type=types, workflow=workflows)
         self.db.batch("set_triggers", triggers)
 
-    @alone
+    @autocommit
     def get(self, name: str, version: str | None = None) -> Definition | None:
         if version:
             rows = self.db.all("definition_version", name=name, version=version)
@@ -83,20 +83,20 @@ class PostgresDefinitions(PostgresRole, DefinitionStore):
         found = records(Definition, rows)
         return found[0] if found else None
 
-    @alone
+    @autocommit
     def program(self, name: str, version: str) -> str | None:
         rows = self.db.all("program", name=name, version=version)
         return str(rows[0][0]) if rows else None
 
-    @alone
+    @autocommit
     def current(self, names: Sequence[str]) -> dict[str, Listed]:
         return _listed(self.db.all("current_definitions", names=list(names)))
 
-    @alone
+    @autocommit
     def after(self, after: str, limit: int) -> list[Listed]:
         return records(Listed, self.db.all("definitions_after", after=after, limit=limit))
 
-    @alone
+    @autocommit
     def triggers(self) -> list[Trigger]:
         return records(Trigger, self.db.all("triggers"))
 

@@ -1,8 +1,10 @@
 -- name: forget_triggers
+-- Deletes event triggers that a workflow does not name any more, within its registration.
 DELETE FROM event_triggers t WHERE t.workflow = ANY(%(names)s::text[]) AND NOT EXISTS (
   SELECT 1 FROM unnest(%(type)s::text[], %(workflow)s::text[]) AS x(type, workflow) WHERE x.type = t.type AND x.workflow = t.workflow)
 
 -- name: set_triggers
+-- Stores which events start these workflows, within their registration.
 -- What is there already is not touched: every process that starts registers its workflows.
 INSERT INTO event_triggers ({Trigger}) SELECT {x.Trigger} FROM unnest({%Trigger}) AS x({Trigger})
 ON CONFLICT (type, workflow) DO UPDATE SET {Trigger = excluded but type, workflow}
@@ -10,18 +12,22 @@ WHERE (event_triggers.version, event_triggers.queue, event_triggers.timeout_s)
   IS DISTINCT FROM (excluded.version, excluded.queue, excluded.timeout_s)
 
 -- name: triggers
+-- All event triggers, to show which events start which workflows.
 SELECT {Trigger} FROM event_triggers ORDER BY type, workflow
 
 -- name: triggers_of
+-- Event triggers of the types that were just published, to start their workflows.
 SELECT {Trigger} FROM event_triggers WHERE type = ANY(%(types)s::text[]) ORDER BY type, workflow
 
 -- name: senders
+-- Who is behind the events and signals of these turns, for the audit and for permissions.
 -- Executions whose turns publish events or send signals: who started their family, everyone who had a hand in it, and its authority.
 SELECT e.id, r.started_by, r.id AS root_id, e.authority,
   ARRAY(SELECT c.person FROM execution_contributors c WHERE c.root_id = e.root_id ORDER BY c.person) AS people
 FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: insert_contributors
+-- Adds those who gave data to executions to the contributors of their families.
 -- Everyone once for each family; beyond the limit, one who stands for all. Sorted, so that two who add the same do not wait for each other
 -- in a circle.
 INSERT INTO execution_contributors (root_id, person, at)
@@ -34,23 +40,28 @@ FROM unnest(%(id)s::text[], %(person)s::text[]) AS x(id, person) JOIN executions
 ORDER BY 1, 2 ON CONFLICT (root_id, person) DO NOTHING
 
 -- name: copy_contributors
+-- Gives a retry the contributors of the execution that it retries.
 -- A retry goes on with what the one before was given.
 INSERT INTO execution_contributors (root_id, person, at)
 SELECT %(id)s, person, %(now)s::bigint FROM execution_contributors WHERE root_id = %(retry_of)s
 
 -- name: prune_contributors
+-- Deletes the contributors of families that are pruned, given by their roots.
 DELETE FROM execution_contributors WHERE root_id = ANY(%(ids)s::text[])
 
 -- name: old_events
+-- Events that are old enough to be pruned.
 -- Not what an execution has taken and may still have to read.
 SELECT id, type FROM events e WHERE published_at < now_us() - %(age_us)s::bigint
   AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id AND NOT w.settled) ORDER BY published_at LIMIT %(limit)s
 
 -- name: hold_types
+-- Locks the types of events that are to be pruned, before they are deleted.
 -- Nobody who looks for an event finds one that is being deleted.
 SELECT type FROM event_types WHERE type = ANY(%(types)s::text[]) ORDER BY type FOR UPDATE
 
 -- name: delete_events
+-- Prunes events with their waits, and returns them; one that was taken meanwhile stays.
 WITH gone AS (
   DELETE FROM events e WHERE e.id = ANY(%(ids)s::text[])
     AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id AND NOT w.settled) RETURNING e.id),

@@ -14,7 +14,7 @@ from rhythm.store.postgres.connection import Connection
 from rhythm.store.postgres.people import PostgresPeople
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import US, LockedRow, PostgresRows, end_of
-from rhythm.store.postgres.session import alone, service, transaction
+from rhythm.store.postgres.session import autocommit, service, transaction
 from rhythm.store.rows import records
 from rhythm.store.verdicts import (
     BY_REQUEST,
@@ -114,11 +114,11 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         ended = self.db.batch("end_waits", given_up, status=EVENT_MISSED, now=now)
         return len(fired) + len(ended) + len(freed) + len(late), [fire_at for (fire_at,) in fired]
 
-    def look(self, dead: bool = False) -> MaintenanceDue:
-        (look,) = records(
+    def due(self, dead: bool = False) -> MaintenanceDue:
+        (due,) = records(
             MaintenanceDue, self.db.ask("look", dead=dead, forgotten_us=_us(FORGOTTEN_S))
         )
-        return look
+        return due
 
     def rescue(self, limit: int, crash_limit: int, dead: bool = False) -> list[str]:
         expired = self.db.ask("expired", dead=dead, limit=limit)
@@ -217,7 +217,7 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         ]
         self.rows.end_workflows(ends, now)
 
-    def sweep(self, limit: int) -> list[str]:
+    def end_cancelled_tasks(self, limit: int) -> list[str]:
         found = self.db.ask("cancelled_tasks", limit=limit)
         return self._end_cancelled(found) if found else []
 
@@ -227,15 +227,15 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         now = next(now for _, _, now in found)
         return sorted(self.rows.end_unclaimed([id for id, _, _ in found], BY_REQUEST, now))
 
-    @alone
+    @autocommit
     def forget_workers(self, limit: int) -> None:
         self.db.do("forget_workers", forgotten_us=_us(FORGOTTEN_S), limit=limit)
 
-    @alone
+    @autocommit
     def parked(self, after: str, limit: int) -> list[str]:
         return [id for (id,) in self.db.all("parked", after=after, limit=limit)]
 
-    @alone
+    @autocommit
     def without_rows(self, children: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
         return self.db.batch("without_rows", [dict(id=id, n=n) for id, n in children])
 

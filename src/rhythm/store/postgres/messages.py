@@ -12,7 +12,7 @@ from rhythm.store.postgres.connection import UndoneError
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import mail_row
 from rhythm.store.postgres.role import PostgresRole
-from rhythm.store.postgres.session import alone, transaction
+from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.provenance import provenance_of, sender_of
 from rhythm.store.rows import records, records_with
 from rhythm.store.verdicts import received
@@ -44,17 +44,17 @@ class PostgresMessages(PostgresRole, MessageStore):
         self.auditor.record(actor, sending_acts([event], ()))
         return "published"
 
-    @alone
+    @autocommit
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
         boxes: dict[str, list[Mail]] = {}
         for mail, id in records_with(Mail, self.db.all("mail", ids=list(ids)), "execution_id"):
             boxes.setdefault(id, []).append(mail)
         return boxes
 
-    @alone
+    @autocommit
     def mailed(self, id: str) -> list[Mail]:
         return records(Mail, self.db.all("mailed", id=id))
 
-    @alone
+    @autocommit
     def waits(self, id: str) -> list[NewWait]:
         return records(NewWait, self.db.all("waits", id=id))

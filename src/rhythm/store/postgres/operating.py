@@ -13,7 +13,7 @@ from rhythm.store.postgres.connection import SQL, Connection
 from rhythm.store.postgres.doctor import ask, doctor_sql
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import PostgresRows
-from rhythm.store.postgres.session import alone, transaction
+from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.postgres.workers import PostgresWorkers
 from rhythm.store.rows import records
 
@@ -38,13 +38,13 @@ class PostgresOperating(PostgresRole, OperatingStore):
         super().__init__(db, rows, auditor)
         self.workers = workers
 
-    @alone
+    @autocommit
     def count(self, selection: Selection) -> tuple[int, int]:
         text = b"SELECT count(*), now_us() FROM " + _meant(selection)
         count, now = self.db.query(text, _values(selection)).fetchall()[0]
         return count, now
 
-    @alone
+    @autocommit
     def select(
         self, selection: Selection, after: tuple[int, str], limit: int
     ) -> list[tuple[int, str]]:

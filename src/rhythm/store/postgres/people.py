@@ -28,7 +28,7 @@ from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, UndoneError
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import US
-from rhythm.store.postgres.session import alone, transaction
+from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.provenance import commenter, provenance_of
 from rhythm.store.reading import Found
 from rhythm.store.rows import fields, records
@@ -107,7 +107,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
         )
         self.rows.notify([each.id for each, _ in escalated], "escalated", now)
 
-    @alone
+    @autocommit
     def approvals(
         self,
         role: str | None,
@@ -148,7 +148,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
         rows, cut = self.db.some(text, values, ("data", "reason", "comment", "stages"), most_bytes)
         return Found.of(records(StoredApproval, rows), cut)
 
-    @alone
+    @autocommit
     def approval(self, id: str) -> StoredApproval | None:
         found = self.rows.approvals([id])
         return found[0] if found and not found[0].held else None
@@ -215,7 +215,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
         )
         return {id: id in resumed for id in known}
 
-    @alone
+    @autocommit
     def resumes(
         self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None
     ) -> Found[ResumeRequest]:

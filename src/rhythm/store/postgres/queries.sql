@@ -3,9 +3,11 @@
 -- all of that index instead of the few keys it is given.
 
 -- name: now
+-- Time of the database in microseconds, by which everything in a transaction is stored.
 SELECT now_us()
 
 -- name: register_definitions
+-- Stores new versions of workflows, and makes these the current ones of their names.
 -- A version that is there is left as it is: only its place among the versions of its name changes.
 INSERT INTO workflow_definitions ({Definition}, registered_at, registration, source_hash)
 SELECT {x.Definition}, now_us(),
@@ -17,30 +19,37 @@ WHERE x.version IS DISTINCT FROM
 ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, registered_at = excluded.registered_at
 
 -- name: keep_sources
+-- Stores the texts of registered versions, each once, under its hash.
 -- Only texts that a version refers to: one whose workflows were all there before is not needed.
 INSERT INTO workflow_sources (hash, text)
 SELECT x.hash, x.text FROM unnest(%(hash)s::text[], %(text)s::text[]) AS x(hash, text)
 WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.hash) ON CONFLICT (hash) DO NOTHING
 
 -- name: lock_definitions
+-- Locks the definitions for a registration: one runs at a time, readers do not wait.
 LOCK TABLE workflow_definitions IN SHARE ROW EXCLUSIVE MODE
 
 -- name: definition_current
+-- Current version of a workflow, with its text; no row means that it is not registered.
 SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = %(name)s ORDER BY d.registration DESC LIMIT 1
 
 -- name: definition_version
+-- One version of a workflow, with its text; no row means that it is not registered.
 SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = %(name)s AND d.version = %(version)s
 
 -- name: program
+-- Program of one version of a workflow, to take turns with; its text is not read.
 SELECT program FROM workflow_definitions WHERE name = %(name)s AND version = %(version)s
 
 -- name: current_definitions
+-- Current versions of these workflows, without text and program, which may be large.
 SELECT {d.Listed} FROM unnest(%(names)s::text[]) AS x(name)
 CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = x.name ORDER BY registration DESC LIMIT 1) d
 
 -- name: definitions_after
+-- A page of the current versions of workflows by name, for lists.
 -- From name to name along the index: however many versions there are of one, it is one step.
 WITH RECURSIVE names(name) AS (
   (SELECT name FROM workflow_definitions WHERE name > %(after)s ORDER BY name LIMIT 1)
@@ -49,6 +58,7 @@ SELECT {d.Listed} FROM (SELECT name FROM names WHERE name IS NOT NULL LIMIT %(li
 CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = n.name ORDER BY registration DESC LIMIT 1) d ORDER BY d.name
 
 -- name: insert_executions
+-- Starts executions; one whose id or key is there already is not returned.
 INSERT INTO executions ({NewExecution}, status, created_at, timeout_us, timeout_at)
 SELECT {x.NewExecution}, 0, t.now + x.later_us, x.timeout_us, CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END
 FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t,
@@ -57,22 +67,27 @@ FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t,
 ON CONFLICT DO NOTHING RETURNING id, created_at
 
 -- name: existing_executions
+-- Executions that starts have found in their place, by id, else by name and key.
 SELECT DISTINCT ON (x.ord) x.ord - 1, e.id, e.name
 FROM unnest(%(id)s::text[], %(name)s::text[], %(key)s::text[]) WITH ORDINALITY AS x(id, name, key, ord)
 CROSS JOIN LATERAL (SELECT id, name FROM executions WHERE id = x.id UNION ALL SELECT id, name FROM executions WHERE name = x.name AND key = x.key) e
 ORDER BY x.ord, e.id = x.id DESC
 
 -- name: keyed
+-- Executions that have these idempotency keys, and are to be replaced by a start.
 SELECT e.id FROM unnest(%(name)s::text[], %(key)s::text[]) AS x(name, key) JOIN executions e ON e.name = x.name AND e.key = x.key
 
 -- name: let_go_of_keys
+-- Takes the idempotency keys from executions that a start replaces.
 UPDATE executions SET key = NULL WHERE id = ANY(%(ids)s::text[])
 
 -- name: insert_contexts
+-- Makes the contexts of workflows that start, before their first turn.
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
 SELECT x.id, 0, 0, 1, 0, x.snapshot, '[]', 'null', %(now)s FROM unnest(%(id)s::text[], %(snapshot)s::bytea[]) AS x(id, snapshot)
 
 -- name: insert_ready
+-- Queues executions that start or are released, free at once or after a delay.
 -- A child that was held back may have been woken before its release.
 INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt, crashes)
 SELECT x.id, x.kind, x.queue, x.priority, %(now)s, CASE WHEN x.delay_us > 0 THEN 2 ELSE 0 END,
@@ -82,6 +97,7 @@ FROM unnest(%(id)s::text[], %(kind)s::smallint[], %(queue)s::text[], %(priority)
 ON CONFLICT (id) DO NOTHING
 
 -- name: insert_claimed
+-- Makes claimed ready rows of tasks that a worker runs already, and returns their fences.
 INSERT INTO ready (id, kind, queue, priority, order_key, state, claimed_by, claim_expires_at, fence, attempt)
 SELECT x.id, 1, x.queue, x.priority, %(now)s, 1, x.worker, %(now)s + x.ttl_us, nextval('fences'), x.attempt
 FROM unnest(%(id)s::text[], %(queue)s::text[], %(priority)s::int[], %(worker)s::text[], %(ttl_us)s::bigint[], %(attempt)s::int[])
@@ -89,14 +105,17 @@ FROM unnest(%(id)s::text[], %(queue)s::text[], %(priority)s::int[], %(worker)s::
 RETURNING id, fence
 
 -- name: lock
+-- Locks the ready rows of these executions and returns them; one asleep has no row.
 -- The one pass over all ready rows that a transaction will touch; parents come before their children.
 SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at, crashes FROM ready WHERE id = ANY(%(ids)s::text[]) ORDER BY id FOR UPDATE
 
 -- name: lock_free
+-- Locks ready rows for the rescue; those that somebody else has locked are left out.
 SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at, crashes FROM ready
 WHERE id = ANY(%(ids)s::text[]) ORDER BY id FOR UPDATE SKIP LOCKED
 
 -- name: related
+-- Executions whose ready rows a group commit must lock besides those of its own turns.
 -- What a flush may wake besides its own rows: parents of what ends, child workflows that are asked to end, receivers of signals.
 -- Here and below, OFFSET 0 keeps the look-up of children a look-up for each parent: a plan that was made when there were few executions,
 -- and is kept, would go through all that have not ended, and through all parents for each.
@@ -107,6 +126,7 @@ UNION SELECT c.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::big
 UNION SELECT unnest(%(receivers)s::text[])
 
 -- name: wake
+-- Wakes workflows: makes their ready rows, or counts up `wakes` of rows that are not free.
 -- A free row needs no count, but is locked all the same: whoever claims it will load later.
 INSERT INTO ready (id, kind, queue, priority, order_key, state)
 SELECT DISTINCT x.id, 0, 'system', 0, %(now)s::bigint, 0 FROM unnest(%(ids)s::text[]) AS x(id) ORDER BY x.id
@@ -114,6 +134,7 @@ ON CONFLICT (id) DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0
 RETURNING state
 
 -- name: claim
+-- Claims free rows of these queues for a worker, up to the limit, each with a new fence.
 -- One statement for all queues, in their order: the array is filled lazily, so no more rows are locked than the limit; a join might
 -- run it again and claim more. Paused queues are left out first, as an array too: no row of them is locked.
 WITH won AS (
@@ -129,6 +150,7 @@ WITH won AS (
 SELECT {Claim} FROM won ORDER BY array_position(%(queues)s::text[], queue), priority DESC, order_key, id
 
 -- name: extend
+-- Prolongs claims and returns their wakes; a claim that is lost has no row.
 -- Here and below: locked in the one order, in the same statement. What decides lies in the locked rows themselves, and is read anew with the lock.
 WITH locked AS (
   SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
@@ -136,6 +158,7 @@ WITH locked AS (
 UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id, r.wakes
 
 -- name: release
+-- Gives claims back, free at once or after a delay; a task gets its attempt back.
 -- What has begun goes to the resumes, behind those that are there: a pause of the queue it began in does not stop it.
 WITH locked AS (
   SELECT r.id, EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = r.id AND c.seq > 0) AS begun
@@ -149,6 +172,7 @@ FROM locked WHERE r.id = locked.id
 RETURNING r.queue
 
 -- name: park
+-- Parks workflows without a turn, unless they were woken; a claim that is lost has no row.
 WITH locked AS (
   SELECT r.id, r.wakes, x.wakes AS seen FROM unnest(%(id)s::text[], %(fence)s::bigint[], %(wakes)s::bigint[]) AS x(id, fence, wakes)
   JOIN ready r ON r.id = x.id AND r.fence = x.fence ORDER BY r.id FOR UPDATE OF r),
@@ -156,15 +180,18 @@ parked AS (DELETE FROM ready r USING locked WHERE r.id = locked.id AND locked.wa
 SELECT id, wakes, wakes = seen FROM locked
 
 -- name: drop
+-- Deletes claimed ready rows of workflows that have ended or are gone.
 WITH locked AS (
   SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
   ORDER BY r.id FOR UPDATE OF r)
 DELETE FROM ready r USING locked WHERE r.id = locked.id
 
 -- name: held_by
+-- Claims of one worker as the database has them, to compare with what the worker knows.
 SELECT id, fence FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: beat
+-- Stores the heartbeat of a worker, and returns all claims that it has.
 WITH beaten AS (
   INSERT INTO worker_heartbeats (worker_id, {Beat}, started_at, beat_at, dead_after_us)
   VALUES (%(worker)s, {:Beat}, now_us(), now_us(), %(dead_after_us)s)
@@ -172,6 +199,7 @@ WITH beaten AS (
 SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: keep
+-- Prolongs the claims of a worker with its heartbeat; what is lost or locked has no row.
 -- What somebody has locked is left to the next beat: a process that is frozen in a transaction is not to hold up the beats of others.
 WITH locked AS (
   SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
@@ -179,16 +207,19 @@ WITH locked AS (
 UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id
 
 -- name: leave
+-- Removes workers that have stopped; their claims expire at once.
 WITH locked AS (SELECT id FROM ready WHERE claimed_by = ANY(%(workers)s::text[]) AND state = 1 ORDER BY id FOR UPDATE),
 expired AS (UPDATE ready r SET claim_expires_at = 0 FROM locked WHERE r.id = locked.id)
 DELETE FROM worker_heartbeats WHERE worker_id = ANY(%(workers)s::text[])
 
 -- name: workers
+-- All workers with a heartbeat, dead ones too, and how many claims each has.
 SELECT {h.SeenWorker but worker, claims, now, dead_after_s}, h.worker_id AS worker, now_us() AS now, h.dead_after_us / 1e6::float8 AS dead_after_s,
   (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) AS claims
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: look
+-- Says whether there is anything for the services to recover, without a lock.
 -- Everything that a pass of the rescuer might find to do, in one look, and how long it is until a schedule has something to do.
 -- Without `dead` no worker is.
 SELECT
@@ -204,11 +235,13 @@ SELECT
   EXISTS (SELECT 1 FROM terminations) AS terminated
 
 -- name: forget_workers
+-- Deletes the heartbeats of workers that have been silent for a day and have no claims.
 DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND worker_id = ANY(ARRAY(
   SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(forgotten_us)s
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) LIMIT %(limit)s))
 
 -- name: expired
+-- Claims for the rescue to take back: expired, or, with `dead`, of silent workers.
 -- In the order of the index of what is claimed: another one would lead through the whole table. Without `dead` no worker is.
 SELECT r.id, r.fence, r.crashes, e.parent_id, coalesce(e.status, 8) >= 5 AS ended, now_us() AS now FROM ready r LEFT JOIN executions e ON e.id = r.id
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
@@ -216,20 +249,25 @@ WHERE r.state = 1 AND (r.claim_expires_at < now_us()
 ORDER BY r.claimed_by LIMIT %(limit)s
 
 -- name: dead_workers
+-- Workers that are still silent, so that the rescue may take their claims before they expire.
 -- Of these, read when their claims are locked: who has beaten meanwhile is not robbed.
 SELECT worker_id FROM worker_heartbeats WHERE worker_id = ANY(%(ids)s::text[]) AND beat_at + dead_after_us < %(now)s
 
 -- name: paused_queues
+-- Names of the paused queues, so that owners of workflows run no tasks of them themselves.
 SELECT name FROM queues
 
 -- name: pause_queue
+-- Pauses a queue; no row means that it was paused before, and nothing changes.
 INSERT INTO queues (name, paused_at, paused_by, paused_reason) VALUES (%(name)s, now_us(), %(by)s, %(reason)s)
 ON CONFLICT (name) DO NOTHING RETURNING name
 
 -- name: resume_queue
+-- Ends the pause of a queue; no row means that it was not paused.
 DELETE FROM queues WHERE name = %(name)s RETURNING name
 
 -- name: declare
+-- Stores what the tasks of a worker are (queue, retries, timeout) when it starts.
 -- What is there already is not touched, not even by a lock. In the order of names: two workers that start at once do not deadlock.
 INSERT INTO task_declarations ({Declaration}, declared_at) SELECT {x.Declaration}, now_us() FROM unnest({%Declaration}) AS x({Declaration})
 WHERE NOT EXISTS (
@@ -239,23 +277,29 @@ ORDER BY x.name
 ON CONFLICT (name) DO UPDATE SET {Declaration = excluded but name}, declared_at = excluded.declared_at
 
 -- name: declared
+-- Declarations of all tasks, by which workers plan turns.
 SELECT {Declaration} FROM task_declarations ORDER BY name
 
 -- name: rescue_workflows
+-- Frees workflows whose claims were lost, and returns how often the same turn has crashed.
 UPDATE ready r SET state = 0, queue = CASE WHEN x.seq > 0 THEN 'system' ELSE r.queue END, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
   crashes = CASE WHEN crash_seq = x.seq THEN crashes + 1 ELSE 1 END, crash_seq = x.seq
 FROM unnest(%(id)s::text[], %(seq)s::bigint[]) AS x(id, seq) WHERE r.id = x.id RETURNING r.id, r.crashes, r.queue
 
 -- name: rescue_tasks
+-- Frees tasks whose claims were lost, and counts the crash.
 UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, crashes = crashes + 1 WHERE id = ANY(%(ids)s::text[]) RETURNING queue
 
 -- name: raise_context_fences
+-- Draws new fences for workflows in a rescue or terminate: their old owners cannot commit.
 UPDATE workflow_execution_context SET fence = nextval('fences') WHERE execution_id = ANY(%(ids)s::text[]) RETURNING execution_id, seq, fence
 
 -- name: skip_turn
+-- Counts the turn by which a rescue or a terminate ends workflows, without their owners.
 UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ANY(%(ids)s::text[])
 
 -- name: load
+-- Claimed workflows with what their next turns need; one that is gone has no row.
 -- Blobs are looked up one by one, and only where a snapshot refers to its own: a join would be planned over the whole table.
 SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, owned, now, resumes},
   e.cancel_requested_at IS NOT NULL AS cancel_requested, e.paused_at IS NOT NULL AS paused, e.timed_out_at IS NOT NULL AS timed_out,
@@ -266,11 +310,13 @@ SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, 
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: load_tasks
+-- Claimed tasks with what their handlers need; one that is gone has no row.
 SELECT {e.LoadedTask but age_us, cancel_requested, timed_out, ended}, now_us() - e.created_at AS age_us,
   e.cancel_requested_at IS NOT NULL AS cancel_requested, e.timed_out_at IS NOT NULL AS timed_out, e.finished_at IS NOT NULL AS ended
 FROM executions e WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: cancelled
+-- Tasks, of those that a worker runs, that were asked to end.
 SELECT id FROM executions WHERE id = ANY(%(ids)s::text[]) AND cancel_requested_at IS NOT NULL
 
 -- name: undecided
@@ -282,6 +328,7 @@ WHERE EXISTS (
     SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.status IN (6, 7, 8)))
 
 -- name: ended
+-- Outcomes of awaited children, timers, events and approvals; what is open has no row.
 SELECT parent_id AS id, child_no AS n, status, coalesce(result, error, 'null') AS value, finished_at AS ended_at, type, name
 FROM executions WHERE id = ANY(%(ids)s::text[]) AND status >= 5
 UNION ALL SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
@@ -299,14 +346,17 @@ SELECT a.execution_id, a.n, a.status, json_build_object('decision', a.decision, 
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN approvals a ON a.execution_id = x.id AND a.n = x.n WHERE a.ended_at IS NOT NULL
 
 -- name: mail
+-- Signals that these workflows have not consumed, in the order of sending, for their turns.
 SELECT execution_id, {Mail} FROM workflow_signals
 WHERE execution_id = ANY(%(ids)s::text[]) AND consumed_seq IS NULL ORDER BY execution_id, n
 
 -- name: mailed
+-- Signals that one workflow has not consumed, for callers who only read.
 -- The signals of one, without what they bring, which may be large.
 SELECT {Mail but payload}, 'null' AS payload FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL ORDER BY n
 
 -- name: step
+-- Commits turns after which their owners go on; a turn that has lost its claim has no row.
 -- A turn after which its holder goes on, with the tasks it has run: one statement, and whoever has lost falls out of it. The planner
 -- takes `won` for one row, and would go through all of it for each task; an IN that is not the condition itself it looks up by hash.
 WITH won AS (
@@ -337,6 +387,7 @@ told AS (
 SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = won.id AND r.fence = won.fence
 
 -- name: advance_contexts
+-- Stores the contexts of turns in a group commit; a turn that has lost has no row.
 -- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence. A new snapshot ends the blob of the last.
 WITH won AS (
   UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = coalesce(x.owned, c.owned),
@@ -349,52 +400,66 @@ replaced AS (
 SELECT won.id FROM won
 
 -- name: insert_blobs
+-- Stores snapshots that are too large for their contexts.
 INSERT INTO blobs (execution_id, data) SELECT x.id, x.data FROM unnest(%(id)s::text[], %(data)s::bytea[]) AS x(id, data)
 
 -- name: wakes_of
+-- Wakes of workflows that stay with their owners after a group commit.
 SELECT id, fence, wakes FROM ready WHERE id = ANY(%(ids)s::text[])
 
 -- name: delete_parked
+-- Parks workflows at the end of their turns, unless they were woken; returns those parked.
 DELETE FROM ready r USING unnest(%(id)s::text[], %(fence)s::bigint[], %(wakes)s::bigint[]) AS x(id, fence, wakes)
 WHERE r.id = x.id AND r.fence = x.fence AND r.wakes = x.wakes RETURNING r.id
 
 -- name: delete_held
+-- Deletes the ready rows of tasks and workflows that end in a group commit.
 DELETE FROM ready r USING unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) WHERE r.id = x.id AND r.fence = x.fence
 
 -- name: delete_ready
+-- Deletes ready rows that are locked, whether they are claimed or not.
 DELETE FROM ready WHERE id = ANY(%(ids)s::text[])
 
 -- name: delete_unclaimed
+-- Takes tasks that are to end out of their queues, unless a worker runs them.
 DELETE FROM ready WHERE id = ANY(%(ids)s::text[]) AND state <> 1
 
 -- name: not_ready
+-- Executions without a ready row: tasks that nobody runs, and that can end at once.
 SELECT x.id FROM unnest(%(ids)s::text[]) AS x(id) WHERE NOT EXISTS (SELECT 1 FROM ready r WHERE r.id = x.id)
 
 -- name: suspend_executions
+-- Stores the status of workflows that do not end with their turn, where it changes.
 UPDATE executions e SET status = x.status, started_at = coalesce(e.started_at, %(now)s), fence = x.fence, worker = x.worker
 FROM unnest(%(id)s::text[], %(status)s::smallint[], %(fence)s::bigint[], %(worker)s::text[]) AS x(id, status, fence, worker)
 WHERE e.id = x.id AND e.status < 5 AND (e.status <> x.status OR e.started_at IS NULL)
 
 -- name: attributes
+-- Attributes of these executions, to be merged with those that a turn sets.
 SELECT id, attributes FROM executions WHERE id = ANY(%(ids)s::text[])
 
 -- name: set_attributes
+-- Stores the attributes of executions, merged with those that a turn sets.
 UPDATE executions e SET attributes = x.attributes FROM unnest(%(id)s::text[], %(attributes)s::text[]) AS x(id, attributes) WHERE e.id = x.id
 
 -- name: executions_of
+-- Type, status and parent of these executions; one that does not exist has no row.
 SELECT id, type, status, cancel_requested_at IS NOT NULL AS cancelled, parent_id, root_id, now_us() AS now FROM executions WHERE id = ANY(%(ids)s::text[])
 
 -- name: members_of
+-- Executions of a group commit, read after their ready rows were locked.
 -- The same, with the count of the family, and whether it is below one that was terminated. Both tables are all but empty.
 SELECT e.id, e.type, e.status, e.cancel_requested_at IS NOT NULL AS cancelled, e.parent_id, e.root_id, now_us() AS now, f.started,
   EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND starts_with(e.id, t.id || '.'))) AS terminated
 FROM executions e LEFT JOIN families f ON f.root_id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: count_families
+-- Adds what turns start to the counts of their families, in the order of the roots.
 INSERT INTO families (root_id, started) SELECT * FROM unnest(%(root)s::text[], %(started)s::bigint[]) AS x(root, started) ORDER BY root
 ON CONFLICT (root_id) DO UPDATE SET started = families.started + excluded.started
 
 -- name: recount_family
+-- Recounts a family whose count is over the limit; no row: it still counts as full.
 -- Those who live take the place of the count that is over the limit; not at once again if there were too many.
 WITH x AS MATERIALIZED (SELECT
     (SELECT count(*) FROM (SELECT 1 FROM executions e
@@ -406,10 +471,12 @@ UPDATE families f SET started = x.alive, full_at = CASE WHEN x.alive > %(limit)s
 FROM x WHERE f.root_id = %(root)s AND f.started > %(limit)s AND (f.full_at IS NULL OR f.full_at <= %(now)s::bigint - %(rest_us)s::bigint) RETURNING f.started
 
 -- name: live_children
+-- Number of live children of each workflow, counted up to one more than the limit.
 SELECT x.id, (SELECT count(*) FROM (SELECT 1 FROM executions e WHERE e.parent_id = x.id AND e.finished_at IS NULL LIMIT %(limit)s + 1) AS c)
 FROM unnest(%(ids)s::text[]) AS x(id)
 
 -- name: finish
+-- Ends executions, and returns them with their parents; one that has ended has no row.
 -- The only statement that sets a terminal status of what had a row before.
 UPDATE executions e SET status = x.status, result = CASE WHEN x.status = 5 THEN x.value END, error = CASE WHEN x.status <> 5 THEN x.value END,
   finished_at = %(now)s, fence = coalesce(x.fence, e.fence), worker = coalesce(x.worker, e.worker),
@@ -419,6 +486,7 @@ FROM unnest(%(id)s::text[], %(status)s::smallint[], %(value)s::text[], %(fence)s
 WHERE e.id = x.id AND e.status < 5 RETURNING e.id, e.parent_id
 
 -- name: insert_done
+-- Stores tasks that the owner of their workflow has run itself, as ended executions.
 INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
                         result, error, created_at, started_at, finished_at)
 SELECT {x.Done}, x.parent_id || '.' || x.n, 1, '', 0, x.parent_id, x.n, x.root_id, x.attempt, x.fence, x.worker, '{}',
@@ -427,27 +495,32 @@ FROM unnest({%Done}, %(n)s::bigint[], %(value)s::text[], %(took_us)s::bigint[], 
   %(fence)s::bigint[], %(worker)s::text[]) AS x({Done}, n, value, took_us, parent_id, root_id, fence, worker)
 
 -- name: insert_timers
+-- Stores the timers that turns set; one that is held back has no time yet.
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at)
 SELECT x.id, x.n, x.delay_us, x.until_at, CASE WHEN NOT x.held THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) END
 FROM unnest(%(id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %(until_at)s::bigint[], %(held)s::bool[])
   AS x(id, n, delay_us, until_at, held)
 
 -- name: lock_types
+-- Locks types of events that are published or awaited, and counts up their numbers.
 -- Before all other locks, in one order.
 INSERT INTO event_types (type, n) SELECT x.type, x.count FROM unnest(%(type)s::text[], %(count)s::bigint[]) AS x(type, count) ORDER BY x.type
 ON CONFLICT (type) DO UPDATE SET n = event_types.n + excluded.n RETURNING type, n
 
 -- name: held_types
+-- Types of the held waits that turns release, to be locked before all else.
 SELECT DISTINCT w.type FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 JOIN event_waits w ON w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL
 
 -- name: insert_waits
+-- Stores waits for events that turns begin; one that is held back has no deadline yet.
 INSERT INTO event_waits ({NewWait}, execution_id, key, since, timeout_us, deadline_at)
 SELECT {x.NewWait}, x.id, x.key, e.created_at, x.timeout_us, CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END
 FROM unnest({%NewWait}, %(id)s::text[], %(key)s::text[], %(timeout_us)s::bigint[]) AS x({NewWait}, id, key, timeout_us)
 JOIN executions e ON e.id = x.id
 
 -- name: cancel_waits
+-- Cancels the open waits for events in ranges of numbers.
 -- Approvals too.
 WITH asked AS (
   UPDATE approvals a SET status = 7, ended_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
@@ -456,11 +529,13 @@ UPDATE event_waits w SET status = 7, ended_at = %(now)s FROM unnest(%(id)s::text
 WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.ended_at IS NULL
 
 -- name: release_waits
+-- Opens waits for events that were held back, and returns them; deadlines count from now.
 UPDATE event_waits w SET held = false, deadline_at = %(now)s + w.timeout_us
 FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL RETURNING w.execution_id, w.n
 
 -- name: insert_events
+-- Publishes events, under the lock of their types; one that was there is not returned.
 INSERT INTO events ({Event}) SELECT {x.Event} FROM unnest({%Event}) AS x({Event})
 ON CONFLICT (id) DO NOTHING RETURNING {Event}
 
@@ -470,20 +545,25 @@ SELECT {w.Wait} FROM unnest(%(type)s::text[], %(key)s::text[]) AS x(type, key)
 JOIN event_waits w ON w.type = x.type AND w.key = x.key WHERE w.ended_at IS NULL AND NOT w.held
 
 -- name: waits_of
+-- Waits that a turn has just opened, to be matched with events that are there already.
 SELECT {w.Wait} FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
 JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n WHERE w.ended_at IS NULL AND NOT w.held
 
 -- name: waits
+-- Events that one execution waits for, for callers who only read.
 SELECT {NewWait}, timeout_us / 1e6::float8 AS timeout_s FROM event_waits WHERE execution_id = %(id)s AND ended_at IS NULL ORDER BY n
 
 -- name: taken_events
+-- Events that these executions have taken before: each takes an event once.
 SELECT execution_id, event_id FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]) AND event_id IS NOT NULL
 
 -- name: events_after
+-- A page of the events of each type after a place, for waits that were just opened.
 SELECT {e.Event} FROM unnest(%(type)s::text[], %(at)s::bigint[], %(n)s::bigint[]) AS x(type, at, n)
 CROSS JOIN LATERAL (SELECT * FROM events WHERE type = x.type AND (published_at, n) > (x.at, x.n) ORDER BY published_at, n LIMIT %(limit)s) e
 
 -- name: end_waits
+-- Ends open waits with an event or at the deadline; one that has ended has no row.
 -- With the record of what lets their executions go on.
 WITH ended AS (
   UPDATE event_waits w SET status = %(status)s, event_id = x.event_id, ended_at = %(now)s
@@ -495,10 +575,12 @@ told AS (
 SELECT n FROM ended
 
 -- name: due_waits
+-- Open waits for events whose deadline is over, for the timer service.
 SELECT execution_id, n FROM event_waits
 WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
 
 -- name: delete_settled
+-- Deletes timers and waits whose outcomes no later turn needs.
 -- A wait that took an event stays: an execution sees each event once.
 WITH settled AS (SELECT * FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)),
 events AS (DELETE FROM event_waits w USING settled x WHERE w.execution_id = x.id AND w.n = x.n AND w.event_id IS NULL),
@@ -506,6 +588,7 @@ taken AS (UPDATE event_waits w SET settled = true FROM settled x WHERE w.executi
 DELETE FROM timer_tasks t USING settled x WHERE t.execution_id = x.id AND t.n = x.n
 
 -- name: delete_waits
+-- Deletes the waits of workflows that end, and the timers that no retry needs.
 -- Approvals are kept, as cancelled ones: who decided what is not forgotten with the wait.
 WITH events AS (DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[])),
 asked AS (UPDATE approvals SET status = 7, ended_at = %(now)s WHERE execution_id = ANY(%(ids)s::text[]) AND status IS NULL),
@@ -515,15 +598,18 @@ resumed AS (
 DELETE FROM timer_tasks WHERE execution_id = ANY(%(orderly)s::text[])
 
 -- name: cancel_timers
+-- Cancels the open timers in ranges of numbers.
 UPDATE timer_tasks t SET cancelled_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 WHERE t.execution_id = x.id AND t.n BETWEEN x.first AND x.last AND t.fired_at IS NULL AND t.cancelled_at IS NULL
 
 -- name: release_timers
+-- Starts timers that were held back; their delays count from now.
 UPDATE timer_tasks t SET fire_at = coalesce(t.until_at, %(now)s + coalesce(t.delay_us, 0))
 FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 WHERE t.execution_id = x.id AND t.n BETWEEN x.first AND x.last AND t.fire_at IS NULL AND t.cancelled_at IS NULL
 
 -- name: flag_children
+-- Asks live children in ranges of numbers to end, and returns those not asked before.
 -- A workflow that was held back is let go, to take the one turn that ends it; a task waits for whoever ends cancelled tasks.
 UPDATE executions e SET cancel_requested_at = %(now)s, held = e.held AND e.type = 1,
   timeout_at = CASE WHEN e.held AND e.type = 0 THEN %(now)s + e.timeout_us ELSE e.timeout_at END
@@ -534,6 +620,7 @@ WHERE e.id = ANY(ARRAY(
 RETURNING e.id, e.type
 
 -- name: release_children
+-- Lets children begin that were held back, and returns them to be queued.
 UPDATE executions e SET held = false, timeout_at = %(now)s + e.timeout_us
 WHERE e.id = ANY(ARRAY(
     SELECT c.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last) CROSS JOIN LATERAL (
@@ -542,10 +629,12 @@ WHERE e.id = ANY(ARRAY(
 RETURNING e.id, e.type AS kind, e.queue, e.priority, e.attempt
 
 -- name: consume_signals
+-- Marks signals as consumed by a turn; one that was consumed before has no row.
 UPDATE workflow_signals s SET consumed_seq = x.seq FROM unnest(%(signal)s::text[], %(id)s::text[], %(seq)s::bigint[]) AS x(signal, id, seq)
 WHERE s.id = x.signal AND s.execution_id = x.id AND coalesce(s.consumed_seq, 0) = 0 RETURNING s.id
 
 -- name: insert_history
+-- Adds turns of workflows and failed attempts of tasks to the history.
 INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error)
 SELECT x.id, x.seq, x.fence, x.worker, x.from_status, x.to_status, x.cause, x.statement, %(now)s, x.error
 FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(worker)s::text[], %(from_status)s::smallint[], %(to_status)s::smallint[],
@@ -553,24 +642,29 @@ FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(worker)s::
   AS x(id, seq, fence, worker, from_status, to_status, cause, statement, error)
 
 -- name: delay_tasks
+-- Puts tasks back into their queues after an attempt, to be tried again after a delay.
 -- The end of a claim takes its fence with it: a late result of this attempt finds nothing.
 UPDATE ready r SET state = 2, due_at = %(now)s + x.delay_us, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = x.attempt
 FROM unnest(%(id)s::text[], %(fence)s::bigint[], %(delay_us)s::bigint[], %(attempt)s::int[]) AS x(id, fence, delay_us, attempt)
 WHERE r.id = x.id AND r.fence = x.fence
 
 -- name: note_attempts
+-- Stores how many attempts were made of tasks that will be tried again.
 UPDATE executions e SET attempt = x.attempt, started_at = coalesce(e.started_at, greatest(e.created_at, %(now)s - x.took_us)), worker = x.worker
 FROM unnest(%(id)s::text[], %(attempt)s::int[], %(worker)s::text[], %(took_us)s::bigint[]) AS x(id, attempt, worker, took_us)
 WHERE e.id = x.id AND e.status < 5
 
 -- name: witness
+-- Fence of a committed turn, for an owner that got no answer; no row: not committed.
 SELECT fence FROM history WHERE execution_id = %(id)s AND seq = %(seq)s
 
 -- name: mailbox
+-- Status of a receiver, whether it has this signal, and how many it has not consumed.
 SELECT (SELECT status FROM executions WHERE id = %(id)s), EXISTS (SELECT 1 FROM workflow_signals WHERE id = %(signal)s),
   (SELECT count(*) FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL)
 
 -- name: insert_signals
+-- Delivers signals; one that is late, a duplicate or too many for its mailbox has no row.
 -- The receivers' ready rows are locked by now, so nobody else takes the same numbers. To one who has ended it comes too late, and a
 -- mailbox that is full takes no more.
 INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
@@ -590,31 +684,39 @@ WHERE box.waiting + x.nth <= %(most)s
 ON CONFLICT (id) DO NOTHING RETURNING id
 
 -- name: receivers
+-- Live executions among these, to be woken, with the time; one that has ended has no row.
 SELECT id, held, now_us() FROM executions WHERE id = ANY(%(ids)s::text[]) AND status < 5
 
 -- name: lock_held
+-- Keeps executions held back until the end of the transaction; one released has no row.
 -- What is held back has no ready row to lock; its release would change this one.
 SELECT id FROM executions WHERE id = ANY(%(ids)s::text[]) AND held ORDER BY id FOR UPDATE
 
 -- name: flag_cancel
+-- Asks executions to end; one that has ended is not returned.
 UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, %(now)s), held = false,
   timeout_at = CASE WHEN held THEN %(now)s + timeout_us ELSE timeout_at END
 WHERE id = ANY(%(ids)s::text[]) AND status < 5 RETURNING id
 
 -- name: free_delayed
+-- Frees delayed workflows that are asked to end, so that they are claimed at once.
 UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2 RETURNING queue
 
 -- name: free_due
+-- Frees executions whose delay is over: delayed starts, and tasks to be tried again.
 UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND due_at <= %(now)s RETURNING queue
 
 -- name: lock_execution
+-- Locks an execution that is to be retried.
 -- Of two retries of one execution the second finds the first.
 SELECT id FROM executions WHERE id = %(id)s FOR UPDATE
 
 -- name: retries
+-- Retries of one execution, oldest first.
 SELECT {Retry} FROM executions WHERE retry_of = %(id)s ORDER BY created_at, id
 
 -- name: family_size
+-- Size of a family, so that a retry that would read too much is refused before.
 -- How many rows of a family there are, up to one more than may be, and how large the snapshots are that would be read. The first range has
 -- the first alone in it: with an OR, the limit would talk the planner into reading all of a table.
 SELECT count(*), coalesce(sum(f.size), 0)::bigint
@@ -628,6 +730,7 @@ FROM (VALUES (%(id)s::text COLLATE "C", %(id)s::text || chr(1) COLLATE "C"), (%(
   UNION ALL (SELECT 0 FROM workflow_signals s WHERE s.execution_id >= r.first AND s.execution_id < r.last LIMIT %(most)s)) AS f
 
 -- name: family
+-- Executions of a family, the given one and all below it, from which a retry is planned.
 -- Without what may be large, but for the snapshots of those that may go on, and the error of the first.
 SELECT {e.StoredExecution but error}, e.id AS source, c.seq, c.statement,
   CASE WHEN e.id = %(id)s OR (e.parent_id = %(id)s AND octet_length(e.error) <= %(short)s) THEN e.error END AS error,
@@ -638,14 +741,17 @@ FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.i
 WHERE e.id = %(id)s OR (e.id >= %(first)s AND e.id < %(last)s) ORDER BY e.id
 
 -- name: family_timers
+-- Timers of a family, from which a retry is planned.
 SELECT {StoredTimer} FROM timer_tasks
 WHERE execution_id = %(id)s OR (execution_id >= %(first)s AND execution_id < %(last)s)
 
 -- name: family_signals
+-- Signals of a family, from which a retry is planned, without their payloads.
 SELECT {StoredSignal}, id AS source FROM workflow_signals
 WHERE execution_id = %(id)s OR (execution_id >= %(first)s AND execution_id < %(last)s) ORDER BY execution_id, n
 
 -- name: insert_stored
+-- Stores the executions of a retry; inputs and results are copied from their sources.
 INSERT INTO executions ({StoredExecution but error, created_at}, options, attributes, inputs, result, error, created_at, timeout_at)
 SELECT {x.StoredExecution but error, created_at}, o.options, o.attributes, o.inputs,
   CASE WHEN x.ends_alike THEN o.result END, CASE WHEN x.ends_alike THEN o.error ELSE x.error END,
@@ -654,46 +760,56 @@ FROM unnest({%StoredExecution}, %(source)s::text[], %(ends_alike)s::bool[]) AS x
 JOIN executions o ON o.id = x.source
 
 -- name: insert_stored_contexts
+-- Stores the contexts of the workflows in a retry.
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
 SELECT x.id, (x.status > 0)::int, 0, 1, x.statement, x.snapshot, x.owned, x.awaiting, %(now)s
 FROM unnest(%(id)s::text[], %(status)s::smallint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
   AS x(id, status, statement, snapshot, owned, awaiting)
 
 -- name: insert_stored_history
+-- Stores the first turn of those workflows in a retry that have begun.
 INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error)
 SELECT e.id, 1, 0, '', 0, e.status, 'retry', x.statement, %(now)s, e.error
 FROM unnest(%(id)s::text[], %(statement)s::int[]) AS x(id, statement) JOIN executions e ON e.id = x.id
 
 -- name: insert_stored_timers
+-- Stores the timers of a retry; those that start anew count from now.
 INSERT INTO timer_tasks ({StoredTimer but fire_at}, fire_at)
 SELECT {x.StoredTimer but fire_at}, CASE WHEN x.anew THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) ELSE x.fire_at END
 FROM unnest({%StoredTimer}, %(anew)s::bool[]) AS x({StoredTimer}, anew)
 
 -- name: insert_stored_signals
+-- Stores the signals of a retry; their payloads are copied from their sources.
 INSERT INTO workflow_signals ({StoredSignal but consumed_seq}, payload)
 SELECT {x.StoredSignal but consumed_seq}, o.payload
 FROM unnest({%StoredSignal but consumed_seq}, %(source)s::text[]) AS x({StoredSignal but consumed_seq}, source)
 JOIN workflow_signals o ON o.id = x.source
 
 -- name: due_timers
+-- Open timers whose time has come, for the timer service.
 SELECT execution_id, n FROM timer_tasks
 WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= %(now)s ORDER BY fire_at LIMIT %(limit)s
 
 -- name: fire_timers
+-- Fires timers, and returns when they were due; one that fired or was cancelled has no row.
 UPDATE timer_tasks t SET fired_at = %(now)s FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
 WHERE t.execution_id = x.id AND t.n = x.n AND t.fired_at IS NULL AND t.cancelled_at IS NULL RETURNING t.fire_at
 
 -- name: due_ready
+-- Delayed ready rows whose time has come, for the timer service.
 SELECT id FROM ready WHERE state = 2 AND due_at <= %(now)s ORDER BY due_at LIMIT %(limit)s
 
 -- name: due_timeouts
+-- Live executions whose timeout is over, for the timer service.
 SELECT id, type, parent_id FROM executions
 WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL AND timeout_at <= %(now)s ORDER BY timeout_at LIMIT %(limit)s
 
 -- name: time_out
+-- Marks live executions as timed out; whoever owns or claims them ends them.
 UPDATE executions SET timed_out_at = %(now)s WHERE id = ANY(%(ids)s::text[]) AND status < 5
 
 -- name: next_due
+-- Time at which the timer service has something to do next, and the time now.
 SELECT min(at), now_us() FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
   UNION ALL SELECT min(deadline_at) FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL
@@ -703,39 +819,47 @@ SELECT min(at), now_us() FROM (
   UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL) AS next
 
 -- name: cancelled_tasks
+-- Cancelled tasks that nobody runs, for the service that ends them.
 SELECT e.id, e.parent_id, now_us() FROM executions e LEFT JOIN ready r ON r.id = e.id
 WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)
 ORDER BY e.cancel_requested_at LIMIT %(limit)s
 
 -- name: lease
+-- Takes or prolongs a lease; no row means that another holder has it.
 INSERT INTO leases (name, holder, fence, expires_at) VALUES (%(name)s, %(holder)s, 1, now_us() + %(ttl_us)s)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, fence = leases.fence + (leases.holder <> excluded.holder)::int, expires_at = excluded.expires_at
 WHERE leases.holder = excluded.holder OR leases.expires_at <= now_us() RETURNING fence
 
 -- name: parked
+-- A page of workflows that are asleep, by id, for the service that finds stuck ones.
 SELECT e.id FROM executions e LEFT JOIN ready r ON r.id = e.id
 WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > %(after)s AND e.paused_at IS NULL AND NOT e.held AND r.id IS NULL
   AND NOT EXISTS (SELECT 1 FROM terminations t WHERE starts_with(e.id, t.id || '.'))
 ORDER BY e.id LIMIT %(limit)s
 
 -- name: without_rows
+-- Awaited children that have neither an execution nor a timer, so that nothing ends them.
 SELECT x.id, x.n FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
 WHERE NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id AND t.n = x.n)
   AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id || '.' || x.n)
 
 -- name: wake_parked
+-- Wakes stuck workflows that are still asleep, and returns them.
 INSERT INTO ready (id, kind, queue, priority, order_key, state) SELECT x.id, 0, 'system', 0, now_us(), 0 FROM unnest(%(ids)s::text[]) AS x(id)
 JOIN executions e ON e.id = x.id AND e.status < 5 AND e.paused_at IS NULL ORDER BY x.id
 ON CONFLICT (id) DO NOTHING RETURNING id
 
 -- name: seqs_of
+-- Last turns of workflows that were just woken, to leave out those that were not stuck.
 SELECT execution_id, seq FROM workflow_execution_context WHERE execution_id = ANY(%(ids)s::text[])
 
 -- name: insert_fired
+-- Makes fired timers in place of lost ones, so that stuck workflows go on.
 INSERT INTO timer_tasks (execution_id, n, fire_at, fired_at) SELECT x.id, x.n, now_us(), now_us() FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
 ON CONFLICT DO NOTHING
 
 -- name: old_roots
+-- Roots that ended long enough ago to be pruned with their families.
 -- Not while anything below goes on, nor while an execution lives that was made from it.
 SELECT e.id FROM executions e WHERE e.parent_id IS NULL AND e.finished_at IS NOT NULL AND e.finished_at < now_us() - %(age_us)s
   AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.status < 5)
@@ -743,42 +867,53 @@ SELECT e.id FROM executions e WHERE e.parent_id IS NULL AND e.finished_at IS NOT
 ORDER BY e.finished_at LIMIT %(limit)s
 
 -- name: prune_terminations
+-- Deletes the termination marks of families that are pruned, given by their roots.
 DELETE FROM terminations t USING unnest(%(ids)s::text[]) AS x(id) WHERE t.id = x.id OR (t.id >= x.id || '.' AND t.id < x.id || '/')
 
 -- name: prune_families
+-- Deletes the counts of families that are pruned, given by their roots.
 DELETE FROM families WHERE root_id = ANY(%(ids)s::text[])
 
 -- name: prune_ready
+-- Deletes the ready rows of families that are pruned, given by their roots.
 DELETE FROM ready t USING unnest(%(ids)s::text[]) AS x(id) WHERE t.id = x.id OR (t.id >= x.id || '.' AND t.id < x.id || '/')
 
 -- name: prune_contexts
+-- Deletes the contexts of families that are pruned, given by their roots.
 DELETE FROM workflow_execution_context t USING unnest(%(ids)s::text[]) AS x(id)
 WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
 
 -- name: prune_executions
+-- Deletes the executions of families that are pruned, given by their roots.
 DELETE FROM executions t USING unnest(%(ids)s::text[]) AS x(id) WHERE t.id = x.id OR (t.id >= x.id || '.' AND t.id < x.id || '/')
 
 -- name: prune_history
+-- Deletes the history of families that are pruned, given by their roots.
 DELETE FROM history t USING unnest(%(ids)s::text[]) AS x(id)
 WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
 
 -- name: prune_timers
+-- Deletes the timers of families that are pruned, given by their roots.
 DELETE FROM timer_tasks t USING unnest(%(ids)s::text[]) AS x(id)
 WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
 
 -- name: prune_signals
+-- Deletes the signals of families that are pruned, given by their roots.
 DELETE FROM workflow_signals t USING unnest(%(ids)s::text[]) AS x(id)
 WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
 
 -- name: prune_blobs
+-- Deletes the large snapshots of families that are pruned, given by their roots.
 DELETE FROM blobs t USING unnest(%(ids)s::text[]) AS x(id)
 WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
 
 -- name: prune_waits
+-- Deletes the waits for events of families that are pruned, given by their roots.
 DELETE FROM event_waits t USING unnest(%(ids)s::text[]) AS x(id)
 WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
 
 -- name: execution
+-- Executions as they are shown; the caller adds conditions, order and limit.
 -- As people see it. A claim alone changes nothing: a worker that merely looks at what is parked has done nothing yet. What is claimed
 -- is running if it is a task, or a workflow that has not begun, that waits for nothing, or whose tasks its holder runs.
 SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
@@ -795,6 +930,7 @@ FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_
 SELECT e.id, r.name FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: names
+-- Names of root executions that begin with these prefixes, to apply permissions to lists.
 -- Of those that nobody else started, each name once, one look-up each: of those that begin so, the next, and the next.
 WITH RECURSIVE found(prefix, name) AS (
   SELECT p COLLATE "C", (SELECT min(name) FROM executions WHERE parent_id IS NULL AND name >= p) FROM unnest(%(prefixes)s::text[]) p
@@ -803,6 +939,7 @@ WITH RECURSIVE found(prefix, name) AS (
 SELECT name FROM found WHERE left(name, length(prefix)) = prefix
 
 -- name: stamps
+-- A text for each execution that changes whenever the execution does, to wait for changes.
 -- What changes whenever an execution does as people see it, for those who follow it; nothing large is read.
 SELECT e.id, concat_ws('-', coalesce(c.seq, 0), greatest(e.attempt, CASE WHEN e.type = 1 THEN r.attempt END), e.status,
   CASE WHEN r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 1 ELSE 0 END,
@@ -811,16 +948,18 @@ FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_
 WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: due
--- of an execution: when its own start, its timers and the delayed attempts of its children are due
+-- Times at which the start, the timers and the delayed children of an execution are due.
 SELECT 0, due_at FROM ready WHERE id = %(id)s AND state = 2
 UNION ALL SELECT n, fire_at FROM timer_tasks WHERE execution_id = %(id)s AND fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
 UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = e.id
   WHERE e.parent_id = %(id)s AND e.finished_at IS NULL AND r.state = 2
 
 -- name: history
+-- Turns of a workflow, or failed attempts of a task, in their order.
 SELECT {Transition} FROM history WHERE execution_id = %(id)s ORDER BY seq
 
 -- name: trace
+-- A page of the places of what happened in a family, in the order of time.
 -- Where each thing stands that happened in an execution and below it, after a place. Nothing large is read.
 WITH family AS MATERIALIZED (
   SELECT id, child_no, type, created_at, finished_at, length(id) AS length FROM executions WHERE id = %(id)s

@@ -15,20 +15,20 @@ from rhythm.store.interfaces.reading import (
 )
 from rhythm.store.postgres.connection import SQL
 from rhythm.store.postgres.role import PostgresRole
-from rhythm.store.postgres.session import alone
+from rhythm.store.postgres.session import autocommit
 from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
 from rhythm.store.rows import records
 
 
 class PostgresReading(PostgresRole, ReadingStore):
-    @alone
+    @autocommit
     def get(self, ids: Sequence[str]) -> dict[str, Execution]:
         text = SQL["execution"] + b" WHERE e.id = ANY(%(ids)s::text[])"
         return {
             found.id: found for found in records(Execution, self.db.rows(text, {"ids": list(ids)}))
         }
 
-    @alone
+    @autocommit
     def find(
         self,
         name: str | None,
@@ -91,7 +91,7 @@ class PostgresReading(PostgresRole, ReadingStore):
     def root_names(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self.db.ask("root_names", ids=list(ids)))
 
-    @alone
+    @autocommit
     def children(
         self,
         id: str,
@@ -109,19 +109,19 @@ class PostgresReading(PostgresRole, ReadingStore):
         values = dict[str, Any](id=id, first=f"{id}.", last=f"{id}/", after=after, limit=limit)
         return self._executions(text, values, brief, most_bytes)
 
-    @alone
+    @autocommit
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self.db.all("stamps", ids=list(ids)))
 
-    @alone
+    @autocommit
     def due(self, id: str) -> dict[int, int]:
         return dict(self.db.all("due", id=id))
 
-    @alone
+    @autocommit
     def history(self, id: str) -> list[Transition]:
         return with_names(records(Transition, self.db.all("history", id=id)))
 
-    @alone
+    @autocommit
     def trace(
         self, id: str, after: Place | None, limit: int, most_bytes: int | None = None
     ) -> Found[Moment]:

@@ -13,7 +13,7 @@ from rhythm.store.interfaces.definitions import Definition
 from rhythm.store.interfaces.schedules import ScheduleStore
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.role import PostgresRole
-from rhythm.store.postgres.session import alone, transaction
+from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.rows import fields, records, records_with
 from rhythm.store.schedules import (
     KEPT,
@@ -31,19 +31,19 @@ from rhythm.store.schedules import (
 
 
 class PostgresSchedules(PostgresRole, ScheduleStore):
-    @alone
+    @autocommit
     def named(self, names: Sequence[str]) -> tuple[list[Schedule], int]:
         found = _read(self.db.all("schedules", names=list(names)))
         now = found[0][2] if found else self.db.now()
         return [schedule for schedule, _, _ in found], now
 
-    @alone
+    @autocommit
     def after(self, after: str, limit: int, brief: bool = False) -> list[Schedule]:
         return records(
             Schedule, self.db.all("schedules_after", after=after, limit=limit, brief=brief)
         )
 
-    @alone
+    @autocommit
     def look_at(self, names: Sequence[str]) -> list[Due]:
         found = _read(self.db.all("schedules", names=list(names)))
         # read last: whatever is started after this has made another revision
@@ -55,7 +55,7 @@ class PostgresSchedules(PostgresRole, ScheduleStore):
             for each, revision, now in found
         ]
 
-    @alone
+    @autocommit
     def fires(self, name: str, limit: int) -> list[Fire]:
         return records(Fire, self.db.all("fires", name=name, limit=limit))
 

@@ -8,7 +8,7 @@ from psycopg import sql
 from rhythm.store.interfaces.schema import SchemaStore
 from rhythm.store.postgres.connection import PACKAGE
 from rhythm.store.postgres.role import PostgresRole
-from rhythm.store.postgres.session import alone, transaction
+from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations
 
@@ -40,7 +40,7 @@ class PostgresSchema(PostgresRole, SchemaStore):
             raise failed(migration, problem) from problem
         return True
 
-    @alone
+    @autocommit
     def version(self) -> int:
         return self._version()
 

@@ -42,11 +42,11 @@ def service(method: Method[S, P, T]) -> Method[S, P, T]:
     return transaction(inside)
 
 
-def alone(method: Method[S, P, T]) -> Method[S, P, T]:
+def autocommit(method: Method[S, P, T]) -> Method[S, P, T]:
     """Statements that need no transaction around them."""
 
     @wraps(method)
     def inside(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.db.alone(lambda: method(self, *args, **kwargs))
+        return self.db.autocommit(lambda: method(self, *args, **kwargs))
 
     return inside

@@ -28,7 +28,7 @@ from rhythm.store.postgres.flush import Flush, steps
 from rhythm.store.postgres.hints import Notifier
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import PostgresRows
-from rhythm.store.postgres.session import alone, transaction
+from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.rows import records, records_with
 from rhythm.store.steps import is_step
 
@@ -51,18 +51,18 @@ class PostgresTurns(PostgresRole, TurnStore):
         self.spare = spare
         self.notifier = notifier
 
-    @alone
+    @autocommit
     def load(self, ids: Sequence[str]) -> list[Loaded]:
         return records(Loaded, self.db.all("load", ids=list(ids)))
 
-    @alone
+    @autocommit
     def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
         return records(LoadedTask, self.db.all("load_tasks", ids=list(ids)))
 
     def cancelled(self, ids: Sequence[str]) -> set[str]:
         return {id for (id,) in self.db.ask("cancelled", ids=list(ids))}
 
-    @alone
+    @autocommit
     def outcomes(
         self, needed: Sequence[Needed], brief: bool = False
     ) -> dict[str, list[ChildOutcome]]:
@@ -99,7 +99,7 @@ class PostgresTurns(PostgresRole, TurnStore):
             (plain if is_step(turn) else others).append(turn)
         return self._flush(others, ends, plain) if others or ends else (self._steps(plain), set())
 
-    @alone
+    @autocommit
     def _steps(self, turns: Sequence[TurnCommit]) -> list[Committed]:
         return steps(self.rows, turns)
 
@@ -141,7 +141,7 @@ class PostgresTurns(PostgresRole, TurnStore):
         freed |= joined.freed
         return "kept" if end.id in accepted else "lost"
 
-    @alone
+    @autocommit
     def witness(self, id: str, seq: int) -> int | None:
         rows = self.db.all("witness", id=id, seq=seq)
         return int(rows[0][0]) if rows else None

@@ -19,12 +19,12 @@ from rhythm.store.interfaces.workers import (
 from rhythm.store.postgres.doctor import ask
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import US, claim_rows
-from rhythm.store.postgres.session import alone, transaction
+from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.rows import fields, records
 
 
 class PostgresWorkers(PostgresRole, WorkerStore):
-    @alone
+    @autocommit
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> HeldClaims:
         """The beat is the last that is done, so it was sent if this succeeds; and it is read after
         the claims were prolonged: what is still there under its fence, and was not prolonged, was
@@ -39,14 +39,14 @@ class PostgresWorkers(PostgresRole, WorkerStore):
             mine, (id for id, fence, _ in mine if id not in kept and claims.get(id) == fence)
         )
 
-    @alone
+    @autocommit
     def leave(self, *workers: str) -> None:
         self.db.do("leave", workers=list(workers))
 
     def seen(self) -> list[SeenWorker]:
         return records(SeenWorker, self.db.ask("workers"))
 
-    @alone
+    @autocommit
     def declare(self, declarations: Sequence[Declaration]) -> None:
         self.db.batch(
             "declare",
@@ -85,6 +85,6 @@ class PostgresWorkers(PostgresRole, WorkerStore):
         self.auditor.record(actor, queue_acts(name, paused, reason) if changed else ())
         return bool(changed)
 
-    @alone
+    @autocommit
     def lease(self, name: str, holder: str, ttl_s: float) -> bool:
         return bool(self.db.all("lease", name=name, holder=holder, ttl_us=int(ttl_s * US)))

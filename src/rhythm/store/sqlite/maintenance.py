@@ -84,11 +84,11 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
             self.rows.finish(id, ended, now)
         self.db.all("time_out", now, id)
 
-    def look(self, dead: bool = False) -> MaintenanceDue:
-        (look,) = records(
+    def due(self, dead: bool = False) -> MaintenanceDue:
+        (due,) = records(
             MaintenanceDue, self.db.all("look", {"dead": dead, "forgotten_us": us(FORGOTTEN_S)})
         )
-        return look
+        return due
 
     def rescue(self, limit: int, crash_limit: int, dead: bool = False) -> list[str]:
         asked = {"dead": dead, "limit": limit}
@@ -144,7 +144,7 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
             self.rows.tell(crash_loop_row(id, seq, raised, worker, found.status, ended), now)
             self.rows.end_workflow(id, ended, now, raised, worker)
 
-    def sweep(self, limit: int) -> list[str]:
+    def end_cancelled_tasks(self, limit: int) -> list[str]:
         if not self.db.all("cancelled_tasks", limit):
             return []
         with self.db.transaction():

@@ -1,11 +1,13 @@
 -- name: next_fence
+-- Draws a fence for a promoted task, a rescue or a terminate, or a revision for a schedule.
 UPDATE fences SET n = n + 1 RETURNING n
 
 -- name: fences_up
--- A whole batch of claims draws its fences at once.
+-- Draws the fences of a whole batch of claims at once, and returns the highest of them.
 UPDATE fences SET n = n + ? RETURNING n
 
 -- name: register_definitions
+-- Registers versions of workflows; each becomes the current version of its name.
 -- A version that is there is left as it is: only its place among the versions of its name changes.
 INSERT INTO workflow_definitions ({Definition}, registered_at, registration, source_hash)
 SELECT {x.Definition}, now_us(),
@@ -16,27 +18,33 @@ WHERE x.version IS NOT (SELECT d.version FROM workflow_definitions d WHERE d.nam
 ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, registered_at = excluded.registered_at
 
 -- name: keep_sources
+-- Stores the texts of the files whose workflows are registered, each once by its hash.
 -- Only texts that a version refers to: one whose workflows were all there before is not needed.
 INSERT INTO workflow_sources (hash, text)
 SELECT x.key, x.value FROM json_each(:sources) x
 WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.key) ON CONFLICT (hash) DO NOTHING
 
 -- name: definition_current
+-- Current version of a workflow, with program and text; no row: the name is unknown.
 SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = ? ORDER BY d.registration DESC LIMIT 1
 
 -- name: definition_version
+-- One version of a workflow, with program and text; no row: it is not registered.
 SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = ? AND d.version = ?
 
 -- name: program
+-- Program of one version of a workflow, without its text; no row: it is not registered.
 SELECT program FROM workflow_definitions WHERE name = ? AND version = ?
 
 -- name: current_definitions
+-- Current versions of named workflows, without program and text, which may be large.
 SELECT {d.Listed} FROM json_each(?) x JOIN workflow_definitions d ON d.name = x.value
 WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = d.name)
 
 -- name: definitions_after
+-- Page of the list of workflows by name, each in its current version.
 -- From name to name along the index: however many versions there are of one, it is one step.
 WITH RECURSIVE names(name) AS (
   SELECT min(name) FROM workflow_definitions WHERE name > :after
@@ -45,53 +53,66 @@ SELECT {d.Listed} FROM names part JOIN workflow_definitions d ON d.name = part.n
 WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = part.name) ORDER BY d.name
 
 -- name: insert_execution
+-- Makes the row of a new execution; no row: its id, or its name and key, are taken.
 INSERT INTO executions ({NewExecution}, status, created_at, timeout_us, timeout_at)
 VALUES ({:NewExecution}, 0, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END)
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_execution
+-- Execution that has the id, or the name and key, which `insert_execution` found taken.
 SELECT id, name FROM executions WHERE id = :id OR (name = :name AND key = :key) ORDER BY id = :id DESC LIMIT 1
 
 -- name: keyed
+-- Execution with the idempotency key of a start that replaces it.
 SELECT id FROM executions WHERE name = ? AND key = ?
 
 -- name: let_go_of_key
+-- Takes the idempotency key from an execution that is being replaced.
 UPDATE executions SET key = NULL WHERE id = ?
 
 -- name: insert_context
+-- Makes the context of a new workflow, before its first turn; a task has none.
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
 VALUES (?, 0, 0, 1, 0, ?, '[]', 'null', ?)
 
 -- name: insert_ready
+-- Puts an execution that starts or is released into its queue, free or delayed.
 INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt, crashes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: insert_claimed
+-- Makes the ready row of a task that its workflow's owner runs already, claimed by that owner.
 INSERT INTO ready (id, kind, queue, priority, order_key, state, claimed_by, claim_expires_at, fence, attempt) VALUES (?, 1, ?, ?, ?, 1, ?, ?, ?, ?)
 
 -- name: wake
+-- Wakes a workflow: counts up `wakes` of its ready row, or makes the row in the system queue.
 -- A free row needs no count: whoever claims it will load later.
 INSERT INTO ready (id, kind, queue, priority, order_key, state) VALUES (?, 0, 'system', ?, ?, 0)
 ON CONFLICT (id) DO UPDATE SET wakes = wakes + 1 WHERE state <> 0
 
 -- name: free_rows
+-- Rows that can be claimed from one queue, in their order.
 SELECT id FROM ready WHERE queue = ? AND state = 0 ORDER BY priority DESC, order_key, id LIMIT ?
 
 -- name: any_free
--- Whether a claim is worth the write lock.
+-- Whether a queue that is not paused has a free row: only then is a claim worth the write lock.
 SELECT 1 FROM json_each(?) q CROSS JOIN ready r ON r.queue = q.value AND r.state = 0
 WHERE NOT EXISTS (SELECT 1 FROM queues p WHERE p.name = q.value) LIMIT 1
 
 -- name: open_queues
+-- Queues of a worker that are not paused, in the order in which it claims from them.
 SELECT q.value FROM json_each(?) q WHERE NOT EXISTS (SELECT 1 FROM queues p WHERE p.name = q.value) ORDER BY q.key
 
 -- name: claim_row
+-- Claims a free row for a worker, with its fence and expiry, and counts the attempt.
 UPDATE ready SET state = 1, claimed_by = ?, claim_expires_at = ?, fence = ?, attempt = attempt + 1 WHERE id = ?
 RETURNING {Claim}
 
 -- name: extend
+-- Prolongs a claim and returns its `wakes`; no row: the claim is lost.
 UPDATE ready SET claim_expires_at = ? WHERE id = ? AND fence = ? RETURNING wakes
 
 -- name: release
+-- Gives a claim back, free at once or after a delay; a task gets its attempt back.
 -- What has begun goes to the resumes, behind those that are there: a pause of the queue it began in does not stop it.
 UPDATE ready SET state = CASE WHEN :delay_us > 0 THEN 2 ELSE 0 END, due_at = CASE WHEN :delay_us > 0 THEN now_us() + :delay_us END,
   claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1),
@@ -100,30 +121,36 @@ UPDATE ready SET state = CASE WHEN :delay_us > 0 THEN 2 ELSE 0 END, due_at = CAS
 WHERE id = :id AND fence = :fence
 
 -- name: held_by
+-- Claims of a worker as the database knows them, after a call that got no answer.
 SELECT id, fence FROM ready WHERE claimed_by = ? AND state = 1
 
 -- name: beat
+-- Writes the heartbeat of a worker; the first one makes its row.
 INSERT INTO worker_heartbeats (worker_id, {Beat}, started_at, beat_at, dead_after_us)
 VALUES (:worker, {:Beat}, now_us(), now_us(), :dead_after_us)
 ON CONFLICT (worker_id) DO UPDATE SET {Beat = excluded}, beat_at = excluded.beat_at, dead_after_us = excluded.dead_after_us
 
 -- name: held_now
+-- Claims of a worker with their `wakes`, in answer to its heartbeat.
 SELECT id, fence, wakes FROM ready WHERE claimed_by = ? AND state = 1
 
 -- name: leave
+-- Deletes the heartbeat of a worker that has stopped, or whose process has died.
 DELETE FROM worker_heartbeats WHERE worker_id = ?
 
 -- name: expire_claims
+-- Expires the claims of a worker that leaves, so that a rescue takes them back at once.
 UPDATE ready SET claim_expires_at = 0 WHERE claimed_by = ? AND state = 1
 
 -- name: workers
+-- Workers that have a heartbeat, each with the number of its claims.
 SELECT {h.SeenWorker but worker, claims, now, dead_after_s}, h.worker_id AS worker, ? AS now, h.dead_after_us / 1e6 AS dead_after_s,
   (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) AS claims
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: look
--- Everything that a pass of the rescuer might find to do, in one look, and how long it is until a schedule has something to do.
--- Without `dead` no worker is.
+-- Whether there are lost claims, cancelled tasks, old heartbeats or terminations for the services,
+-- and how long it is until a schedule has something to do. Without `dead` no worker counts as dead.
 SELECT
   EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
     OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE :dead AND h.beat_at + h.dead_after_us < now_us()))) AS lost,
@@ -137,44 +164,55 @@ SELECT
   EXISTS (SELECT 1 FROM terminations) AS terminated
 
 -- name: forget_workers
+-- Deletes the heartbeats of workers that have been silent for long and hold no claims.
 DELETE FROM worker_heartbeats WHERE worker_id IN (
   SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - :forgotten_us
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) LIMIT :limit)
 
 -- name: expired
+-- Claims to take back: expired, or, with `dead`, those of a worker that has been silent too long.
 SELECT r.id AS id, r.kind AS kind, r.fence AS fence, r.attempt AS attempt, r.claimed_by AS worker, r.crashes AS crashes, e.status AS status
 FROM ready r LEFT JOIN executions e ON e.id = r.id
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
   OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE :dead AND h.beat_at + h.dead_after_us < now_us())) LIMIT :limit
 
 -- name: paused_queues
+-- Names of the paused queues, in which the owner of a workflow runs no task itself.
 SELECT name FROM queues
 
 -- name: pause_queue
+-- Pauses a queue; zero rows: it is paused already, and keeps the reason that it has.
 INSERT INTO queues (name, paused_at, paused_by, paused_reason) VALUES (?, now_us(), ?, ?) ON CONFLICT (name) DO NOTHING
 
 -- name: resume_queue
+-- Ends the pause of a queue; zero rows: it was not paused.
 DELETE FROM queues WHERE name = ?
 
 -- name: declare
+-- Stores what a worker declares about a task; the last declaration of a name counts.
 INSERT INTO task_declarations ({Declaration}, declared_at) VALUES ({:Declaration}, now_us())
 ON CONFLICT (name) DO UPDATE SET {Declaration = excluded but name}, declared_at = excluded.declared_at
 
 -- name: declared
+-- Declarations of all tasks, for workers that plan turns without having the handlers.
 SELECT {Declaration} FROM task_declarations ORDER BY name
 
 -- name: rescue_workflow
+-- Frees the row of a lost workflow, and returns how often it has crashed in this turn.
 UPDATE ready SET state = 0, queue = CASE WHEN :seq > 0 THEN 'system' ELSE queue END, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
   crashes = CASE WHEN crash_seq = :seq THEN crashes + 1 ELSE 1 END, crash_seq = :seq
 WHERE id = :id AND fence = :fence RETURNING crashes
 
 -- name: rescue_task
+-- Frees the row of a task whose worker is lost, and counts the crash.
 UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, crashes = crashes + 1 WHERE id = ? AND fence = ?
 
 -- name: raise_context_fence
+-- Shuts out the former owner of a workflow by a newer fence, and returns its seq.
 UPDATE workflow_execution_context SET fence = ? WHERE execution_id = ? RETURNING seq
 
 -- name: load
+-- What a turn may know about each of these workflows itself; one that is gone is left out.
 SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, owned, now, resumes},
   e.cancel_requested_at IS NOT NULL AS cancel_requested, e.paused_at IS NOT NULL AS paused, e.timed_out_at IS NOT NULL AS timed_out,
   c.seq AS seq, c.fence AS fence, c.owned AS owned, now_us() AS now,
@@ -184,25 +222,31 @@ SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, 
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: load_tasks
+-- What a worker must know to run the tasks that it has claimed; one that is gone is left out.
 SELECT {e.LoadedTask but age_us, cancel_requested, timed_out, ended}, now_us() - e.created_at AS age_us,
   e.cancel_requested_at IS NOT NULL AS cancel_requested, e.timed_out_at IS NOT NULL AS timed_out, e.finished_at IS NOT NULL AS ended
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value
 
 -- name: cancelled
+-- Tasks, of those that a worker runs, that were asked to end; nothing large is read.
 SELECT e.id FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value WHERE e.cancel_requested_at IS NOT NULL
 
 -- name: unfinished_child
+-- Whether one of these children has not ended: then a workflow that needs all of them waits on.
 SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND finished_at IS NULL LIMIT 1
 
 -- name: failed_child
+-- Whether one of these children failed, was cancelled or blocked: then the others need not end.
 SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND status IN (6, 7, 8) LIMIT 1
 
 -- name: ended_children
+-- Outcomes of those of these children that have ended; executions only.
 SELECT e.parent_id AS id, e.child_no AS n, e.status AS status, coalesce(e.result, e.error, 'null') AS value, e.finished_at AS ended_at,
   e.type AS type, e.name AS name
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value WHERE e.finished_at IS NOT NULL
 
 -- name: ended_waits
+-- Outcomes of those of these timers, waits for events and approvals that have ended.
 SELECT t.execution_id AS id, t.n AS n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END AS status, 'null' AS value,
   coalesce(t.fired_at, t.cancelled_at) AS ended_at, NULL AS type, '' AS name
 FROM json_each(:numbers) x CROSS JOIN timer_tasks t ON t.execution_id = json_extract(x.value, '$[0]') AND t.n = json_extract(x.value, '$[1]')
@@ -219,59 +263,74 @@ FROM json_each(:numbers) x CROSS JOIN approvals a ON a.execution_id = json_extra
 WHERE a.ended_at IS NOT NULL
 
 -- name: mail
+-- Signals that these workflows have not consumed, with payloads, in the order of each mailbox.
 SELECT s.execution_id AS execution_id, {s.Mail}
 FROM json_each(?) w CROSS JOIN workflow_signals s ON s.execution_id = w.value WHERE s.consumed_seq IS NULL ORDER BY s.execution_id, s.n
 
 -- name: mailed
--- The signals of one, without what they bring, which may be large.
+-- Signals that an execution has not consumed, for readers: without payloads, which may be large.
 SELECT {Mail but payload}, 'null' AS payload FROM workflow_signals WHERE execution_id = ? AND consumed_seq IS NULL ORDER BY n
 
 -- name: advance_context
+-- Stores the state that a turn leaves; zero rows: the turn is refused.
 -- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence.
 UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = coalesce(:owned, owned), awaiting = :awaiting,
   snapshot = coalesce(:snapshot, snapshot), updated_at = :now
 WHERE execution_id = :id AND seq = :seq AND fence <= :fence
 
 -- name: delete_blob
+-- Deletes the large snapshot of a workflow whose turn brings a new snapshot.
 DELETE FROM blobs WHERE execution_id = ?
 
 -- name: insert_blob
+-- Stores a snapshot that is too large for its context, which refers to it by one byte.
 INSERT INTO blobs (execution_id, data) VALUES (?, ?)
 
 -- name: ready_of
+-- Fence and wakes of a ready row: whether a claim still holds, and whether it was woken.
 SELECT fence, wakes FROM ready WHERE id = ?
 
 -- name: delete_parked
+-- Parks a workflow; zero rows: it was woken since its owner loaded it, or the claim is lost.
 DELETE FROM ready WHERE id = ? AND fence = ? AND wakes = ?
 
 -- name: delete_held
+-- Deletes a ready row under its claim, when its execution has ended or is gone.
 DELETE FROM ready WHERE id = ? AND fence = ?
 
 -- name: delete_ready
+-- Deletes a ready row, whoever holds it, of an execution that is ended without its owner.
 DELETE FROM ready WHERE id = ?
 
 -- name: suspend_execution
+-- Sets the status of a workflow that goes on after a turn; its first turn starts it.
 UPDATE executions SET status = :status, started_at = coalesce(started_at, :now), fence = :fence, worker = :worker WHERE id = :id
 
 -- name: attributes
+-- Attributes of an execution, before a turn changes some of them.
 SELECT attributes FROM executions WHERE id = ?
 
 -- name: set_attributes
+-- Stores the attributes of an execution as a turn leaves them.
 UPDATE executions SET attributes = ? WHERE id = ?
 
 -- name: status_of
+-- What a transaction must know about an execution that it changes; no row: it does not exist.
 SELECT type, status, cancel_requested_at IS NOT NULL AS cancelled, held, root_id, started_at IS NOT NULL AS started FROM executions WHERE id = ?
 
 -- name: family_of
+-- Checks a turn that is more than a step: a termination or the size of its family may refuse it.
 -- Of a workflow: the count of its family, and whether it is below one that was terminated.
 SELECT (SELECT started FROM families WHERE root_id = e.root_id),
   EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.'))
 FROM executions e WHERE e.id = ?
 
 -- name: count_family
+-- Adds the starts of a turn to the count of its family.
 INSERT INTO families (root_id, started) VALUES (:root, :started) ON CONFLICT (root_id) DO UPDATE SET started = started + :started
 
 -- name: recount_family
+-- Counts who lives in a family that is over its limit; no row: that was done a moment ago.
 -- Those who live take the place of the count that is over the limit; not at once again if there were too many.
 UPDATE families SET (started, full_at) = (
   SELECT alive, CASE WHEN alive > :limit THEN :now END FROM (SELECT
@@ -281,139 +340,176 @@ UPDATE families SET (started, full_at) = (
 WHERE root_id = :root AND started > :limit AND (full_at IS NULL OR full_at <= :now - :rest_us) RETURNING started
 
 -- name: live_children
+-- Number of children of a workflow that have not ended, up to one more than the limit.
 SELECT count(*) FROM (SELECT 1 FROM executions WHERE parent_id = :id AND finished_at IS NULL LIMIT :limit + 1)
 
 -- name: finish
--- The only statement that sets a terminal status. A cancel that was acknowledged before the result wins over it.
+-- Ends an execution and returns the parent to wake; no row: it has ended already.
+-- The only update to a terminal status. Whether a cancel wins over a result is decided before it.
 UPDATE executions SET status = :status, result = :result, error = :error, finished_at = :now, fence = coalesce(:fence, fence),
   worker = coalesce(:worker, worker), started_at = coalesce(started_at, max(created_at, :now - :took_us)), attempt = max(attempt, :attempt), held = 0
 WHERE id = :id AND status < 5 RETURNING parent_id
 
 -- name: insert_done
+-- Makes the row of a task that its workflow's owner has run: it is there only after its end.
 INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
                         result, error, created_at, started_at, finished_at)
 VALUES ({:Done}, :id, 1, '', 0, :parent_id, :child_no, :root_id, :attempt, :fence, :worker, '{}',
         :result, :error, :now - :took_us, :now - :took_us, :now)
 
 -- name: insert_timer
+-- Makes a timer for a turn; one that is held has no time at which it fires.
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at) VALUES (?, ?, ?, ?, ?)
 
 -- name: insert_wait
+-- Makes a wait for an event for a turn; one that is held has no deadline yet.
 INSERT INTO event_waits ({NewWait}, execution_id, key, since, timeout_us, deadline_at)
 SELECT {:NewWait}, :id, :key, created_at, :timeout_us, CASE WHEN :held THEN NULL ELSE :now + :timeout_us END FROM executions WHERE id = :id
 
 -- name: cancel_waits
+-- Cancels the open waits for events of a workflow, in a range of numbers.
 UPDATE event_waits SET status = 7, ended_at = ? WHERE execution_id = ? AND n BETWEEN ? AND ? AND ended_at IS NULL
 
 -- name: release_waits
+-- Opens waits for events that were held; returns them, as their event may be there already.
 UPDATE event_waits SET held = 0, deadline_at = :now + timeout_us
 WHERE execution_id = :id AND n BETWEEN :first AND :last AND held = 1 AND ended_at IS NULL RETURNING n
 
 -- name: delete_settled_timer
+-- Deletes a timer about which its workflow will not ask again.
 DELETE FROM timer_tasks WHERE execution_id = ? AND n = ?
 
 -- name: delete_settled_wait
+-- Deletes a wait for an event about which its workflow will not ask again.
 -- One that took an event stays: an execution sees each event once.
 DELETE FROM event_waits WHERE execution_id = ? AND n = ? AND event_id IS NULL
 
 -- name: delete_waits
+-- Deletes all waits for events of a workflow that ends.
 DELETE FROM event_waits WHERE execution_id = ?
 
 -- name: next_event
+-- Draws the number of an event among the events of its type.
 INSERT INTO event_types (type, n) VALUES (?, 1) ON CONFLICT (type) DO UPDATE SET n = n + 1 RETURNING n
 
 -- name: insert_event
+-- Stores a published event; zero rows: its id was published before.
 INSERT INTO events ({Event}) VALUES ({:Event}) ON CONFLICT (id) DO NOTHING
 
 -- name: open_waits
--- Waits that may take an event with one of these keys.
+-- Open waits of all executions that may take an event with one of these keys.
 SELECT {w.Wait} FROM json_each(:keys) x CROSS JOIN event_waits w
 WHERE w.type = :type AND w.key = x.value AND w.ended_at IS NULL AND w.held = 0
 
 -- name: waits_of
+-- Waits that a turn has just opened, and for which an event may be there already.
 SELECT {Wait} FROM event_waits
 WHERE execution_id = ? AND n IN (SELECT value FROM json_each(?)) AND ended_at IS NULL AND held = 0
 
 -- name: waits
+-- Waits of an execution for events that have not ended, to explain what it waits for.
 SELECT {NewWait}, timeout_us / 1e6 AS timeout_s FROM event_waits WHERE execution_id = ? AND ended_at IS NULL ORDER BY n
 
 -- name: taken_events
+-- Events that an execution has taken: it takes each of them once.
 SELECT execution_id, event_id FROM event_waits WHERE execution_id = ? AND event_id IS NOT NULL
 
 -- name: events_after
+-- Page of the events of a type after a place, in which a new wait searches for its event.
 SELECT {Event} FROM events WHERE type = ? AND (published_at, n) > (?, ?) ORDER BY published_at, n LIMIT ?
 
 -- name: end_wait
+-- Ends a wait by an event or by its deadline; zero rows: it has ended already.
 UPDATE event_waits SET status = :status, event_id = :event_id, ended_at = :now WHERE execution_id = :id AND n = :n AND ended_at IS NULL
 
 -- name: due_waits
+-- Waits for events whose deadline is over, for the service that fires timers.
 SELECT execution_id, n FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
 
 -- name: delete_timers
+-- Deletes all timers of a workflow that completes or ends blocked.
 DELETE FROM timer_tasks WHERE execution_id = ?
 
 -- name: cancel_timers
+-- Cancels the timers of a workflow, in a range of numbers; a retry may use their rows.
 UPDATE timer_tasks SET cancelled_at = ? WHERE execution_id = ? AND n BETWEEN ? AND ? AND fired_at IS NULL AND cancelled_at IS NULL
 
 -- name: release_timers
+-- Starts timers that were held; their delays begin now.
 UPDATE timer_tasks SET fire_at = coalesce(until_at, :now + coalesce(delay_us, 0))
 WHERE execution_id = :id AND n BETWEEN :first AND :last AND fire_at IS NULL AND cancelled_at IS NULL
 
 -- name: flag_children
+-- Asks children in a range of numbers to end; returns them, as workflows must be woken.
 -- A workflow that was held back is let go, to take the one turn that ends it; a task waits for whoever ends cancelled tasks.
 UPDATE executions SET cancel_requested_at = :now, held = CASE type WHEN 0 THEN 0 ELSE held END,
   timeout_at = CASE WHEN held AND type = 0 THEN :now + timeout_us ELSE timeout_at END
 WHERE parent_id = :id AND child_no BETWEEN :first AND :last AND finished_at IS NULL AND cancel_requested_at IS NULL RETURNING id, type
 
 -- name: release_children
+-- Lets children begin that were held; returns them, to be put into their queues.
 UPDATE executions SET held = 0, timeout_at = :now + timeout_us
 WHERE parent_id = :id AND child_no BETWEEN :first AND :last AND finished_at IS NULL AND held = 1
 RETURNING id, type, queue, priority, attempt
 
 -- name: consume_signal
+-- Takes a signal out of a mailbox for a turn; zero rows are a bug: it was consumed before.
 UPDATE workflow_signals SET consumed_seq = ? WHERE id = ? AND execution_id = ? AND consumed_seq IS NULL
 
 -- name: insert_history
--- In the order of `HistoryRow`, which only `_tell` gives here: every turn comes by here.
+-- Adds a turn, the witness of its commit, or the failed attempt of a task to the history.
+-- In the order of `HistoryRow`, which only `tell` gives here: every turn comes by here.
 INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, error, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: delay_task
+-- Gives a task back, to be tried again later; an attempt that does not count is given back.
 UPDATE ready SET state = 2, due_at = :due_at, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - :back
 WHERE id = :id AND fence = :fence
 
 -- name: note_attempt
+-- Stores the attempts of a task that is tried again in its own row.
 UPDATE executions SET attempt = :attempt, started_at = coalesce(started_at, max(created_at, :now - :took_us)), worker = :worker WHERE id = :id AND status < 5
 
 -- name: attempt_of
+-- Attempt of a held task, and whether it is cancelled; no row: the end of the task is refused,
+-- as its claim is lost, or an execution above it was terminated.
 SELECT r.attempt, e.cancel_requested_at IS NOT NULL FROM ready r JOIN executions e ON e.id = r.id WHERE r.id = ? AND r.fence = ?
   AND NOT EXISTS (SELECT 1 FROM terminations t WHERE e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.')
 
 -- name: witness
+-- Fence of a committed turn, for an owner that got no answer; no row: it was not committed.
 SELECT fence FROM history WHERE execution_id = ? AND seq = ?
 
 -- name: unconsumed
+-- Number of signals in a mailbox: one that is full takes no more.
 SELECT count(*) FROM workflow_signals WHERE execution_id = ? AND consumed_seq IS NULL
 
 -- name: signal_known
+-- Whether a signal with this id is there already: the same signal sent twice is one.
 SELECT 1 FROM workflow_signals WHERE id = ?
 
 -- name: insert_signal
+-- Puts a signal into a mailbox under the next number; zero rows: its id is there already.
 INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
 VALUES (:id, :execution_id, (SELECT coalesce(max(n), 0) + 1 FROM workflow_signals WHERE execution_id = :execution_id), :name, :payload, :now)
 ON CONFLICT (id) DO NOTHING
 
 -- name: flag_cancel
+-- Asks an execution to end; one that is held is released, as it must begin to end.
 UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, :now), held = 0,
   timeout_at = CASE WHEN held THEN :now + timeout_us ELSE timeout_at END
 WHERE id = :id AND status < 5
 
 -- name: free_delayed
+-- Frees a delayed row that is due, or whose workflow is asked to end.
 UPDATE ready SET state = 0, due_at = NULL WHERE id = ? AND state = 2
 
 -- name: retries
+-- Retries of an execution, oldest first; while one has not ended, no other is made.
 SELECT {Retry} FROM executions WHERE retry_of = ? ORDER BY created_at, id
 
 -- name: family_size
+-- Size of a family: a retry refuses one that is too large before it reads it.
 -- How many rows of a family there are, up to one more than may be, and how large the snapshots are that would be read.
 SELECT count(*), coalesce(sum(size), 0) FROM (
   SELECT * FROM (
@@ -428,6 +524,7 @@ SELECT count(*), coalesce(sum(size), 0) FROM (
 )
 
 -- name: family
+-- Executions of a family with their contexts, from which a retry is made.
 -- Without what may be large, but for the snapshots of those that may go on, and the error of the first.
 SELECT {e.StoredExecution but error}, e.id AS source, c.seq AS seq, c.statement AS statement,
   CASE WHEN e.id = :id OR (e.parent_id = :id AND length(e.error) <= :short) THEN e.error END AS error,
@@ -438,14 +535,17 @@ FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.i
 WHERE e.id = :id OR (e.id >= :first AND e.id < :last) ORDER BY e.id
 
 -- name: family_timers
+-- Timers of a family, from which a retry is made.
 SELECT {StoredTimer} FROM timer_tasks
 WHERE execution_id = :id OR (execution_id >= :first AND execution_id < :last)
 
 -- name: family_signals
+-- Signals of a family in the order of each mailbox, from which a retry is made.
 SELECT {StoredSignal}, id AS source FROM workflow_signals
 WHERE execution_id = :id OR (execution_id >= :first AND execution_id < :last) ORDER BY execution_id, n
 
 -- name: insert_stored
+-- Makes an execution of a retry; what may be large is copied from its source.
 INSERT INTO executions ({StoredExecution but error, created_at}, options, attributes, inputs, result, error, created_at, timeout_at)
 SELECT {:StoredExecution but error, created_at}, o.options, o.attributes, o.inputs,
   CASE WHEN :ends_alike THEN o.result END, CASE WHEN :ends_alike THEN o.error ELSE :error END,
@@ -453,37 +553,47 @@ SELECT {:StoredExecution but error, created_at}, o.options, o.attributes, o.inpu
 FROM executions o WHERE o.id = :source
 
 -- name: insert_stored_context
+-- Makes the context of a workflow of a retry, at the statement where it goes on.
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
 VALUES (:id, :status > 0, 0, 1, :statement, :snapshot, :owned, :awaiting, :now)
 
 -- name: insert_stored_history
+-- Adds the first turn of a workflow of a retry that does not begin anew.
 INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error)
 SELECT e.id, 1, 0, '', 0, e.status, 'retry', :statement, :now, e.error FROM executions e WHERE e.id = :id
 
 -- name: insert_stored_timer
+-- Makes a timer of a retry; with `anew` its delay begins now.
 INSERT INTO timer_tasks ({StoredTimer but fire_at}, fire_at)
 VALUES ({:StoredTimer but fire_at}, CASE WHEN :anew THEN coalesce(:until_at, :now + coalesce(:delay_us, 0)) ELSE :fire_at END)
 
 -- name: insert_stored_signal
+-- Puts a signal into a mailbox of a retry, not consumed, with its source's payload.
 INSERT INTO workflow_signals ({StoredSignal but consumed_seq}, payload)
 SELECT {:StoredSignal but consumed_seq}, o.payload FROM workflow_signals o WHERE o.id = :source
 
 -- name: due_timers
+-- Timers that are due, oldest first, for the service that fires them.
 SELECT execution_id, n, fire_at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= ? ORDER BY fire_at LIMIT ?
 
 -- name: fire_timer
+-- Marks a timer as fired; its workflow is woken in the same transaction.
 UPDATE timer_tasks SET fired_at = ? WHERE execution_id = ? AND n = ? AND fired_at IS NULL
 
 -- name: due_ready
+-- Delayed rows that are due: starts, retries and releases that can be claimed now.
 SELECT id FROM ready WHERE state = 2 AND due_at <= ? LIMIT ?
 
 -- name: due_timeouts
+-- Executions whose timeout is over, and which have not been timed out.
 SELECT id, type FROM executions WHERE timeout_at <= ? AND timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL LIMIT ?
 
 -- name: time_out
+-- Marks an execution as timed out; a workflow sees it in its next turn.
 UPDATE executions SET timed_out_at = ? WHERE id = ? AND status < 5
 
 -- name: next_due
+-- Earliest time at which the service that fires timers has something to do, and the time now.
 SELECT min(at), now_us() FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
   UNION ALL SELECT min(deadline_at) FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL
@@ -493,11 +603,13 @@ SELECT min(at), now_us() FROM (
   UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL)
 
 -- name: cancelled_tasks
+-- Cancelled tasks that nobody runs, for the service that ends them.
 SELECT e.id FROM executions e LEFT JOIN ready r ON r.id = e.id
 WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1) LIMIT ?
 
 -- name: execution
--- As people see it. A claim alone changes nothing: a worker that merely looks at what is parked has done nothing yet. What is claimed
+-- Executions as people see them; readers add their own conditions and order.
+-- A claim alone changes nothing: a worker that merely looks at what is parked has done nothing yet. What is claimed
 -- is running if it is a task, or a workflow that has not begun, that waits for nothing, or whose tasks its holder runs.
 SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
   CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused'
@@ -509,10 +621,11 @@ SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: root_names
--- What is at the root of these: rights go by its name.
+-- Names of the roots of these executions: rights go by them.
 SELECT e.id, r.name FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN executions r ON r.id = e.root_id
 
 -- name: names
+-- Names of root executions that begin with one of these prefixes, to which a caller is limited.
 -- Of those that nobody else started, each name once, one look-up each: of those that begin so, the next, and the next.
 WITH RECURSIVE found(prefix, name) AS (
   SELECT p.value, (SELECT min(name) FROM executions WHERE parent_id IS NULL AND name >= p.value) FROM json_each(?) p
@@ -521,7 +634,7 @@ WITH RECURSIVE found(prefix, name) AS (
 SELECT name FROM found WHERE substr(name, 1, length(prefix)) = prefix
 
 -- name: stamps
--- What changes whenever an execution does as people see it, for those who follow it; nothing large is read.
+-- Text that changes whenever an execution does, for callers who follow it; nothing large is read.
 SELECT e.id, coalesce(c.seq, 0) || '-' || max(e.attempt, CASE WHEN e.type = 1 THEN coalesce(r.attempt, 0) ELSE 0 END) || '-' || e.status || '-' ||
   (CASE WHEN r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 1 ELSE 0 END) || '-' ||
   coalesce(e.cancel_requested_at, 0) || '-' || coalesce(e.paused_at, 0)
@@ -529,16 +642,18 @@ FROM json_each(?) x JOIN executions e ON e.id = x.value LEFT JOIN ready r ON r.i
 LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: due
--- of an execution: when its own start, its timers and the delayed attempts of its children are due
+-- Times at which an execution's own start (0), timers and delayed children are due, by number.
 SELECT 0, due_at FROM ready WHERE id = :id AND state = 2
 UNION ALL SELECT n, fire_at FROM timer_tasks WHERE execution_id = :id AND fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
 UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = e.id
   WHERE e.parent_id = :id AND e.finished_at IS NULL AND r.state = 2
 
 -- name: history
+-- History of an execution: the turns of a workflow, or the failed attempts of a task.
 SELECT {Transition} FROM history WHERE execution_id = ? ORDER BY seq
 
 -- name: trace
+-- Page of the places of what happened in an execution and below it, in the order of time.
 -- Where each thing stands that happened in an execution and below it, after a place. Nothing large is read.
 WITH family AS (
   SELECT id, child_no, type, created_at, finished_at, length(id) AS length FROM executions WHERE id = :id
@@ -559,7 +674,7 @@ moments AS (
 SELECT {Place} FROM moments WHERE ({Place}) > ({:p_Place}) ORDER BY {Place} LIMIT :limit
 
 -- name: moments
--- What happened at these places [id, kind, n], in their order.
+-- What happened at these places [id, kind, n] of a trace, in their order.
 SELECT x.key AS place, e.name AS name, e.type AS type, e.version AS version, e.status AS status,
   CASE json_extract(x.value, '$[1]') WHEN 0 THEN e.inputs WHEN 1 THEN coalesce(e.result, e.error) WHEN 2 THEN h.error ELSE q.trigger_data END AS detail,
   coalesce(h.cause, q.triggered_by, '') AS what, coalesce(h.worker, '') AS worker, coalesce(h.statement, 0) AS statement,
@@ -569,30 +684,36 @@ LEFT JOIN history h ON json_extract(x.value, '$[1]') = 2 AND h.execution_id = e.
 LEFT JOIN execution_resume_requests q ON json_extract(x.value, '$[1]') = 3 AND q.id = json_extract(x.value, '$[2]')
 
 -- name: lease
+-- Takes or prolongs the lease of a service; no row: another holder has it.
 INSERT INTO leases (name, holder, fence, expires_at) VALUES (:name, :holder, 1, now_us() + :ttl_us)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, fence = fence + (holder <> excluded.holder), expires_at = excluded.expires_at
 WHERE holder = excluded.holder OR expires_at <= now_us() RETURNING fence
 
 -- name: parked
+-- Page of live workflows that have no ready row, for the service that finds lost wakes.
 SELECT e.id FROM executions e INDEXED BY executions_live LEFT JOIN ready r ON r.id = e.id
 WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > ? AND e.paused_at IS NULL AND e.held = 0 AND r.id IS NULL
   AND NOT EXISTS (SELECT 1 FROM terminations t WHERE substr(e.id, 1, length(t.id) + 1) = t.id || '.') ORDER BY e.id LIMIT ?
 
 -- name: without_rows
+-- Timers that workflows await and whose rows are gone, for the service that finds lost wakes.
 SELECT x.id, x.n FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS n FROM json_each(?)) x
 WHERE NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id AND t.n = x.n)
   AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id || '.' || x.n)
 
 -- name: wake_parked
+-- Wakes a workflow that missed a wake; no row: it is not parked at this seq any more.
 INSERT INTO ready (id, kind, queue, priority, order_key, state)
 SELECT e.id, 0, 'system', 0, now_us(), 0 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = ? AND e.status < 5 AND e.paused_at IS NULL AND c.seq = ?
 ON CONFLICT (id) DO NOTHING RETURNING id
 
 -- name: insert_fired
+-- Makes a fired timer in place of one whose row is gone, so that its workflow goes on.
 INSERT INTO timer_tasks (execution_id, n, fire_at, fired_at) VALUES (?, ?, now_us(), now_us()) ON CONFLICT DO NOTHING
 
 -- name: old_roots
+-- Root executions that ended so long ago that they are pruned with everything below them.
 -- Not while anything below goes on, nor while an execution lives that was made from it.
 SELECT id FROM executions e WHERE parent_id IS NULL AND finished_at IS NOT NULL AND finished_at < now_us() - ?
   AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.finished_at IS NULL)

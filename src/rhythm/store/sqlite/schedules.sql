@@ -1,13 +1,17 @@
 -- name: schedules_after
+-- Page of the list of schedules by name; with `brief` without inputs, which may be large.
 SELECT {Schedule but inputs}, CASE WHEN :brief THEN 'null' ELSE inputs END AS inputs FROM schedules WHERE name > :after ORDER BY name LIMIT :limit
 
 -- name: schedules
+-- Schedules of these names with their revisions, to show, to change or to plan them.
 SELECT {Schedule}, revision FROM schedules WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name
 
 -- name: schedules_of
+-- Schedules that the annotations of these workflows have made, at their registration.
 SELECT {Schedule}, revision FROM schedules WHERE origin <> '' AND origin IN (SELECT value FROM json_each(?)) ORDER BY name
 
 -- name: due_schedules
+-- Schedules for the next pass of the service, and when it has to come again.
 -- The first to come, whether they are due or not, and those whose queued slot need not wait any longer.
 SELECT * FROM (
   SELECT name, next_at, now_us() FROM schedules
@@ -19,39 +23,49 @@ UNION ALL SELECT * FROM (
   ORDER BY s.name LIMIT :limit)
 
 -- name: put_schedule
+-- Stores a schedule that is new or has changed, under a new revision.
 INSERT INTO schedules ({Schedule}, revision) VALUES ({:Schedule}, :revision)
 ON CONFLICT (name) DO UPDATE SET {Schedule = excluded but name, created_at, created_by}, revision = excluded.revision
 
 -- name: delete_schedule
+-- Deletes a schedule; the rows of its slots are deleted with it.
 DELETE FROM schedules WHERE name = ?
 
 -- name: delete_fires
+-- Deletes the rows of the slots of a schedule that is deleted.
 DELETE FROM schedule_fires WHERE schedule = ?
 
 -- name: move_schedule
+-- Moves a schedule on to its next slot; zero rows: it is gone, or was changed since the plan.
 -- Without a revision the slots stay as they are; but whoever has planned what to do about them must look again.
 UPDATE schedules SET revision = :new, next_at = CASE WHEN :revision IS NULL THEN next_at ELSE :next_at END,
   queued_at = CASE WHEN :revision IS NULL THEN queued_at ELSE :queued_at END
 WHERE name = :name AND (:revision IS NULL OR revision = :revision)
 
 -- name: settle_fires
+-- Closes the slots of a schedule whose executions have ended or are gone.
 UPDATE schedule_fires SET open = 0 WHERE schedule = ? AND open = 1
   AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = execution_id AND e.finished_at IS NULL)
 
 -- name: running_fires
+-- Executions of these schedules that have not ended, to plan what a new slot does.
 SELECT f.schedule, f.execution_id FROM json_each(?) x CROSS JOIN schedule_fires f ON f.schedule = x.value AND f.open = 1
 CROSS JOIN executions e ON e.id = f.execution_id AND e.finished_at IS NULL ORDER BY f.schedule, f.slot_at
 
 -- name: known_slot
+-- Whether a slot of the clock has its row already: then it is not run again.
 SELECT 1 FROM schedule_fires WHERE schedule = ? AND slot_at = ? AND manual = 0
 
 -- name: insert_fire
+-- Records what became of a slot; with an execution it is open.
 INSERT INTO schedule_fires ({Fire}, open) VALUES ({:Fire}, :execution_id IS NOT NULL)
 
 -- name: trim_fires
+-- Deletes the oldest slots of a schedule beyond the number that is kept; open ones stay.
 DELETE FROM schedule_fires WHERE schedule = :name AND open = 0
   AND slot_at <= (SELECT slot_at FROM schedule_fires WHERE schedule = :name ORDER BY slot_at DESC LIMIT 1 OFFSET :kept)
 
 -- name: fires
+-- Last slots of a schedule and what became of them, newest first, for people.
 SELECT {Fire} FROM schedule_fires
 WHERE schedule = ? ORDER BY slot_at DESC, rowid DESC LIMIT ?
