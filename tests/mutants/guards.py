@@ -354,14 +354,14 @@ WAKES = (
         rule("a_task_may_kill_as_many_workers_as_the_limit_says"),
         lite_code("maintenance", "_rescue_task", "self.rows.finish(", UNTOLD),
         pg_code("maintenance", "_rescue_tasks", "self.rows.finish(ends, now)",
-            "self.db.batch('finish', [fields(end) for end in ends], now=now)"),
+            "self.db.batch('finish', [__import__('rhythm.store.rows').store.rows.fields(end) for end in ends], now=now)"),
     ),
     Guard(
         "a workflow in a crash loop wakes its parent",
         rule("a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent"),
         lite_code("maintenance", "_rescue_workflow", "self.rows.end_workflow(", UNTOLD),
         pg_code("maintenance", "_stop_loops", "self.rows.end_workflows(ends, now)",
-            "self.db.batch('finish', [fields(end) for end in ends], now=now)"),
+            "self.db.batch('finish', [__import__('rhythm.store.rows').store.rows.fields(end) for end in ends], now=now)"),
     ),
     Guard(
         "a task that nobody did in time wakes its parent",
