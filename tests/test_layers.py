@@ -24,6 +24,7 @@ FOUNDATION = {
     "printable",
     "schedule_times",
     "settings",
+    "suggest",
 }
 # a folder of src/rhythm: the parts of rhythm that it may import, besides itself and the foundation
 MAY_IMPORT = {

@@ -183,7 +183,7 @@ def _meant(name: str) -> str:
     """Advice on a name that is none; tools that only look for special names pay nothing for it."""
     if name.startswith("_"):
         return ""
-    from rhythm.lang.source import nearest
+    from rhythm.suggest import nearest
 
     near = nearest(name, __all__)
     return f"; did you mean {near!r}?" if near else ""

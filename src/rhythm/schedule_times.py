@@ -155,7 +155,7 @@ def zone(name: str) -> ZoneInfo:
 def _no_zone(name: str) -> str:
     from zoneinfo import available_timezones
 
-    from rhythm.lang.source import nearest
+    from rhythm.suggest import nearest
 
     known = available_timezones()
     if not known:

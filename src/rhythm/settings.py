@@ -199,7 +199,7 @@ def _unknown(name: str, source: str) -> str:
 
 
 def _near(name: str) -> str | None:
-    from rhythm.lang.source import nearest
+    from rhythm.suggest import nearest
 
     return nearest(name, SETTINGS)
 

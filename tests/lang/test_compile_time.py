@@ -12,7 +12,7 @@ from rhythm.ir.graph import graph
 from rhythm.ir.listing import listing
 from rhythm.lang.flow import compile as compiling
 from rhythm.lang.flow.compile import compile_flow
-from rhythm.lang.source import nearest
+from rhythm.suggest import nearest
 from tests.lang.test_fuzz import check, patience, seconds
 
 __all__ = ["patience"]  # the fixture

@@ -11,10 +11,11 @@ from rhythm.errors import FlowError, InvalidProgram
 from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.languages import FOUND_IN_FOLDERS, compile_text, names_in, part_of
 from rhythm.lang.report import Compilation
-from rhythm.lang.source import nearest, render_all, some_of
+from rhythm.lang.source import render_all
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.permissions import Scope, within
 from rhythm.store.interfaces.definitions import Definition
+from rhythm.suggest import nearest, some_of
 
 
 def read_flows(places: Iterable[str | os.PathLike[str]]) -> dict[str, str]:

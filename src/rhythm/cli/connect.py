@@ -130,7 +130,7 @@ def find_workflow(app: Rhythm, id: str) -> ExecutionView:
 def find(app: Rhythm, id: str) -> ExecutionView:
     """The execution; `UnknownExecution` that says which one may have been meant."""
     from rhythm.errors import UnknownExecution
-    from rhythm.lang.source import nearest
+    from rhythm.suggest import nearest
 
     try:
         return app.get(id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rhythm.cli.words import printable, tasks_of
-from rhythm.lang.source import nearest, some_of
+from rhythm.suggest import nearest, some_of
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm

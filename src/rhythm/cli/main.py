@@ -15,7 +15,7 @@ from io import TextIOWrapper
 
 from rhythm.cli.options import HelpWanted, UsageError, help_page, parse
 from rhythm.cli.output import print, print_problem
-from rhythm.lang.source import nearest
+from rhythm.suggest import nearest
 
 COMMANDS = {
     "run": "run a workflow here and now, against your tasks",

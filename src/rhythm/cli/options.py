@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
-from rhythm.lang.source import nearest
 from rhythm.record import Record
+from rhythm.suggest import nearest
 
 Arguments = SimpleNamespace
 

@@ -12,7 +12,8 @@ from rhythm.errors import FlowError
 from rhythm.ir.program import Program
 from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.languages import compile_text
-from rhythm.lang.source import nearest, render_all
+from rhythm.lang.source import render_all
+from rhythm.suggest import nearest
 
 FILE = Option("FILE", "a .flow or JSON steps file, or - for standard input")
 WORKFLOW = Option(

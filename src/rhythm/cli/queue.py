@@ -75,7 +75,7 @@ def _resume(app: Rhythm, args: Arguments) -> None:
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    from rhythm.lang.source import nearest
+    from rhythm.suggest import nearest
 
     near = nearest(name, known)
     return f"nothing is in queue {name}, and no worker serves it" + (

@@ -30,7 +30,8 @@ from rhythm.errors import InvalidPayload, UnknownWorkflow
 from rhythm.ir.program import Program
 from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.languages import compile_text
-from rhythm.lang.source import Diagnostic, Source, nearest, render, some_of
+from rhythm.lang.source import Diagnostic, Source, render
+from rhythm.suggest import nearest, some_of
 from rhythm.worker.handlers import default_tasks
 from rhythm.worker.runner import Clock, InProcessRunner, Run
 

@@ -96,7 +96,7 @@ def _print_one(app: Rhythm, args: Arguments, found: list[WorkflowView]) -> None:
 
 def _named(name: str, found: list[WorkflowView]) -> WorkflowView:
     from rhythm.errors import UnknownWorkflow
-    from rhythm.lang.source import nearest
+    from rhythm.suggest import nearest
 
     by_name = {workflow.name: workflow for workflow in found}
     if name in by_name:

@@ -4,8 +4,8 @@ docs/json-steps.md lists them."""
 from __future__ import annotations
 
 from rhythm.lang.flow.problems import Problems
-from rhythm.lang.source import nearest
 from rhythm.lang.steps.document import Json
+from rhythm.suggest import nearest
 
 CODES: dict[str, str] = {
     "S001": "the file is no JSON",

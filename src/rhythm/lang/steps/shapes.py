@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from rhythm.durations import duration_s
-from rhythm.lang.source import nearest
 from rhythm.lang.steps.document import Json
 from rhythm.lang.steps.problems import StepProblems, one_of
 from rhythm.limits import INT_MAX, LONGEST_NAME
 from rhythm.record import Record
+from rhythm.suggest import nearest
 
 _ID = re.compile(r"[\w-]+")
 _WORKFLOW = re.compile(r"[\w.-]+")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rhythm.lang.flow.rules.surroundings import TaskShape
-from rhythm.lang.source import nearest
 from rhythm.lang.steps.document import Json
 from rhythm.lang.steps.problems import StepProblems, one_of
 from rhythm.lang.steps.read import JsonStep
+from rhythm.suggest import nearest
 
 
 def check_tasks(

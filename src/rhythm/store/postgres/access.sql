@@ -51,5 +51,5 @@ UPDATE api_tokens SET last_used_at = now_us() WHERE id = (SELECT id FROM api_tok
 UPDATE api_tokens SET revoked_at = %(now)s, revoked_by = %(by)s WHERE id = %(id)s
 
 -- name: change_token
--- Gives other roles to a token whose row is locked.
+-- Changes the roles of a token; business roles that it loses are kept as taken roles.
 UPDATE api_tokens SET roles = %(roles)s, business_roles = %(business_roles)s, taken_roles = %(taken_roles)s WHERE id = %(id)s

@@ -7,7 +7,7 @@ FROM unnest({%NewApproval}, %(execution_id)s::text[], %(timeout_us)s::bigint[]) 
 JOIN executions e ON e.id = x.execution_id LEFT JOIN executions r ON r.id = e.root_id
 
 -- name: release_approvals
--- Opens approvals that were held back, and returns them; their deadlines count from now.
+-- Opens approvals that were held; returns them, as people must be notified.
 UPDATE approvals a SET held = false, deadline_at = %(now)s + a.timeout_us
 FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 WHERE a.execution_id = x.id AND a.n BETWEEN x.first AND x.last AND a.held AND a.status IS NULL RETURNING a.id
@@ -23,7 +23,7 @@ SELECT {StoredDecision} FROM approval_decisions
 WHERE approval_id = ANY(%(ids)s::text[]) ORDER BY approval_id, n
 
 -- name: insert_decision
--- Stores a decision that counts, under the lock of its approval.
+-- Adds a decision of a person to an approval, whether it ends the approval or not.
 INSERT INTO approval_decisions ({StoredDecision}) VALUES ({:StoredDecision})
 
 -- name: end_approvals
@@ -46,7 +46,7 @@ FROM unnest(%(id)s::text[], %(role)s::text[], %(timeout_us)s::bigint[], %(on_dea
 WHERE a.id = x.id AND a.status IS NULL
 
 -- name: due_approvals
--- Open approvals whose deadline is over, for the timer service, which then locks them.
+-- Approvals whose deadline is over: they are escalated, or they expire.
 SELECT id, execution_id FROM approvals
 WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
 
@@ -111,7 +111,7 @@ SELECT x.id, x.by, x.by_id, x.data, x.reason, %(now)s
 FROM unnest(%(id)s::text[], %(by)s::text[], %(by_id)s::text[], %(data)s::text[], %(reason)s::text[]) AS x(id, by, by_id, data, reason)
 
 -- name: executed_resumes
--- Marks the resume requests that a turn has seen, with its error if it failed.
+-- Marks resume requests that a turn knew of as done, with its error if it failed.
 UPDATE execution_resume_requests q SET executed_at = %(now)s, error_message = x.error
 FROM unnest(%(id)s::text[], %(upto)s::bigint[], %(error)s::text[]) AS x(id, upto, error)
 WHERE q.execution_id = x.id AND q.id <= x.upto AND q.executed_at IS NULL

@@ -253,7 +253,6 @@ FROM timer_tasks WHERE fired_at IS NOT NULL AND (cancelled_at IS NOT NULL OR fir
 
 -- name: overdue
 -- Timers, delays, timeouts, approvals and pauses that are overdue by more than the grace.
--- What is due happens within the grace: timers, retries, delayed starts, timeouts.
 SELECT execution_id AS subject, 'its timer ' || n || ' is overdue by ' || ((%(now)s - fire_at) / 1000000) || ' s' AS message
 FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at < %(before)s
 UNION ALL
@@ -357,7 +356,7 @@ SELECT {Child} FROM executions WHERE id = ANY(%(ids)s::text[])
 
 -- name: timers_by_number
 -- Timers, waits for events and approvals that workflows await, for rules judged by the code.
--- Timers, and waits for events, which end in more ways.
+-- Only waits for events have a status: they end in more ways.
 SELECT t.execution_id AS execution_id, t.n AS n, t.fired_at AS fired_at, t.cancelled_at AS cancelled_at, NULL AS status
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN timer_tasks t ON t.execution_id = x.id AND t.n = x.n
 UNION ALL
@@ -472,7 +471,7 @@ WHERE a.action IN ('approval.approve', 'approval.reject', 'approval.escalate') A
     AND d.at = a.at AND d.token IS NOT DISTINCT FROM a.token)
 
 -- name: decisions_made
--- Decisions under four eyes, and everyone who had a hand in what they were about.
+-- Page of decisions under four eyes, and everyone who had a hand in what they were about.
 SELECT d.approval_id AS approval_id, d.n AS n, d.actor AS actor, d.at AS at, a.decided_by AS decided_by, a.ended_at AS ended_at,
   (SELECT coalesce(json_agg(json_build_array(c.person, c.at)), '[]')::text FROM execution_contributors c WHERE c.root_id = e.root_id) AS contributors
 FROM approval_decisions d JOIN approvals a ON a.id = d.approval_id JOIN executions e ON e.id = a.execution_id
@@ -486,7 +485,7 @@ FROM approval_decisions d JOIN audit a ON a.object = d.approval_id AND a.action 
 WHERE (d.approval_id, d.n) > (%(id)s, %(n)s) ORDER BY d.approval_id, d.n LIMIT %(limit)s
 
 -- name: token_acts
--- What the audit tells of tokens, in its order.
+-- Page of what the audit says about tokens, in its order, to be compared with `token_rows`.
 SELECT {TokenAct} FROM audit
 WHERE action IN ('token.create', 'token.change', 'token.revoke') AND n > %(after)s ORDER BY n LIMIT %(limit)s
 

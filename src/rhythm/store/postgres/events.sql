@@ -4,7 +4,7 @@ DELETE FROM event_triggers t WHERE t.workflow = ANY(%(names)s::text[]) AND NOT E
   SELECT 1 FROM unnest(%(type)s::text[], %(workflow)s::text[]) AS x(type, workflow) WHERE x.type = t.type AND x.workflow = t.workflow)
 
 -- name: set_triggers
--- Stores which events start these workflows, within their registration.
+-- Stores the triggers of registered workflows, with the version that an event starts.
 -- What is there already is not touched: every process that starts registers its workflows.
 INSERT INTO event_triggers ({Trigger}) SELECT {x.Trigger} FROM unnest({%Trigger}) AS x({Trigger})
 ON CONFLICT (type, workflow) DO UPDATE SET {Trigger = excluded but type, workflow}

@@ -3,13 +3,13 @@
 INSERT INTO terminations (id, requested_at) SELECT x.id, %(now)s FROM unnest(%(ids)s::text[]) AS x(id) ORDER BY x.id ON CONFLICT (id) DO NOTHING
 
 -- name: terminated_tasks
--- Tasks of those that were terminated themselves.
+-- Live tasks of workflows that were terminated themselves, for a pass that ends them.
 SELECT e.id, e.parent_id FROM terminations t CROSS JOIN LATERAL (
   SELECT id, parent_id FROM executions WHERE parent_id = t.id AND finished_at IS NULL AND type = 1 LIMIT %(limit)s) AS e
 LIMIT %(limit)s
 
 -- name: terminated_workflows
--- Workflows below one that was terminated, parents first.
+-- Live workflows below one that was terminated, parents first, for a pass that ends them.
 SELECT e.id, e.parent_id FROM terminations t CROSS JOIN LATERAL (
   SELECT id, parent_id FROM executions WHERE finished_at IS NULL AND type = 0 AND id > t.id || '.' AND id < t.id || '/'
   ORDER BY id LIMIT %(limit)s) AS e

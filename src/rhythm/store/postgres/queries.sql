@@ -459,7 +459,7 @@ INSERT INTO families (root_id, started) SELECT * FROM unnest(%(root)s::text[], %
 ON CONFLICT (root_id) DO UPDATE SET started = families.started + excluded.started
 
 -- name: recount_family
--- Recounts a family whose count is over the limit; no row: it still counts as full.
+-- Counts who lives in a family that is over its limit; no row: that was done a moment ago.
 -- Those who live take the place of the count that is over the limit; not at once again if there were too many.
 WITH x AS MATERIALIZED (SELECT
     (SELECT count(*) FROM (SELECT 1 FROM executions e
@@ -529,7 +529,7 @@ UPDATE event_waits w SET status = 7, ended_at = %(now)s FROM unnest(%(id)s::text
 WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.ended_at IS NULL
 
 -- name: release_waits
--- Opens waits for events that were held back, and returns them; deadlines count from now.
+-- Opens waits for events that were held; returns them, as their event may be there already.
 UPDATE event_waits w SET held = false, deadline_at = %(now)s + w.timeout_us
 FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL RETURNING w.execution_id, w.n
@@ -540,12 +540,12 @@ INSERT INTO events ({Event}) SELECT {x.Event} FROM unnest({%Event}) AS x({Event}
 ON CONFLICT (id) DO NOTHING RETURNING {Event}
 
 -- name: open_waits
--- Waits that may take an event of one of these types and keys.
+-- Open waits of all executions that may take an event with one of these keys.
 SELECT {w.Wait} FROM unnest(%(type)s::text[], %(key)s::text[]) AS x(type, key)
 JOIN event_waits w ON w.type = x.type AND w.key = x.key WHERE w.ended_at IS NULL AND NOT w.held
 
 -- name: waits_of
--- Waits that a turn has just opened, to be matched with events that are there already.
+-- Waits that a turn has just opened, and for which an event may be there already.
 SELECT {w.Wait} FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
 JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n WHERE w.ended_at IS NULL AND NOT w.held
 
@@ -603,7 +603,7 @@ UPDATE timer_tasks t SET cancelled_at = %(now)s FROM unnest(%(id)s::text[], %(fi
 WHERE t.execution_id = x.id AND t.n BETWEEN x.first AND x.last AND t.fired_at IS NULL AND t.cancelled_at IS NULL
 
 -- name: release_timers
--- Starts timers that were held back; their delays count from now.
+-- Starts timers that were held; their delays begin now.
 UPDATE timer_tasks t SET fire_at = coalesce(t.until_at, %(now)s + coalesce(t.delay_us, 0))
 FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 WHERE t.execution_id = x.id AND t.n BETWEEN x.first AND x.last AND t.fire_at IS NULL AND t.cancelled_at IS NULL
@@ -620,7 +620,7 @@ WHERE e.id = ANY(ARRAY(
 RETURNING e.id, e.type
 
 -- name: release_children
--- Lets children begin that were held back, and returns them to be queued.
+-- Lets children begin that were held; returns them, to be put into their queues.
 UPDATE executions e SET held = false, timeout_at = %(now)s + e.timeout_us
 WHERE e.id = ANY(ARRAY(
     SELECT c.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last) CROSS JOIN LATERAL (
@@ -712,7 +712,7 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND du
 SELECT id FROM executions WHERE id = %(id)s FOR UPDATE
 
 -- name: retries
--- Retries of one execution, oldest first.
+-- Retries of an execution, oldest first; while one has not ended, no other is made.
 SELECT {Retry} FROM executions WHERE retry_of = %(id)s ORDER BY created_at, id
 
 -- name: family_size
@@ -926,7 +926,7 @@ SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: root_names
--- What is at the root of these: rights go by its name.
+-- Names of the roots of these executions: rights go by them.
 SELECT e.id, r.name FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: names

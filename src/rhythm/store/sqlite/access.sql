@@ -8,11 +8,11 @@ SELECT n, hash FROM audit_head
 INSERT INTO audit ({AuditRow}) VALUES ({:AuditRow})
 
 -- name: audit
--- Rows of the audit, for people; the reader adds its own conditions, order and limit.
+-- Rows of the audit; the caller adds conditions, order and limit.
 SELECT {AuditRow} FROM audit
 
 -- name: audit_after
--- Page of the audit in the order of the chain, for an export.
+-- Rows of the audit after row n, in the order of the chain, for an export.
 SELECT {AuditRow} FROM audit WHERE n > ? ORDER BY n LIMIT ?
 
 -- name: insert_token
@@ -25,7 +25,7 @@ VALUES ({:Grant}, '[]', :now, :by, :now + :expires_us) ON CONFLICT DO NOTHING
 SELECT {StoredToken}, :now AS now FROM api_tokens WHERE id = :id
 
 -- name: tokens
--- All tokens, newest first, for people.
+-- All tokens, valid or not, newest first.
 SELECT {StoredToken}, :now AS now FROM api_tokens ORDER BY created_at DESC, id DESC
 
 -- name: touch_token

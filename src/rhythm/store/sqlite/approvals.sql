@@ -19,7 +19,7 @@ SELECT {a.StoredApproval but workflow}, coalesce(e.name, '') AS workflow
 FROM approvals a LEFT JOIN executions e ON e.id = a.execution_id
 
 -- name: decisions
--- Decisions on these approvals in their order, for the next verdict and for people.
+-- Decisions on these approvals, in the order in which they were made.
 SELECT {StoredDecision} FROM approval_decisions
 WHERE approval_id IN (SELECT value FROM json_each(?)) ORDER BY approval_id, n
 
@@ -61,7 +61,7 @@ UPDATE executions SET paused_at = coalesce(paused_at, :now), paused_reason = :re
 WHERE id = :id AND status < 5 AND type = 0
 
 -- name: hold
--- Pauses an execution together with the decision that ends its approval.
+-- Pauses a workflow whose approval was just decided, if whoever decided asks for it.
 -- What was paused already stays so, for the reason that was given.
 UPDATE executions SET paused_at = :now, paused_reason = 'approval_decided', paused_by = :by WHERE id = :id AND status < 5 AND paused_at IS NULL
 
@@ -96,11 +96,11 @@ WHERE execution_id = :id AND id <= :upto AND executed_at IS NULL
 UPDATE execution_resume_requests SET error_message = 'the execution ended before it could see this' WHERE execution_id = ? AND executed_at IS NULL
 
 -- name: resumes
--- Page of the resume requests of an execution, oldest first, for people.
+-- A page of the resume requests of one execution, oldest first.
 SELECT {ResumeRequest} FROM execution_resume_requests INDEXED BY resumes_of WHERE execution_id = ? AND id > ? ORDER BY id LIMIT ?
 
 -- name: last_resumes
--- Resume requests that the status of an execution shows to people.
+-- Newest resume requests of one execution, to show what let it go on.
 -- The last one, and the last that came with data and was no event.
 SELECT {ResumeRequest} FROM execution_resume_requests WHERE id IN (
   (SELECT max(id) FROM execution_resume_requests INDEXED BY resumes_of WHERE execution_id = :id),

@@ -2,13 +2,15 @@
 -- Times are compared with :now, the beginning of that snapshot; :before is a grace earlier. In messages, `status 5` is shown by name.
 
 -- name: ended_once
--- Workflows that took a turn after the one that ended them.
+-- Workflows that have a turn after the one that ended them.
+-- One terminal turn, and none after it.
 SELECT h.execution_id AS subject, 'turn ' || max(h.seq) || ' comes after turn ' || min(e.seq) || ', which ended it' AS message
 FROM history e JOIN history h ON h.execution_id = e.execution_id AND h.seq > e.seq
 WHERE e.to_status >= 5 GROUP BY h.execution_id
 
 -- name: history_whole
--- Contexts whose turns are not all in the history, from 1 and without a gap.
+-- Workflows whose history does not have exactly the turns that their context counts.
+-- The history counts every turn of the context, from 1 and without a gap.
 SELECT c.execution_id AS subject,
   'its context is at turn ' || c.seq || ', its history has ' || coalesce(h.turns, 0) || ' turns up to ' || coalesce(h.highest, 0) AS message
 FROM workflow_execution_context c
@@ -17,22 +19,24 @@ LEFT JOIN (SELECT execution_id, count(*) AS turns, min(seq) AS lowest, max(seq) 
 WHERE coalesce(h.turns, 0) <> c.seq OR coalesce(h.highest, 0) <> c.seq OR coalesce(h.lowest, 1) <> 1
 
 -- name: history_chained
--- Turns that do not begin with the status in which the one before them ended.
+-- Turns that begin in another status than that in which the turn before ended.
+-- Each turn begins with the status in which the one before it ended.
 SELECT b.execution_id AS subject, 'turn ' || b.seq || ' began as status ' || b.from_status || ', and not as status ' || coalesce(a.to_status, 0) AS message
 FROM history b JOIN executions e ON e.id = b.execution_id AND e.type = 0
 LEFT JOIN history a ON a.execution_id = b.execution_id AND a.seq = b.seq - 1
 WHERE (a.seq IS NOT NULL AND b.from_status <> a.to_status) OR (b.seq = 1 AND b.from_status <> 0)
 
 -- name: history_agrees
--- Workflows with another status than the one in which their last turn left them.
+-- Workflows with another status than that in which their last turn left them.
+-- The last turn left the workflow in the status that it has.
 SELECT e.id AS subject, 'it is status ' || e.status || ', its last turn left it as status ' || coalesce(h.to_status, 0) AS message
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
 LEFT JOIN history h ON h.execution_id = e.id AND h.seq = c.seq
 WHERE e.type = 0 AND ((c.seq = 0 AND e.status <> 0) OR (h.seq IS NOT NULL AND h.to_status <> e.status))
 
 -- name: fences_grow
--- Turns with an older fence than the one before, fences of two workers, and contexts with
--- an older fence than their history.
+-- Executions whose fences go back, belong to two workers, or are newer than the context's.
+-- A fence never goes back, belongs to one worker, and the context has the newest one.
 SELECT b.execution_id AS subject, 'turn ' || b.seq || ' has fence ' || b.fence || ', the one before it ' || a.fence AS message
 FROM history a JOIN history b ON b.execution_id = a.execution_id AND b.seq = a.seq + 1 WHERE b.fence < a.fence
 UNION ALL
@@ -43,7 +47,8 @@ SELECT c.execution_id, 'its context has fence ' || c.fence || ', its history has
 FROM workflow_execution_context c JOIN history h ON h.execution_id = c.execution_id AND h.fence > c.fence GROUP BY c.execution_id, c.fence
 
 -- name: fences_drawn
--- Fences that were never drawn from the sequence, and those that two claims have.
+-- Executions with a fence that was never drawn, or that two claims have.
+-- Every fence was drawn from the sequence, and no two claims have the same one.
 SELECT x.subject, 'fence ' || x.fence || ' of its ' || x.place || ' was never drawn; the last one was ' || d.n AS message
 FROM (SELECT id AS subject, fence, 'claim' AS place FROM ready
       UNION ALL SELECT execution_id, fence, 'context' FROM workflow_execution_context
@@ -54,24 +59,26 @@ UNION ALL
 SELECT min(id), 'its claim and that of ' || max(id) || ' have the same fence ' || fence FROM ready WHERE fence IS NOT NULL GROUP BY fence HAVING count(*) > 1
 
 -- name: claim_newest
--- Claims on workflows whose context has a newer fence.
--- Their holders can never commit, nor lose the claim.
+-- Workflows that are claimed with an older fence than that of their context.
+-- Whoever holds a workflow has a fence that its context accepts; else it could never commit, nor lose the claim.
 SELECT r.id AS subject, r.claimed_by || ' holds it with fence ' || r.fence || ', its context has the newer ' || c.fence AS message
 FROM ready r JOIN workflow_execution_context c ON c.execution_id = r.id WHERE r.fence < c.fence
 
 -- name: claims_taken_back
--- Claims that have been expired for longer than the grace.
+-- Claims that expired longer ago than the grace, and are still there.
+-- A claim that has expired is taken back within the grace.
 SELECT id AS subject, 'the claim of ' || claimed_by || ' expired ' || ((:now - claim_expires_at) / 1000000) || ' s ago' AS message
 FROM ready WHERE state = 1 AND claim_expires_at < :before
 
 -- name: silent_hold_nothing
--- Claims of workers that have been silent for longer than the grace.
--- A worker without a heartbeat is judged by the expiry of its claims alone.
+-- Claims of workers that have been dead for longer than the grace.
+-- A worker that has been silent for longer than the grace has no claims left. One without a beat is judged by its claims alone.
 SELECT r.id AS subject, r.claimed_by || ' holds it, and has been silent for ' || ((:now - h.beat_at) / 1000000) || ' s' AS message
 FROM ready r JOIN worker_heartbeats h ON h.worker_id = r.claimed_by WHERE r.state = 1 AND h.beat_at + h.dead_after_us < :before
 
 -- name: ended_clean
--- Executions that ended without one outcome, or are still held, and live ones with an outcome.
+-- Ended executions held back or without one outcome, and live ones that have an outcome.
+-- What has ended has one outcome and is not held back; what has not ended has none.
 SELECT id AS subject, CASE WHEN held AND status >= 5 THEN 'it has ended, and is held back' ELSE 'it is status ' || status
   || CASE WHEN result IS NULL THEN ' without a result' ELSE ' with a result' END
   || CASE WHEN error IS NULL THEN ' and without an error' ELSE ' and with an error' END END AS message
@@ -80,47 +87,51 @@ WHERE CASE WHEN status >= 5 THEN held OR (status = 5) <> (result IS NOT NULL) OR
   ELSE result IS NOT NULL OR error IS NOT NULL END
 
 -- name: ended_timers
--- Timers that are still open although their workflow has ended.
+-- Open timers of executions that have ended.
+-- No timer waits for a workflow that has ended.
 SELECT t.execution_id AS subject, 'it has ended, and its timer ' || t.n || ' is still there' AS message
 FROM timer_tasks t JOIN executions e ON e.id = t.execution_id
 WHERE e.finished_at IS NOT NULL AND t.fired_at IS NULL AND t.cancelled_at IS NULL
 
 -- name: ended_ready
--- Tasks that ended and still have a ready row, and workflows that have one after the grace.
--- A workflow may be woken once more; within the grace somebody sees that it has ended.
+-- Tasks that ended, and still have a ready row; workflows too, after the grace.
+-- A task leaves the queue when it ends. A workflow may be woken once more; within the grace somebody sees that it has ended.
 SELECT r.id AS subject, 'it has ended, and is still in queue ' || r.queue AS message
 FROM ready r JOIN executions e ON e.id = r.id
 WHERE e.finished_at IS NOT NULL AND (e.type = 1 OR (e.finished_at < :before AND r.order_key < :before))
 
 -- name: children_asked_to_end
--- Live children that were not asked to end, though their parent failed or was cancelled, and
--- those that are held, though their parent has ended.
+-- Live children, not asked to end, of failed or cancelled parents, or held back by ended ones.
+-- When a workflow ends without success, its children are asked to end; when it ends at all, none is held back.
 SELECT c.id AS subject, 'its parent is status ' || p.status || CASE WHEN c.held THEN ', and nobody will let it begin' ELSE ', and it was not asked to end' END AS message
 FROM executions c JOIN executions p ON p.id = c.parent_id
 WHERE c.finished_at IS NULL AND c.cancel_requested_at IS NULL AND (p.status IN (6, 7) OR (p.finished_at IS NOT NULL AND c.held))
 
 -- name: cancelled_tasks_end
--- Live tasks that were cancelled longer than the grace ago, and that nobody runs.
+-- Cancelled tasks that nobody runs, and that have not ended within the grace.
+-- A cancelled task that nobody runs ends within the grace.
 SELECT e.id AS subject, 'it was cancelled ' || ((:now - e.cancel_requested_at) / 1000000) || ' s ago, nobody runs it, and it has not ended' AS message
 FROM executions e LEFT JOIN ready r ON r.id = e.id
 WHERE e.cancel_requested_at < :before AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)
 
 -- name: pending_queued
--- Executions that have not begun, and are neither queued nor held nor, as workflows, paused.
+-- Executions that have not begun, and are neither queued nor held back nor paused.
+-- What has not begun is queued, held back or, a workflow, paused.
 SELECT e.id AS subject, 'it has not begun, and it is not queued' AS message
 FROM executions e LEFT JOIN ready r ON r.id = e.id
 WHERE e.finished_at IS NULL AND r.id IS NULL AND e.status = 0 AND NOT e.held
   AND (e.type = 1 OR e.paused_at IS NULL OR e.cancel_requested_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM terminations t WHERE substr(e.id, 1, length(t.id) + 1) = t.id || '.')
 
 -- name: terminated_end
--- Executions that were terminated longer than the grace ago, with live ones below them.
+-- Terminated workflows below which something still lives after the grace.
+-- What is below an execution that was terminated ends within the grace.
 SELECT t.id AS subject, 'it was terminated ' || ((:now - t.requested_at) / 1000000) || ' s ago, and something below it lives' AS message
 FROM terminations t WHERE t.requested_at < :before
   AND EXISTS (SELECT 1 FROM executions e WHERE e.id > t.id || '.' AND e.id < t.id || '/' AND e.finished_at IS NULL)
 
 -- name: ready_agrees
--- Ready rows that do not fit their execution: kind, hold, attempts, expiry or crashed turn.
--- Whoever gives a claim back gives its attempt back, also one that its row counts already.
+-- Ready rows that do not fit their execution or their own state.
+-- A queue row fits its execution. Whoever gives a claim back gives its attempt back, also one that its row counts already.
 SELECT r.id AS subject, 'its queue row is that of another kind of execution' AS message
 FROM ready r JOIN executions e ON e.id = r.id WHERE r.kind <> e.type
 UNION ALL
@@ -135,8 +146,8 @@ SELECT r.id, 'it crashed in turn ' || r.crash_seq || ', and has only come to tur
 FROM ready r JOIN workflow_execution_context c ON c.execution_id = r.id WHERE r.crash_seq > c.seq
 
 -- name: belongs
--- Rows whose execution is not there.
--- A queue row may be made too late for one that is gone; within the grace it goes.
+-- Rows of contexts, history, timers, signals, contributors and queues without an execution.
+-- Every row belongs to an execution. A queue row may be made too late for one that is gone; within the grace it goes.
 SELECT x.subject, 'its ' || x.place || ' is there, and the execution is not' AS message
 FROM (SELECT DISTINCT execution_id AS subject, 'context' AS place FROM workflow_execution_context
       UNION ALL SELECT DISTINCT execution_id, 'history' FROM history
@@ -148,11 +159,13 @@ WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.subject)
 
 -- name: context_kept
 -- Workflows without a context, and tasks with one.
+-- A workflow has a context, a task has none.
 SELECT e.id AS subject, CASE WHEN e.type = 0 THEN 'it is a workflow without a context' ELSE 'it is a task with a context' END AS message
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id WHERE (e.type = 0) <> (c.execution_id IS NOT NULL)
 
 -- name: blobs_kept
 -- Snapshots whose blob is not there, and blobs to which no snapshot refers.
+-- A snapshot that refers to a blob has it, and no blob is there for nothing.
 SELECT c.execution_id AS subject, 'its snapshot refers to a blob that is not there' AS message FROM workflow_execution_context c
 WHERE c.snapshot = x'40' AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.execution_id = c.execution_id)
 UNION ALL
@@ -160,13 +173,15 @@ SELECT b.execution_id, 'there is a blob to which no snapshot refers' FROM blobs 
 WHERE NOT EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = b.execution_id AND c.snapshot = x'40')
 
 -- name: definition_kept
--- Live workflows whose program is not registered.
+-- Workflows that have not ended, and whose version is not registered.
+-- The program of every workflow that has not ended is there.
 SELECT e.id AS subject, 'there is no version ' || e.version || ' of workflow ' || e.name AS message
 FROM executions e WHERE e.finished_at IS NULL AND e.type = 0
   AND NOT EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.name = e.name AND d.version = e.version)
 
 -- name: sources_kept
--- Versions of workflows whose text is not there, and texts to which no version refers.
+-- Versions of workflows without their text, and texts to which no version refers.
+-- The text of every version of a workflow is there, and no text is there for nothing.
 SELECT d.name AS subject, 'the text of its version ' || d.version || ' is not there' AS message FROM workflow_definitions d
 WHERE NOT EXISTS (SELECT 1 FROM workflow_sources s WHERE s.hash = d.source_hash)
 UNION ALL
@@ -174,7 +189,8 @@ SELECT s.hash, 'there is a text to which no workflow refers' FROM workflow_sourc
 WHERE NOT EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = s.hash)
 
 -- name: child_ids
--- Executions whose id, parent, number and root do not fit together.
+-- Executions whose id, number, parent and root do not fit together.
+-- A child's id is its parent's with its number, and the whole family has one root.
 SELECT id AS subject, 'it is child ' || child_no || ' of ' || parent_id AS message
 FROM executions WHERE parent_id IS NOT NULL AND id <> parent_id || '.' || child_no
 UNION ALL
@@ -190,31 +206,34 @@ SELECT id, 'it has no parent, but root ' || root_id || ' and number ' || child_n
 FROM executions WHERE parent_id IS NULL AND (root_id <> id OR child_no <> 0)
 
 -- name: within_generations
--- Workflows that are too many generations below their root.
+-- Workflows that are more generations below their root than there may be.
 -- An id has a dot for every generation.
 SELECT id AS subject, 'it is ' || (length(id) - length(replace(id, '.', ''))) || ' generations below its root' AS message
 FROM executions WHERE type = 0 AND length(id) - length(replace(id, '.', '')) > 64
 
 -- name: numbers_once
--- Numbers of a workflow that stand for two children, or for a child and a timer.
+-- Workflows in which a number stands for two children, or for a timer and a child.
+-- A number stands for one child or one timer.
 SELECT parent_id AS subject, count(*) || ' children have number ' || child_no AS message
 FROM executions WHERE parent_id IS NOT NULL GROUP BY parent_id, child_no HAVING count(*) > 1
 UNION ALL
 SELECT t.execution_id, 'number ' || t.n || ' is a timer and a child' FROM timer_tasks t JOIN executions e ON e.id = t.execution_id || '.' || t.n
 
 -- name: one_per_key
--- Names and idempotency keys that more than one execution has.
+-- Executions that have the same name and idempotency key.
+-- Of one workflow and idempotency key there is one execution.
 SELECT min(id) AS subject, count(*) || ' executions of ' || name || ' have the key ' || key AS message
 FROM executions WHERE key IS NOT NULL GROUP BY name, key HAVING count(*) > 1
 
 -- name: status_known
--- Executions with a type or status that Rhythm does not know, and suspended tasks.
+-- Executions with a type and status that do not exist together.
+-- Types and statuses are those we know; a task is never suspended.
 SELECT id AS subject, 'type ' || type || ' with status ' || status || ' means nothing' AS message
 FROM executions WHERE NOT ((type = 0 AND status IN (0, 1, 2, 5, 6, 7, 8)) OR (type = 1 AND status IN (0, 5, 6, 7)))
 
 -- name: attempts_counted
--- Tasks whose failed attempts do not fit what they have counted or how they ended, and tasks that
--- completed without an attempt or a claim.
+-- Tasks whose attempts do not fit their history, or that completed without attempt or claim.
+-- A task completes in an attempt of its own, under a claim, and no failed attempt is later than what it has counted.
 SELECT h.execution_id AS subject, 'attempt ' || h.seq || ' failed, and it is status ' || e.status || ' with ' || e.attempt || ' attempts' AS message
 FROM history h JOIN executions e ON e.id = h.execution_id
 WHERE e.type = 1 AND (h.seq < 1 OR h.seq > e.attempt OR (e.status = 5 AND h.seq = e.attempt))
@@ -226,13 +245,14 @@ SELECT id, 'it has completed without an attempt or a claim'
 FROM executions WHERE type = 1 AND status = 5 AND (attempt < 1 OR fence IS NULL)
 
 -- name: timers_sound
--- Timers that fired before their time, while they were held, or although they were cancelled.
+-- Timers that fired too early, while they were held back, or after they were cancelled.
+-- A timer fires at its time or later, and not after it was cancelled.
 SELECT execution_id AS subject, 'its timer ' || n || CASE WHEN cancelled_at IS NOT NULL THEN ' was cancelled, and fired'
   WHEN fire_at IS NULL THEN ' fired while it was held back' ELSE ' fired ' || (fire_at - fired_at) || ' µs too early' END AS message
 FROM timer_tasks WHERE fired_at IS NOT NULL AND (cancelled_at IS NOT NULL OR fire_at IS NULL OR fired_at < fire_at)
 
 -- name: overdue
--- Timers, delayed rows, timeouts, approvals and pauses that are overdue by more than the grace.
+-- Timers, delays, timeouts, approvals and pauses that are overdue by more than the grace.
 SELECT execution_id AS subject, 'its timer ' || n || ' is overdue by ' || ((:now - fire_at) / 1000000) || ' s' AS message
 FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at < :before
 UNION ALL
@@ -248,31 +268,36 @@ SELECT id, 'its pause should have ended ' || ((:now - paused_until) / 1000000) |
 FROM executions WHERE paused_until < :before AND finished_at IS NULL
 
 -- name: signals_numbered
--- Mailboxes whose signals are not numbered from 1 without a gap.
+-- Executions whose signals are not numbered from 1 without a gap.
+-- A mailbox counts its signals from 1 without a gap.
 SELECT execution_id AS subject, 'it was sent ' || count(*) || ' signals, numbered ' || min(n) || ' to ' || max(n) AS message
 FROM workflow_signals GROUP BY execution_id HAVING count(*) <> max(n) OR min(n) <> 1
 
 -- name: signals_in_order
--- Signals that were taken before one of the same name that was sent earlier.
+-- Signals that were consumed before an earlier one of the same name.
+-- Signals of one name are taken in the order in which they were sent.
 SELECT execution_id AS subject, 'signal ' || n || ' (' || name || ') was taken before one that was sent earlier' AS message
 FROM (SELECT execution_id, name, n, consumed_seq, lag(n) OVER sent AS earlier, lag(consumed_seq) OVER sent AS earlier_seq
       FROM workflow_signals WINDOW sent AS (PARTITION BY execution_id, name ORDER BY n)) s
 WHERE consumed_seq IS NOT NULL AND earlier IS NOT NULL AND (earlier_seq IS NULL OR earlier_seq > consumed_seq)
 
 -- name: signals_taken
--- Signals that were taken by a turn that was never committed.
+-- Signals that were consumed by a turn that is not in the history.
+-- A signal is taken by a turn that was committed.
 SELECT s.execution_id AS subject, 'signal ' || s.n || ' (' || s.name || ') was taken in turn ' || s.consumed_seq || ', which never was' AS message
 FROM workflow_signals s LEFT JOIN history h ON h.execution_id = s.execution_id AND h.seq = s.consumed_seq
 WHERE s.consumed_seq IS NOT NULL AND h.seq IS NULL
 
 -- name: events_kept
--- Waits that took an event which is gone or is of another type.
+-- Waits that took an event that is gone, or that is of another type.
+-- An event that an execution has taken is there, and of the type that it waited for.
 SELECT w.execution_id AS subject, 'the event ' || w.event_id || ', which it took, ' || CASE WHEN e.id IS NULL THEN 'is gone'
   ELSE 'is of type ' || e.type || ', not ' || w.type END AS message
 FROM event_waits w LEFT JOIN events e ON e.id = w.event_id WHERE w.event_id IS NOT NULL AND w.settled = 0 AND (e.id IS NULL OR e.type <> w.type)
 
 -- name: triggers_current
--- Triggers that start another version of a workflow than the one that was registered last.
+-- Event triggers with another version than that which was registered last.
+-- An event starts workflows in the version that was registered last.
 SELECT t.workflow AS subject, 'the event ' || t.type || ' starts version ' || t.version || CASE WHEN d.version IS NULL
   THEN ', which is not registered' ELSE ', and ' || d.version || ' was registered last' END AS message
 FROM event_triggers t LEFT JOIN workflow_definitions d ON d.name = t.workflow
@@ -280,8 +305,8 @@ FROM event_triggers t LEFT JOIN workflow_definitions d ON d.name = t.workflow
 WHERE d.version IS NULL OR d.version <> t.version
 
 -- name: slots_once
--- Slots that share an execution, have two rows or the wrong outcome, are still to come, or have
--- no schedule. (Two rows of one slot: is the unique index there?)
+-- Slots that are there twice, are still to come, or do not fit their execution or schedule.
+-- A slot has one row and one execution, and lies behind the slot to come. (Two rows of one slot: is the unique index there?)
 SELECT schedule AS subject, 'execution ' || execution_id || ' is that of ' || count(*) || ' slots' AS message
 FROM schedule_fires WHERE execution_id IS NOT NULL GROUP BY schedule, execution_id HAVING count(*) > 1
 UNION ALL
@@ -298,12 +323,13 @@ FROM schedule_fires f LEFT JOIN schedules s ON s.name = f.schedule WHERE s.name 
 
 -- name: schedules_fire
 -- Schedules whose slot is overdue by more than the grace.
+-- A slot is fired when it is due, within the grace.
 SELECT name AS subject, 'its slot is overdue by ' || ((:now - next_at) / 1000000) || ' s' AS message
 FROM schedules WHERE paused_at IS NULL AND next_at < :before
 
 -- name: times_sound
--- Executions and turns whose times are out of order, and executions from the future.
--- A clock that was set back by less than a second is forgiven.
+-- Executions and turns with times that are out of order, or in the future.
+-- Nothing ends before it began, or happens in the future. A clock that was set back by less than a second is forgiven.
 SELECT id AS subject, 'the times of its creation, beginning and end are out of order' AS message
 FROM executions WHERE started_at < created_at - 1000000 OR finished_at < started_at - 1000000 OR finished_at < created_at - 1000000
 UNION ALL
@@ -313,8 +339,8 @@ SELECT b.execution_id, 'turn ' || b.seq || ' was committed ' || ((a.at - b.at) /
 FROM history a JOIN history b ON b.execution_id = a.execution_id AND b.seq = a.seq + 1 WHERE b.at < a.at - 1000000
 
 -- name: contexts
--- Page of contexts, with what a judge of waits must know.
--- Those that have ended are read over, not left out: a page is
+-- A page of workflows with what they wait for, for the rules that the code judges.
+-- A page of contexts, with what a judge of waits must know. Those that have ended are read over, not left out: a page is
 -- cut from the primary key alone, whatever the planner thinks of the rest. So are those that are being ended: nobody wakes them.
 SELECT c.execution_id AS id,
   CASE WHEN e.type = 0 AND NOT EXISTS (SELECT 1 FROM terminations t WHERE substr(e.id, 1, length(t.id) + 1) = t.id || '.') THEN e.status END AS status,
@@ -325,11 +351,11 @@ FROM (SELECT * FROM workflow_execution_context WHERE execution_id > :after ORDER
 LEFT JOIN executions e ON e.id = c.execution_id LEFT JOIN ready r ON r.id = c.execution_id ORDER BY c.execution_id
 
 -- name: children_by_id
--- Children that workflows wait for, for a judge of waits.
+-- Children that workflows await, and whether they ended, for the rules that the code judges.
 SELECT {Child} FROM executions WHERE id IN (SELECT value FROM json_each(:ids))
 
 -- name: timers_by_number
--- Timers, waits for events and approvals that workflows wait for, for a judge of waits.
+-- Timers, waits for events and approvals that workflows await, for rules judged by the code.
 -- Only waits for events have a status: they end in more ways.
 SELECT t.execution_id AS execution_id, t.n AS n, t.fired_at AS fired_at, t.cancelled_at AS cancelled_at, NULL AS status
 FROM json_each(:rows) x CROSS JOIN timer_tasks t ON t.execution_id = json_extract(x.value, '$[0]') AND t.n = json_extract(x.value, '$[1]')
@@ -341,16 +367,16 @@ SELECT a.execution_id, a.n, CASE WHEN a.status <> 7 THEN a.ended_at END, CASE WH
 FROM json_each(:rows) x CROSS JOIN approvals a ON a.execution_id = json_extract(x.value, '$[0]') AND a.n = json_extract(x.value, '$[1]')
 
 -- name: mailboxes
--- Signals that these workflows have not consumed, without payloads, for a judge of waits.
+-- Signals that were not consumed, without payloads, for the rules that the code judges.
 SELECT {Mailed} FROM workflow_signals
 WHERE execution_id IN (SELECT value FROM json_each(:ids)) AND consumed_seq IS NULL ORDER BY execution_id, n
 
 -- name: count_executions
--- Number of all executions, for the health of the database.
+-- Number of all executions, for the report on the health of the database.
 SELECT count(*) FROM executions
 
 -- name: queues
--- All queues and how they stand, for people and for the health of the database.
+-- All queues that have rows, are paused or are served, for lists and for the health report.
 -- What is ready in each queue, since when the oldest of it, what is claimed, how many of these claims have expired, what is delayed, whether
 -- it is paused, and how many live workers take from it: the resumes have all of them.
 SELECT name, sum(ready) AS ready, min(oldest_at) AS oldest_at, sum(claimed) AS claimed, sum(expired) AS expired, sum(delayed) AS delayed,
@@ -373,7 +399,7 @@ SELECT r.claimed_by AS worker, count(*) AS claims, max(h.beat_at) AS beat_at FRO
 WHERE r.state = 1 AND (h.worker_id IS NULL OR h.beat_at + h.dead_after_us < :now) GROUP BY r.claimed_by ORDER BY r.claimed_by
 
 -- name: approvals_entitled
--- Approvals whose end does not follow from their decisions, and decisions after the end.
+-- Approvals that ended without enough decisions or an outcome, or were decided afterwards.
 -- An approval is decided by enough people of its last stage, and by nobody after its end. Whether one of them had a hand in it is judged by
 -- the code (`decisions_made`).
 SELECT a.id AS subject, 'it takes ' || a.quorum || ' to approve, and fewer have' AS message
@@ -390,7 +416,7 @@ SELECT a.id, 'it has ended, and does not say how' FROM approvals a
 WHERE (a.ended_at IS NULL) <> (a.status IS NULL) OR (a.status = 5) <> (a.decision IS NOT NULL)
 
 -- name: contributors_kept
--- Executions that lack a contributor, or that have another authority than their parent.
+-- Executions without a contributor they must have, or with another authority than the parent.
 -- Whoever had a hand in an execution is kept with its family, and with what comes of it: by an event, by a retry. Where there are too many,
 -- one row (a tab and a star) stands for all.
 SELECT e.id AS subject, 'it was started by ' || e.started_by || ', and has no contributor' AS message
@@ -411,11 +437,12 @@ FROM executions c JOIN executions p ON p.id = c.parent_id WHERE c.type = 0 AND c
 
 -- name: approvals_awaited
 -- Open approvals of executions that have ended or are gone.
+-- Nobody is asked on behalf of an execution that has ended.
 SELECT a.execution_id AS subject, 'it has ended, and approval ' || a.id || ' is still open' AS message
 FROM approvals a LEFT JOIN executions e ON e.id = a.execution_id WHERE a.ended_at IS NULL AND coalesce(e.status, 5) >= 5
 
 -- name: decisions_audited
--- Decisions that are not in the audit, and audit rows whose decision is gone.
+-- Decisions that are not in the audit, and decisions in the audit that are gone.
 -- A decision and its audit row are written together; while the approval is there, neither is there without the other.
 SELECT d.approval_id AS subject, d.decision || ' of ' || d.actor || ' is not in the audit' AS message
 FROM approval_decisions d
@@ -448,15 +475,15 @@ SELECT {TokenAct} FROM audit
 WHERE action IN ('token.create', 'token.change', 'token.revoke') AND n > :after ORDER BY n LIMIT :limit
 
 -- name: token_rows
--- All tokens as they are stored, to be compared with what the audit says about them.
+-- All tokens as they are, to be compared with what the audit has of them.
 SELECT {TokenRow} FROM api_tokens ORDER BY id
 
 -- name: audit_head
--- Number and hash of the last row of the audit, with which its chain must end.
+-- Number and hash of the last row of the audit, to verify the chain.
 SELECT n, hash FROM audit_head
 
 -- name: audit_page
--- Page of the audit chain, for a check of its links.
+-- A page of the audit from a row on, to verify the chain.
 -- The chain in its order, until the page has enough rows or is large enough; whether it is unbroken is judged by the code that reads it.
 SELECT {AuditRow} FROM (SELECT p.*, sum(length(detail)) OVER (ORDER BY n) - length(detail) AS before
   FROM (SELECT * FROM audit WHERE n >= :first ORDER BY n LIMIT :limit) AS p) AS page

@@ -1,5 +1,5 @@
 -- name: forget_triggers
--- Deletes triggers that registered workflows do not name any more.
+-- Deletes event triggers that a workflow does not name any more, within its registration.
 DELETE FROM event_triggers WHERE workflow IN (SELECT value FROM json_each(:names)) AND NOT EXISTS (
   SELECT 1 FROM json_each(:triggers) x
   WHERE json_extract(x.value, '$.type') = event_triggers.type AND json_extract(x.value, '$.workflow') = event_triggers.workflow)
@@ -10,7 +10,7 @@ INSERT INTO event_triggers ({Trigger}) SELECT {$Trigger} FROM json_each(:trigger
 ON CONFLICT (type, workflow) DO UPDATE SET {Trigger = excluded but type, workflow}
 
 -- name: triggers
--- All events that start workflows, for people.
+-- All event triggers, to show which events start which workflows.
 SELECT {Trigger} FROM event_triggers ORDER BY type, workflow
 
 -- name: triggers_of
@@ -35,7 +35,7 @@ FROM executions e WHERE e.id = :id
 ON CONFLICT (root_id, person) DO NOTHING
 
 -- name: copy_contributors
--- Gives the contributors of an execution to its retry.
+-- Gives a retry the contributors of the execution that it retries.
 -- A retry goes on with what the one before was given.
 INSERT INTO execution_contributors (root_id, person, at) SELECT :id, person, :now FROM execution_contributors WHERE root_id = :retry_of
 
@@ -44,7 +44,7 @@ INSERT INTO execution_contributors (root_id, person, at) SELECT :id, person, :no
 UPDATE event_waits SET settled = 1 WHERE execution_id = ? AND n = ? AND event_id IS NOT NULL
 
 -- name: old_events
--- Events that were published so long ago that they are pruned.
+-- Events that are old enough to be pruned.
 -- Not what an execution has taken and may still have to read.
 SELECT id FROM events e WHERE published_at < ? AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id AND w.settled = 0)
 ORDER BY published_at LIMIT ?

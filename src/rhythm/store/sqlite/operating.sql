@@ -13,7 +13,7 @@ SELECT e.id, e.status FROM terminations t CROSS JOIN executions e INDEXED BY exe
 WHERE e.finished_at IS NULL AND e.type = 0 ORDER BY e.id LIMIT ?
 
 -- name: tasks_of
--- Live tasks of the workflows that a pass ends: they end in the same transaction.
+-- Live tasks of the workflows that a pass of a terminate ends, to be ended with them.
 SELECT e.id FROM json_each(?) x CROSS JOIN executions e INDEXED BY executions_unfinished ON e.parent_id = x.value
 WHERE e.finished_at IS NULL AND e.type = 1 LIMIT ?
 
@@ -32,5 +32,5 @@ DELETE FROM ready WHERE id IN (SELECT e.parent_id FROM json_each(?) x JOIN execu
 UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ?
 
 -- name: standing
--- State, queue and worker of these executions, to explain them; no row: it is in no queue.
+-- Ready rows of these executions, to explain what they wait for; one asleep has no row.
 SELECT {Standing but since, worker}, order_key AS since, claimed_by AS worker FROM ready WHERE id IN (SELECT value FROM json_each(?))

@@ -7,7 +7,7 @@ UPDATE fences SET n = n + 1 RETURNING n
 UPDATE fences SET n = n + ? RETURNING n
 
 -- name: register_definitions
--- Registers versions of workflows; each becomes the current version of its name.
+-- Stores new versions of workflows, and makes these the current ones of their names.
 -- A version that is there is left as it is: only its place among the versions of its name changes.
 INSERT INTO workflow_definitions ({Definition}, registered_at, registration, source_hash)
 SELECT {x.Definition}, now_us(),
@@ -18,33 +18,33 @@ WHERE x.version IS NOT (SELECT d.version FROM workflow_definitions d WHERE d.nam
 ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, registered_at = excluded.registered_at
 
 -- name: keep_sources
--- Stores the texts of the files whose workflows are registered, each once by its hash.
+-- Stores the texts of registered versions, each once, under its hash.
 -- Only texts that a version refers to: one whose workflows were all there before is not needed.
 INSERT INTO workflow_sources (hash, text)
 SELECT x.key, x.value FROM json_each(:sources) x
 WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.key) ON CONFLICT (hash) DO NOTHING
 
 -- name: definition_current
--- Current version of a workflow, with program and text; no row: the name is unknown.
+-- Current version of a workflow, with its text; no row means that it is not registered.
 SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = ? ORDER BY d.registration DESC LIMIT 1
 
 -- name: definition_version
--- One version of a workflow, with program and text; no row: it is not registered.
+-- One version of a workflow, with its text; no row means that it is not registered.
 SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = ? AND d.version = ?
 
 -- name: program
--- Program of one version of a workflow, without its text; no row: it is not registered.
+-- Program of one version of a workflow, to take turns with; its text is not read.
 SELECT program FROM workflow_definitions WHERE name = ? AND version = ?
 
 -- name: current_definitions
--- Current versions of named workflows, without program and text, which may be large.
+-- Current versions of these workflows, without text and program, which may be large.
 SELECT {d.Listed} FROM json_each(?) x JOIN workflow_definitions d ON d.name = x.value
 WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = d.name)
 
 -- name: definitions_after
--- Page of the list of workflows by name, each in its current version.
+-- A page of the current versions of workflows by name, for lists.
 -- From name to name along the index: however many versions there are of one, it is one step.
 WITH RECURSIVE names(name) AS (
   SELECT min(name) FROM workflow_definitions WHERE name > :after
@@ -121,7 +121,7 @@ UPDATE ready SET state = CASE WHEN :delay_us > 0 THEN 2 ELSE 0 END, due_at = CAS
 WHERE id = :id AND fence = :fence
 
 -- name: held_by
--- Claims of a worker as the database knows them, after a call that got no answer.
+-- Claims of one worker as the database has them, to compare with what the worker knows.
 SELECT id, fence FROM ready WHERE claimed_by = ? AND state = 1
 
 -- name: beat
@@ -143,14 +143,15 @@ DELETE FROM worker_heartbeats WHERE worker_id = ?
 UPDATE ready SET claim_expires_at = 0 WHERE claimed_by = ? AND state = 1
 
 -- name: workers
--- Workers that have a heartbeat, each with the number of its claims.
+-- All workers with a heartbeat, dead ones too, and how many claims each has.
 SELECT {h.SeenWorker but worker, claims, now, dead_after_s}, h.worker_id AS worker, ? AS now, h.dead_after_us / 1e6 AS dead_after_s,
   (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) AS claims
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: look
--- Whether there are lost claims, cancelled tasks, old heartbeats or terminations for the services,
--- and how long it is until a schedule has something to do. Without `dead` no worker counts as dead.
+-- Says whether there is anything for the services to recover, without a lock.
+-- Everything that a pass of the rescuer might find to do, in one look, and how long it is until a schedule has something to do.
+-- Without `dead` no worker is.
 SELECT
   EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
     OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE :dead AND h.beat_at + h.dead_after_us < now_us()))) AS lost,
@@ -164,7 +165,7 @@ SELECT
   EXISTS (SELECT 1 FROM terminations) AS terminated
 
 -- name: forget_workers
--- Deletes the heartbeats of workers that have been silent for long and hold no claims.
+-- Deletes the heartbeats of workers that have been silent for a day and have no claims.
 DELETE FROM worker_heartbeats WHERE worker_id IN (
   SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - :forgotten_us
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) LIMIT :limit)
@@ -177,15 +178,15 @@ WHERE r.state = 1 AND (r.claim_expires_at < now_us()
   OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE :dead AND h.beat_at + h.dead_after_us < now_us())) LIMIT :limit
 
 -- name: paused_queues
--- Names of the paused queues, in which the owner of a workflow runs no task itself.
+-- Names of the paused queues, so that owners of workflows run no tasks of them themselves.
 SELECT name FROM queues
 
 -- name: pause_queue
--- Pauses a queue; zero rows: it is paused already, and keeps the reason that it has.
+-- Pauses a queue; no row means that it was paused before, and nothing changes.
 INSERT INTO queues (name, paused_at, paused_by, paused_reason) VALUES (?, now_us(), ?, ?) ON CONFLICT (name) DO NOTHING
 
 -- name: resume_queue
--- Ends the pause of a queue; zero rows: it was not paused.
+-- Ends the pause of a queue; no row means that it was not paused.
 DELETE FROM queues WHERE name = ?
 
 -- name: declare
@@ -194,7 +195,7 @@ INSERT INTO task_declarations ({Declaration}, declared_at) VALUES ({:Declaration
 ON CONFLICT (name) DO UPDATE SET {Declaration = excluded but name}, declared_at = excluded.declared_at
 
 -- name: declared
--- Declarations of all tasks, for workers that plan turns without having the handlers.
+-- Declarations of all tasks, by which workers plan turns.
 SELECT {Declaration} FROM task_declarations ORDER BY name
 
 -- name: rescue_workflow
@@ -212,7 +213,7 @@ UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = 
 UPDATE workflow_execution_context SET fence = ? WHERE execution_id = ? RETURNING seq
 
 -- name: load
--- What a turn may know about each of these workflows itself; one that is gone is left out.
+-- Claimed workflows with what their next turns need; one that is gone has no row.
 SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, owned, now, resumes},
   e.cancel_requested_at IS NOT NULL AS cancel_requested, e.paused_at IS NOT NULL AS paused, e.timed_out_at IS NOT NULL AS timed_out,
   c.seq AS seq, c.fence AS fence, c.owned AS owned, now_us() AS now,
@@ -222,13 +223,13 @@ SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, 
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: load_tasks
--- What a worker must know to run the tasks that it has claimed; one that is gone is left out.
+-- Claimed tasks with what their handlers need; one that is gone has no row.
 SELECT {e.LoadedTask but age_us, cancel_requested, timed_out, ended}, now_us() - e.created_at AS age_us,
   e.cancel_requested_at IS NOT NULL AS cancel_requested, e.timed_out_at IS NOT NULL AS timed_out, e.finished_at IS NOT NULL AS ended
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value
 
 -- name: cancelled
--- Tasks, of those that a worker runs, that were asked to end; nothing large is read.
+-- Tasks, of those that a worker runs, that were asked to end.
 SELECT e.id FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value WHERE e.cancel_requested_at IS NOT NULL
 
 -- name: unfinished_child
@@ -263,12 +264,13 @@ FROM json_each(:numbers) x CROSS JOIN approvals a ON a.execution_id = json_extra
 WHERE a.ended_at IS NOT NULL
 
 -- name: mail
--- Signals that these workflows have not consumed, with payloads, in the order of each mailbox.
+-- Signals that these workflows have not consumed, in the order of sending, for their turns.
 SELECT s.execution_id AS execution_id, {s.Mail}
 FROM json_each(?) w CROSS JOIN workflow_signals s ON s.execution_id = w.value WHERE s.consumed_seq IS NULL ORDER BY s.execution_id, s.n
 
 -- name: mailed
--- Signals that an execution has not consumed, for readers: without payloads, which may be large.
+-- Signals that one workflow has not consumed, for callers who only read.
+-- The signals of one, without what they bring, which may be large.
 SELECT {Mail but payload}, 'null' AS payload FROM workflow_signals WHERE execution_id = ? AND consumed_seq IS NULL ORDER BY n
 
 -- name: advance_context
@@ -407,7 +409,7 @@ SELECT {Wait} FROM event_waits
 WHERE execution_id = ? AND n IN (SELECT value FROM json_each(?)) AND ended_at IS NULL AND held = 0
 
 -- name: waits
--- Waits of an execution for events that have not ended, to explain what it waits for.
+-- Events that one execution waits for, for callers who only read.
 SELECT {NewWait}, timeout_us / 1e6 AS timeout_s FROM event_waits WHERE execution_id = ? AND ended_at IS NULL ORDER BY n
 
 -- name: taken_events
@@ -423,7 +425,7 @@ SELECT {Event} FROM events WHERE type = ? AND (published_at, n) > (?, ?) ORDER B
 UPDATE event_waits SET status = :status, event_id = :event_id, ended_at = :now WHERE execution_id = :id AND n = :n AND ended_at IS NULL
 
 -- name: due_waits
--- Waits for events whose deadline is over, for the service that fires timers.
+-- Open waits for events whose deadline is over, for the timer service.
 SELECT execution_id, n FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
 
 -- name: delete_timers
@@ -477,7 +479,7 @@ SELECT r.attempt, e.cancel_requested_at IS NOT NULL FROM ready r JOIN executions
   AND NOT EXISTS (SELECT 1 FROM terminations t WHERE e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.')
 
 -- name: witness
--- Fence of a committed turn, for an owner that got no answer; no row: it was not committed.
+-- Fence of a committed turn, for an owner that got no answer; no row: not committed.
 SELECT fence FROM history WHERE execution_id = ? AND seq = ?
 
 -- name: unconsumed
@@ -509,7 +511,7 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ? AND state = 2
 SELECT {Retry} FROM executions WHERE retry_of = ? ORDER BY created_at, id
 
 -- name: family_size
--- Size of a family: a retry refuses one that is too large before it reads it.
+-- Size of a family, so that a retry that would read too much is refused before.
 -- How many rows of a family there are, up to one more than may be, and how large the snapshots are that would be read.
 SELECT count(*), coalesce(sum(size), 0) FROM (
   SELECT * FROM (
@@ -524,7 +526,7 @@ SELECT count(*), coalesce(sum(size), 0) FROM (
 )
 
 -- name: family
--- Executions of a family with their contexts, from which a retry is made.
+-- Executions of a family, the given one and all below it, from which a retry is planned.
 -- Without what may be large, but for the snapshots of those that may go on, and the error of the first.
 SELECT {e.StoredExecution but error}, e.id AS source, c.seq AS seq, c.statement AS statement,
   CASE WHEN e.id = :id OR (e.parent_id = :id AND length(e.error) <= :short) THEN e.error END AS error,
@@ -535,12 +537,12 @@ FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.i
 WHERE e.id = :id OR (e.id >= :first AND e.id < :last) ORDER BY e.id
 
 -- name: family_timers
--- Timers of a family, from which a retry is made.
+-- Timers of a family, from which a retry is planned.
 SELECT {StoredTimer} FROM timer_tasks
 WHERE execution_id = :id OR (execution_id >= :first AND execution_id < :last)
 
 -- name: family_signals
--- Signals of a family in the order of each mailbox, from which a retry is made.
+-- Signals of a family, from which a retry is planned, without their payloads.
 SELECT {StoredSignal}, id AS source FROM workflow_signals
 WHERE execution_id = :id OR (execution_id >= :first AND execution_id < :last) ORDER BY execution_id, n
 
@@ -573,7 +575,7 @@ INSERT INTO workflow_signals ({StoredSignal but consumed_seq}, payload)
 SELECT {:StoredSignal but consumed_seq}, o.payload FROM workflow_signals o WHERE o.id = :source
 
 -- name: due_timers
--- Timers that are due, oldest first, for the service that fires them.
+-- Open timers whose time has come, for the timer service.
 SELECT execution_id, n, fire_at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= ? ORDER BY fire_at LIMIT ?
 
 -- name: fire_timer
@@ -581,11 +583,11 @@ SELECT execution_id, n, fire_at FROM timer_tasks WHERE fired_at IS NULL AND canc
 UPDATE timer_tasks SET fired_at = ? WHERE execution_id = ? AND n = ? AND fired_at IS NULL
 
 -- name: due_ready
--- Delayed rows that are due: starts, retries and releases that can be claimed now.
+-- Delayed ready rows whose time has come, for the timer service.
 SELECT id FROM ready WHERE state = 2 AND due_at <= ? LIMIT ?
 
 -- name: due_timeouts
--- Executions whose timeout is over, and which have not been timed out.
+-- Live executions whose timeout is over, for the timer service.
 SELECT id, type FROM executions WHERE timeout_at <= ? AND timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL LIMIT ?
 
 -- name: time_out
@@ -593,7 +595,7 @@ SELECT id, type FROM executions WHERE timeout_at <= ? AND timeout_at IS NOT NULL
 UPDATE executions SET timed_out_at = ? WHERE id = ? AND status < 5
 
 -- name: next_due
--- Earliest time at which the service that fires timers has something to do, and the time now.
+-- Time at which the timer service has something to do next, and the time now.
 SELECT min(at), now_us() FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
   UNION ALL SELECT min(deadline_at) FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL
@@ -608,8 +610,8 @@ SELECT e.id FROM executions e LEFT JOIN ready r ON r.id = e.id
 WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1) LIMIT ?
 
 -- name: execution
--- Executions as people see them; readers add their own conditions and order.
--- A claim alone changes nothing: a worker that merely looks at what is parked has done nothing yet. What is claimed
+-- Executions as they are shown; the caller adds conditions, order and limit.
+-- As people see it. A claim alone changes nothing: a worker that merely looks at what is parked has done nothing yet. What is claimed
 -- is running if it is a task, or a workflow that has not begun, that waits for nothing, or whose tasks its holder runs.
 SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
   CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused'
@@ -625,7 +627,7 @@ FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_
 SELECT e.id, r.name FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN executions r ON r.id = e.root_id
 
 -- name: names
--- Names of root executions that begin with one of these prefixes, to which a caller is limited.
+-- Names of root executions that begin with these prefixes, to apply permissions to lists.
 -- Of those that nobody else started, each name once, one look-up each: of those that begin so, the next, and the next.
 WITH RECURSIVE found(prefix, name) AS (
   SELECT p.value, (SELECT min(name) FROM executions WHERE parent_id IS NULL AND name >= p.value) FROM json_each(?) p
@@ -634,7 +636,8 @@ WITH RECURSIVE found(prefix, name) AS (
 SELECT name FROM found WHERE substr(name, 1, length(prefix)) = prefix
 
 -- name: stamps
--- Text that changes whenever an execution does, for callers who follow it; nothing large is read.
+-- A text for each execution that changes whenever the execution does, to wait for changes.
+-- What changes whenever an execution does as people see it, for those who follow it; nothing large is read.
 SELECT e.id, coalesce(c.seq, 0) || '-' || max(e.attempt, CASE WHEN e.type = 1 THEN coalesce(r.attempt, 0) ELSE 0 END) || '-' || e.status || '-' ||
   (CASE WHEN r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 1 ELSE 0 END) || '-' ||
   coalesce(e.cancel_requested_at, 0) || '-' || coalesce(e.paused_at, 0)
@@ -642,18 +645,18 @@ FROM json_each(?) x JOIN executions e ON e.id = x.value LEFT JOIN ready r ON r.i
 LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: due
--- Times at which an execution's own start (0), timers and delayed children are due, by number.
+-- Times at which the start, the timers and the delayed children of an execution are due.
 SELECT 0, due_at FROM ready WHERE id = :id AND state = 2
 UNION ALL SELECT n, fire_at FROM timer_tasks WHERE execution_id = :id AND fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
 UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = e.id
   WHERE e.parent_id = :id AND e.finished_at IS NULL AND r.state = 2
 
 -- name: history
--- History of an execution: the turns of a workflow, or the failed attempts of a task.
+-- Turns of a workflow, or failed attempts of a task, in their order.
 SELECT {Transition} FROM history WHERE execution_id = ? ORDER BY seq
 
 -- name: trace
--- Page of the places of what happened in an execution and below it, in the order of time.
+-- A page of the places of what happened in a family, in the order of time.
 -- Where each thing stands that happened in an execution and below it, after a place. Nothing large is read.
 WITH family AS (
   SELECT id, child_no, type, created_at, finished_at, length(id) AS length FROM executions WHERE id = :id
@@ -684,19 +687,19 @@ LEFT JOIN history h ON json_extract(x.value, '$[1]') = 2 AND h.execution_id = e.
 LEFT JOIN execution_resume_requests q ON json_extract(x.value, '$[1]') = 3 AND q.id = json_extract(x.value, '$[2]')
 
 -- name: lease
--- Takes or prolongs the lease of a service; no row: another holder has it.
+-- Takes or prolongs a lease; no row means that another holder has it.
 INSERT INTO leases (name, holder, fence, expires_at) VALUES (:name, :holder, 1, now_us() + :ttl_us)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, fence = fence + (holder <> excluded.holder), expires_at = excluded.expires_at
 WHERE holder = excluded.holder OR expires_at <= now_us() RETURNING fence
 
 -- name: parked
--- Page of live workflows that have no ready row, for the service that finds lost wakes.
+-- A page of workflows that are asleep, by id, for the service that finds stuck ones.
 SELECT e.id FROM executions e INDEXED BY executions_live LEFT JOIN ready r ON r.id = e.id
 WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > ? AND e.paused_at IS NULL AND e.held = 0 AND r.id IS NULL
   AND NOT EXISTS (SELECT 1 FROM terminations t WHERE substr(e.id, 1, length(t.id) + 1) = t.id || '.') ORDER BY e.id LIMIT ?
 
 -- name: without_rows
--- Timers that workflows await and whose rows are gone, for the service that finds lost wakes.
+-- Awaited children that have neither an execution nor a timer, so that nothing ends them.
 SELECT x.id, x.n FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS n FROM json_each(?)) x
 WHERE NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id AND t.n = x.n)
   AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id || '.' || x.n)
@@ -713,7 +716,7 @@ ON CONFLICT (id) DO NOTHING RETURNING id
 INSERT INTO timer_tasks (execution_id, n, fire_at, fired_at) VALUES (?, ?, now_us(), now_us()) ON CONFLICT DO NOTHING
 
 -- name: old_roots
--- Root executions that ended so long ago that they are pruned with everything below them.
+-- Roots that ended long enough ago to be pruned with their families.
 -- Not while anything below goes on, nor while an execution lives that was made from it.
 SELECT id FROM executions e WHERE parent_id IS NULL AND finished_at IS NOT NULL AND finished_at < now_us() - ?
   AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.finished_at IS NULL)

@@ -1,5 +1,5 @@
 -- name: schedules_after
--- Page of the list of schedules by name; with `brief` without inputs, which may be large.
+-- A page of schedules by name, for lists; `brief` leaves out their inputs.
 SELECT {Schedule but inputs}, CASE WHEN :brief THEN 'null' ELSE inputs END AS inputs FROM schedules WHERE name > :after ORDER BY name LIMIT :limit
 
 -- name: schedules
@@ -11,7 +11,7 @@ SELECT {Schedule}, revision FROM schedules WHERE name IN (SELECT value FROM json
 SELECT {Schedule}, revision FROM schedules WHERE origin <> '' AND origin IN (SELECT value FROM json_each(?)) ORDER BY name
 
 -- name: due_schedules
--- Schedules for the next pass of the service, and when it has to come again.
+-- Schedules that the service may have to fire now, and when the next one is due.
 -- The first to come, whether they are due or not, and those whose queued slot need not wait any longer.
 SELECT * FROM (
   SELECT name, next_at, now_us() FROM schedules
@@ -48,7 +48,7 @@ UPDATE schedule_fires SET open = 0 WHERE schedule = ? AND open = 1
   AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = execution_id AND e.finished_at IS NULL)
 
 -- name: running_fires
--- Executions of these schedules that have not ended, to plan what a new slot does.
+-- Live executions that these schedules started, to apply the rule for overlaps.
 SELECT f.schedule, f.execution_id FROM json_each(?) x CROSS JOIN schedule_fires f ON f.schedule = x.value AND f.open = 1
 CROSS JOIN executions e ON e.id = f.execution_id AND e.finished_at IS NULL ORDER BY f.schedule, f.slot_at
 
@@ -66,6 +66,6 @@ DELETE FROM schedule_fires WHERE schedule = :name AND open = 0
   AND slot_at <= (SELECT slot_at FROM schedule_fires WHERE schedule = :name ORDER BY slot_at DESC LIMIT 1 OFFSET :kept)
 
 -- name: fires
--- Last slots of a schedule and what became of them, newest first, for people.
+-- Last slots of one schedule, newest first, to show what became of them.
 SELECT {Fire} FROM schedule_fires
 WHERE schedule = ? ORDER BY slot_at DESC, rowid DESC LIMIT ?

@@ -8,7 +8,7 @@ from rhythm.lang.flow.grammar.statements import StatementParser
 from rhythm.lang.flow.nodes import Block, Node
 from rhythm.lang.flow.other_languages import PARAMETERS
 from rhythm.lang.flow.tokens import Token
-from rhythm.lang.source import nearest
+from rhythm.suggest import nearest
 
 
 class Parser(StatementParser):

@@ -22,7 +22,7 @@ from rhythm.lang.flow.other_languages import (
     FUNCTIONS_FROM_ELSEWHERE,
 )
 from rhythm.lang.flow.tokens import Token
-from rhythm.lang.source import nearest
+from rhythm.suggest import nearest
 
 FOREIGN_FIRST = frozenset(word.split()[0] for word in FOREIGN_SPELLINGS)
 NO_FUNCTION_VALUES = "workflows have no function values: a function cannot be saved in a snapshot"

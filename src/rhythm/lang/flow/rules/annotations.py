@@ -8,8 +8,8 @@ from rhythm.durations import duration_s
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.flow.problems import Problems
-from rhythm.lang.source import nearest
 from rhythm.limits import LONGEST_NAME
+from rhythm.suggest import nearest
 
 ANNOTATIONS = {
     "queue": '@queue("name")',

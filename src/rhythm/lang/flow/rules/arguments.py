@@ -9,8 +9,8 @@ from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.flow.rules.kinds import literal_keys
-from rhythm.lang.source import nearest
 from rhythm.limits import INT_MAX
+from rhythm.suggest import nearest
 
 # What an option's literal value must be; durations and counts are checked further.
 OPTION_TYPES = {

@@ -14,7 +14,7 @@ from rhythm.lang.flow.other_languages import FUNCTIONS_FROM_ELSEWHERE
 from rhythm.lang.flow.rules.arguments import NAMED, check_literals, check_options, counted
 from rhythm.lang.flow.rules.kinds import is_operation, root
 from rhythm.lang.flow.rules.rewrites import Rewrites
-from rhythm.lang.source import nearest
+from rhythm.suggest import nearest
 
 TAKE_IDS = ("str", "json", "hash", "base64")  # builtins whose first argument may well be an id
 

@@ -10,9 +10,10 @@ from rhythm.lang.flow.other_languages import WORDS_FROM_ELSEWHERE
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.flow.rules.kinds import is_operation
 from rhythm.lang.flow.rules.surroundings import Surroundings
-from rhythm.lang.source import Source, nearest
+from rhythm.lang.source import Source
 from rhythm.limits import Limits
 from rhythm.record import Record
+from rhythm.suggest import nearest
 
 
 class Variable(Record):

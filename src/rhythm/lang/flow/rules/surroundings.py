@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.flow.problems import Problems
-from rhythm.lang.source import nearest
 from rhythm.record import Record
+from rhythm.suggest import nearest
 
 
 class TaskShape(Record):
