@@ -374,6 +374,8 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
     ("ready_agrees", "fresh", ("UPDATE ready SET crash_seq = 5 WHERE id = 'fresh'",), set()),
     ("overdue", "run.4", (f"UPDATE timer_tasks SET fire_at = {PAST} WHERE execution_id = 'run.4'",),
         set()),
+    ("overdue", "run", ("INSERT INTO event_waits (execution_id, n, type, wanted, since, held, "
+        f"deadline_at) VALUES ('run', 8, 'paid', '{{}}', 1, (1 = 0), {PAST})",), set()),
     ("overdue", "run.7", (f"UPDATE ready SET due_at = {PAST} WHERE id = 'run.7'",), set()),
     ("overdue", "run", (executions("run", f"timeout_at = {PAST}"),), set()),
     ("slots_once", "daily", (fired(SLOT - 5, "'old'"),), set()),

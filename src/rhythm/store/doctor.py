@@ -153,7 +153,9 @@ RULES: Mapping[str, Rule] = {
         "pausing and resuming a workflow queues it again, a task must be cancelled; and " + REPORT,
     ),
     "ready_agrees": Rule("a queue row fits its execution"),
-    "overdue": Rule("timers, retries, delayed starts and timeouts happen when they are due", SERVE),
+    "overdue": Rule(
+        "timers, retries, delayed starts, timeouts and deadlines happen when they are due", SERVE
+    ),
     # waiting
     "no_lost_wake": Rule(
         "a workflow is asleep only while what it awaits has not happened",

@@ -252,9 +252,12 @@ SELECT execution_id AS subject, 'its timer ' || n || CASE WHEN cancelled_at IS N
 FROM timer_tasks WHERE fired_at IS NOT NULL AND (cancelled_at IS NOT NULL OR fire_at IS NULL OR fired_at < fire_at)
 
 -- name: overdue
--- Timers, delays, timeouts, approvals and pauses that are overdue by more than the grace.
+-- Timers, waits, delays, timeouts, approvals and pauses that are overdue by more than the grace.
 SELECT execution_id AS subject, 'its timer ' || n || ' is overdue by ' || ((%(now)s - fire_at) / 1000000) || ' s' AS message
 FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at < %(before)s
+UNION ALL
+SELECT execution_id, 'its wait ' || n || ' for an event was over ' || ((%(now)s - deadline_at) / 1000000) || ' s ago'
+FROM event_waits WHERE ended_at IS NULL AND deadline_at < %(before)s
 UNION ALL
 SELECT id, 'it should have been queued again ' || ((%(now)s - due_at) / 1000000) || ' s ago' FROM ready WHERE state = 2 AND due_at < %(before)s
 UNION ALL
