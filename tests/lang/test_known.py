@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rhythm.lang.flow.compile import compile_flow
+from rhythm.lang.flow.lexer import Lexer
 from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
+from rhythm.lang.languages import parse_text
 from rhythm.lang.source import Diagnostic
 
 TEXT, NUMBER, BOOL, NULL = "text", "a number", "true or false", "null"
@@ -221,3 +225,18 @@ def test_tasks_and_workflows_are_judged_apart() -> None:
             'await task("x1")\nawait workflow("x1")', Surroundings(workflows=frozenset())
         )
     ] == ["F105"]
+
+
+def test_each_of_several_files_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which workflows there are in the others is known before any is checked."""
+    read: list[str] = []
+    run = Lexer.run
+    monkeypatch.setattr(Lexer, "run", lambda self: read.append("") or run(self))
+    texts = {
+        "a.flow": 'workflow a() {\n  return await workflow("b")\n}\n',
+        "b.flow": "workflow b() {\n  return 1\n}\n",
+    }
+    parsed = [parse_text(text, file) for file, text in texts.items()]
+    names = frozenset().union(*(file.names for file in parsed))
+    checked = [file.check(Surroundings(None, names)) for file in parsed]
+    assert ([each.diagnostics for each in checked], len(read)) == ([[], []], 2)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rhythm.ir.verify import verify
 from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
-from rhythm.lang.languages import check_text, compile_text, names_in
+from rhythm.lang.languages import compile_text, parse_text
 from rhythm.lang.source import Diagnostic, render
 from rhythm.lang.steps.check import check_steps
 from rhythm.lang.steps.compile import compile_steps
@@ -361,13 +361,17 @@ def test_the_name_of_a_file_says_what_it_is() -> None:
     assert compile_text(steps, "-").programs[0].language == "steps"
     assert compile_text(flow, "-").programs[0].language == "flow"
     assert compile_text(flow, "a.flow").programs[0].language == "flow"
-    assert (names_in(steps, "a.json"), names_in(flow, "a.flow"), names_in("{", "a.json")) == (
+    assert (
+        parse_text(steps, "a.json").names,
+        parse_text(flow, "a.flow").names,
+        parse_text("{", "a.json").names,
+    ) == (
         {"main"},
         {"a"},
         frozenset(),
     )
-    assert check_text("{", "a.json").errors
-    assert len(check_text(steps, "a.json").workflows) == 1
+    assert parse_text("{", "a.json").check().errors
+    assert len(parse_text(steps, "a.json").check().workflows) == 1
 
 
 def test_the_whole_text_is_the_version() -> None:

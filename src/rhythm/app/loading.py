@@ -9,7 +9,7 @@ from typing import Any
 from rhythm.engine.definitions import definition_of
 from rhythm.errors import FlowError, InvalidProgram
 from rhythm.lang.flow.rules.surroundings import Surroundings
-from rhythm.lang.languages import FOUND_IN_FOLDERS, compile_text, names_in, part_of
+from rhythm.lang.languages import FOUND_IN_FOLDERS, parse_text, part_of
 from rhythm.lang.report import Compilation
 from rhythm.lang.source import render_all
 from rhythm.limits import DEFAULT_LIMITS
@@ -63,8 +63,9 @@ def compile_flows(texts: dict[str, str], elsewhere: Iterable[str] = ()) -> list[
 
     `elsewhere`: the names of workflows that exist besides these.
     """
-    names = frozenset(elsewhere).union(*(names_in(text, file) for file, text in texts.items()))
-    compiled = [compile_text(text, file, Surroundings(None, names)) for file, text in texts.items()]
+    parsed = [parse_text(text, file) for file, text in texts.items()]
+    names = frozenset(elsewhere).union(*(file.names for file in parsed))
+    compiled = [file.compile(Surroundings(None, names)) for file in parsed]
     wrong = [one for one in compiled if one.errors]
     problems = [render_all(one.source, one.diagnostics) for one in wrong] + _twice(compiled)
     if problems:

@@ -6,7 +6,7 @@ from rhythm.cli.files import find_files, read_source
 from rhythm.cli.options import Arguments, Option
 from rhythm.cli.output import print
 from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
-from rhythm.lang.languages import check_text, names_in
+from rhythm.lang.languages import parse_text
 from rhythm.lang.report import Checked
 from rhythm.lang.source import as_json, render_all
 
@@ -27,14 +27,10 @@ OPTIONS = (
 
 
 def run(args: Arguments) -> int:
-    sources = {name: read_source(name) for name in find_files(args.files)}
-    names = (
-        frozenset().union(*(names_in(text, name) for name, text in sources.items()))
-        if len(sources) > 1
-        else None
-    )
+    parsed = [parse_text(read_source(name), name) for name in find_files(args.files)]
+    names = frozenset().union(*(file.names for file in parsed)) if len(parsed) > 1 else None
     known = Surroundings(_tasks(args.app), names)
-    checked = [check_text(text, name, known) for name, text in sources.items()]
+    checked = [file.check(known) for file in parsed]
     counts = {
         severity: sum(d.severity == severity for c in checked for d in c.diagnostics)
         for severity in SEVERITIES

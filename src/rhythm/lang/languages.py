@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from rhythm.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
+    from rhythm.lang.flow.check import ParsedFlow
     from rhythm.lang.flow.rules.surroundings import Surroundings
-    from rhythm.lang.report import Checked, Compilation
+    from rhythm.lang.report import Compilation
+    from rhythm.lang.steps.check import ParsedSteps
 
 FOUND_IN_FOLDERS = (".flow", ".steps.json")  # any other JSON in a folder is somebody else's
 TAKEN_BY_NAME = (".flow", ".json")
@@ -22,41 +24,22 @@ def is_steps(file: str, text: str) -> bool:
     return file.endswith(".json") or (file == "-" and text.lstrip().startswith("{"))
 
 
-def check_text(
-    text: str, file: str, known: Surroundings | None = None, limits: Limits = DEFAULT_LIMITS
-) -> Checked:
-    """Checks a file. Never raises, whatever the text is: problems come back as diagnostics."""
-    if is_steps(file, text):
-        from rhythm.lang.steps.check import check_steps
-
-        return check_steps(text, file, known, limits)
-    from rhythm.lang.flow.check import check_flow
-
-    return check_flow(text, file, known, limits)
-
-
 def compile_text(
     text: str, file: str, known: Surroundings | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Compilation:
     """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""
+    return parse_text(text, file, limits).compile(known)
+
+
+def parse_text(text: str, file: str, limits: Limits = DEFAULT_LIMITS) -> ParsedFlow | ParsedSteps:
+    """Reads a file: its `names` are known, and `check` says what is wrong with it."""
     if is_steps(file, text):
-        from rhythm.lang.steps.compile import compile_steps
+        from rhythm.lang.steps.check import ParsedSteps
 
-        return compile_steps(text, file, known, limits)
-    from rhythm.lang.flow.compile import compile_flow
+        return ParsedSteps(text, file, limits)
+    from rhythm.lang.flow.check import ParsedFlow
 
-    return compile_flow(text, file, known, limits)
-
-
-def names_in(text: str, file: str) -> frozenset[str]:
-    """The names of the workflows in a file, as far as it can be read."""
-    if is_steps(file, text):
-        from rhythm.lang.steps.check import workflow_id
-
-        return workflow_id(text)
-    from rhythm.lang.flow.check import workflow_names
-
-    return workflow_names(text, file)
+    return ParsedFlow(text, file, limits)
 
 
 def part_of(text: str, file: str, name: str, seen: Callable[[str], bool]) -> str:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rhythm.lang.flow.grammar.parser import Parser
@@ -15,7 +15,7 @@ from rhythm.lang.flow.nodes import Block, File, Node, Workflow
 from rhythm.lang.flow.problems import Problems, TooManyProblems
 from rhythm.lang.flow.rules.resolver import Resolver
 from rhythm.lang.flow.rules.surroundings import Surroundings
-from rhythm.lang.report import Checked
+from rhythm.lang.report import Checked, Compilation
 from rhythm.lang.source import Diagnostic, Source, in_order
 from rhythm.limits import DEFAULT_LIMITS, Limits
 
@@ -34,75 +34,80 @@ def check_flow(
     limits: Limits = DEFAULT_LIMITS,
 ) -> Checked:
     """Checks a file. Never raises, whatever the text is: problems come back as diagnostics."""
-    source = Source(file, text)
-    problems = Problems(limits.diagnostics)
-    workflows: tuple[tuple[Workflow, dict[str, Any]], ...] = ()
-    try:
-        workflows = _workflows(source, problems, known or Surroundings(), limits)
-    except TooManyProblems:
-        pass
-    except RecursionError:
-        problems.found = [TOO_DEEP, *(d for d in problems.found if d.severity == "error")]
-    return Checked(source, in_order(problems.found), () if problems.errors else workflows)
+    return ParsedFlow(text, file, limits).check(known)
 
 
-def workflow_names(text: str, file: str) -> frozenset[str]:
-    """The names of the workflows in a file, as far as it can be read."""
-    try:
-        tree = _parse(Source(file, text), Problems(DEFAULT_LIMITS.diagnostics), DEFAULT_LIMITS)
-        return frozenset(workflow.name for workflow in tree.workflows)
-    except (TooManyProblems, RecursionError):
-        return frozenset()
+class ParsedFlow:
+    """A file that was read, and is to be checked: once it is known what there is besides it."""
+
+    def __init__(self, text: str, file: str, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.source, self.limits = Source(file, text), limits
+        self.problems = Problems(limits.diagnostics)
+        self.workflows: tuple[Workflow, ...] = ()
+        try:
+            self.workflows = _read(self.source, self.problems, limits)
+        except (TooManyProblems, RecursionError) as problem:
+            self._give_up(problem)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its workflows, as far as it can be read."""
+        return frozenset(workflow.name for workflow in self.workflows)
+
+    def check(self, known: Surroundings | None = None) -> Checked:
+        """Everything that is wrong with it. Once only: the problems are collected."""
+        checked: tuple[tuple[Workflow, dict[str, Any]], ...] = ()
+        try:
+            checked = tuple(self._resolved(known or Surroundings()))
+        except (TooManyProblems, RecursionError) as problem:
+            self._give_up(problem)
+        found = in_order(self.problems.found)
+        return Checked(self.source, found, () if self.problems.errors else checked)
+
+    def compile(self, known: Surroundings | None = None) -> Compilation:
+        """Its programs, if nothing is wrong with it. Only here what makes programs is imported."""
+        from rhythm.lang.flow.compile import compile_parsed
+
+        return compile_parsed(self, known)
+
+    def _resolved(self, known: Surroundings) -> Iterator[tuple[Workflow, dict[str, Any]]]:
+        source, problems, limits = self.source, self.problems, self.limits
+        siblings = self.names if len(self.workflows) > 1 else frozenset[str]()
+        for workflow in self.workflows:
+            yield workflow, Resolver(workflow, source, problems, known, limits, siblings).check()
+
+    def _give_up(self, problem: Exception) -> None:
+        if isinstance(problem, RecursionError):
+            found = self.problems.found
+            self.problems.found = [TOO_DEEP, *(d for d in found if d.severity == "error")]
+        self.workflows = ()
 
 
 def workflow_texts(text: str, file: str) -> dict[str, str]:
     """The text of each workflow in a file, with its annotations, as far as it can be read."""
-    try:
-        tree = _parse(Source(file, text), Problems(DEFAULT_LIMITS.diagnostics), DEFAULT_LIMITS)
-    except (TooManyProblems, RecursionError):
-        return {}
     begins = (
         (workflow, min(node.start for node in (workflow, *workflow.annotations)))
-        for workflow in tree.workflows
+        for workflow in ParsedFlow(text, file).workflows
     )
     return {workflow.name: text[start : workflow.end] for workflow, start in begins}
 
 
-def _workflows(
-    source: Source, problems: Problems, known: Surroundings, limits: Limits
-) -> tuple[tuple[Workflow, dict[str, Any]], ...]:
+def _read(source: Source, problems: Problems, limits: Limits) -> tuple[Workflow, ...]:
+    """The workflows of a file, none if it is too large to be looked at any further."""
     size = len(source.text.encode("utf-8", "surrogatepass"))
     if size > limits.source_bytes:
-        problems.report(
-            "F006",
-            f"the file has {size:,} bytes; the limit is {limits.source_bytes:,}",
-            0,
-            0,
-            help="split it into several workflows",
-        )
+        message = f"the file has {size:,} bytes; the limit is {limits.source_bytes:,}"
+        problems.report("F006", message, 0, 0, help="split it into several workflows")
         return ()
     tree = _parse(source, problems, limits)
     if _holds_too_much(tree, problems, limits):
         return ()
-    high = _too_high(tree)
-    if high:
-        problems.report(
-            "F006",
-            "an expression with too many parts",
-            high.start,
-            high.end,
-            help="name the inner parts with `let`",
-        )
+    if high := _too_high(tree):
+        message = "an expression with too many parts"
+        help = "name the inner parts with `let`"
+        problems.report("F006", message, high.start, high.end, help=help)
         return ()
-    siblings = (
-        frozenset(workflow.name for workflow in tree.workflows)
-        if len(tree.workflows) > 1
-        else frozenset[str]()
-    )
-    return tuple(
-        (workflow, Resolver(workflow, source, problems, known, limits, siblings).check())
-        for workflow in tree.workflows
-    )
+    return tuple(tree.workflows)
 
 
 def _holds_too_much(tree: File, problems: Problems, limits: Limits) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rhythm.ir.verify import verify
-from rhythm.lang.flow.check import TOO_DEEP, check_flow
+from rhythm.lang.flow.check import TOO_DEEP, ParsedFlow
 from rhythm.lang.flow.lower import lower
 from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.report import Compilation
@@ -17,7 +17,12 @@ def compile_flow(
     limits: Limits = DEFAULT_LIMITS,
 ) -> Compilation:
     """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""
-    checked = check_flow(text, file, known, limits)
+    return compile_parsed(ParsedFlow(text, file, limits), known)
+
+
+def compile_parsed(parsed: ParsedFlow, known: Surroundings | None = None) -> Compilation:
+    """Compiles a file that was read before."""
+    checked = parsed.check(known)
     try:
         programs = tuple(
             verify(lower(checked.source, workflow, options))

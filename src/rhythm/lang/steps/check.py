@@ -25,7 +25,33 @@ def check_steps(
     limits: Limits = DEFAULT_LIMITS,
 ) -> Checked:
     """Checks a file. Never raises, whatever the text is: problems come back as diagnostics."""
-    return compiled(text, file, known, limits)
+    return ParsedSteps(text, file, limits).check(known)
+
+
+class ParsedSteps:
+    """A file of JSON steps that is to be checked: once it is known what there is besides it."""
+
+    def __init__(self, text: str, file: str, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.text, self.file, self.limits = text, file, limits
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The name of its workflow, as far as it can be read."""
+        try:
+            name = read_document(self.text, self.limits).get("workflow_id")
+        except NoJson:
+            return frozenset()
+        return frozenset({name.value} if name and isinstance(name.value, str) else ())
+
+    def check(self, known: Surroundings | None = None) -> Compilation:
+        """Everything that is wrong with it."""
+        return compiled(self.text, self.file, known, self.limits)
+
+    def compile(self, known: Surroundings | None = None) -> Compilation:
+        """Its program, if nothing is wrong with it."""
+        from rhythm.lang.steps.compile import verified
+
+        return verified(self.check(known))
 
 
 def compiled(text: str, file: str, known: Surroundings | None, limits: Limits) -> Compilation:
@@ -40,15 +66,6 @@ def compiled(text: str, file: str, known: Surroundings | None, limits: Limits) -
     return Compilation(
         source, in_order(problems.found), ((workflow, workflow.options),), (program,)
     )
-
-
-def workflow_id(text: str) -> frozenset[str]:
-    """The name of the workflow in a text, as far as it can be read."""
-    try:
-        name = read_document(text, DEFAULT_LIMITS).get("workflow_id")
-    except NoJson:
-        return frozenset()
-    return frozenset({name.value} if name and isinstance(name.value, str) else ())
 
 
 def _program(

@@ -16,7 +16,11 @@ def compile_steps(
     limits: Limits = DEFAULT_LIMITS,
 ) -> Compilation:
     """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""
-    compilation = compiled(text, file, known, limits)
+    return verified(compiled(text, file, known, limits))
+
+
+def verified(compilation: Compilation) -> Compilation:
+    """The same, after its programs were verified."""
     for program in compilation.programs:
         verify(program)
     return compilation
