@@ -3,6 +3,8 @@ and that every code has a case."""
 
 from __future__ import annotations
 
+import pytest
+
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.flow.problems import CODES
 from rhythm.limits import DEFAULT_LIMITS
@@ -54,3 +56,22 @@ def test_parentheses_of_a_statement_that_could_not_be_read_say_nothing_about_lat
     )
     found = compile_flow(f"workflow w() {{\n{unread}{assigned}}}", "w.flow").diagnostics
     assert [d.code for d in found] == ["F001"] * 20
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('workflow a() {\n  let x = task("t", { a: "b })\n  return x\n}', ["this text never ends"]),
+        ("workflow a() {\n  let x = `b ${1}\n  return x\n}", ["this template never ends"]),
+        ("workflow a() {\n  /* b\n  return 1\n}", ["this comment never ends"]),
+        (
+            "workflow a() {\n  if (1) {\n    return `b\n",
+            ["this block never ends"] * 2 + ["this template never ends"],
+        ),
+        ("workflow a() {\n  if (1) {\n  return 1\n}", ["this block never ends"]),
+    ],
+)
+def test_what_follows_from_something_that_never_ends_is_not_reported(
+    text: str, found: list[str]
+) -> None:
+    assert [each.message for each in compile_flow(text).errors] == found

@@ -125,14 +125,7 @@ class Lexer:
             end = self.text.find("*/", start + 2) + 2
             if end < 2:
                 end = len(self.text)
-                self.problems.report(
-                    "F002",
-                    "this comment never ends",
-                    start,
-                    start + 2,
-                    "opened here",
-                    "close it with `*/`",
-                )
+                self.problems.never_ends("comment", start, start + 2, "close it with `*/`")
             if "\n" in self.text[start:end]:
                 self.line_start = True
         self.comments.append(Comment(start, end, self.text[start:end].rstrip(), own_line))
@@ -228,17 +221,8 @@ class Lexer:
             return self._add("text", self._unescape(match[0], self.at + 1), self.at, end + 1)
         # a backslash at the end of the line belongs to this mistake
         end += self.text.startswith("\\", end)
-        self.problems.report(
-            "F002",
-            "this text never ends",
-            self.at,
-            end,
-            "opened here",
-            (
-                f"close it with {quote} on the same line; text over several lines stands in "
-                f"backticks: `…`"
-            ),
-        )
+        help = f"close it with {quote} on the same line; text over several lines stands in "
+        self.problems.never_ends("text", self.at, end, f"{help}backticks: `…`")
         self._add("text", match[0], self.at, end)
 
     def _tripled(self, quotes: str) -> None:
@@ -266,14 +250,7 @@ class Lexer:
             self._close_place(places[-1])
         else:
             _, opened = self.open.pop()
-            self.problems.report(
-                "F002",
-                "this template never ends",
-                opened,
-                opened + 1,
-                "opened here",
-                "close it with a backtick",
-            )
+            self.problems.never_ends("template", opened, opened + 1, "close it with a backtick")
             self._add("endtemplate", None, len(self.text), len(self.text))
 
     def _close_place(self, place: int) -> None:

@@ -68,6 +68,13 @@ class Problems:
         self._limit = limit
         self._starts: set[tuple[int, str]] = set()
         self._errors = 0
+        # where something begins that never ends: what is wrong after it follows from that
+        self.unended: set[int] = set()
+
+    def never_ends(self, what: str, start: int, end: int, help: str) -> None:
+        """Reports a text, template or comment that was opened and never closed."""
+        self.unended.add(start)
+        self.report("F002", f"this {what} never ends", start, end, "opened here", help)
 
     def report(
         self,
@@ -108,6 +115,7 @@ class Problems:
         """Takes back what was reported from this place on: it will be read again."""
         self.found = [diagnostic for diagnostic in self.found if diagnostic.start < start]
         self._starts = {(diagnostic.start, diagnostic.severity) for diagnostic in self.found}
+        self.unended = {opened for opened in self.unended if opened < start}
         self._errors = sum(diagnostic.severity == "error" for diagnostic in self.found)
 
     @property

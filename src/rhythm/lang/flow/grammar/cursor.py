@@ -125,6 +125,8 @@ class Cursor:
         label: str = "",
         help: str | tuple[str, ...] = (),
     ) -> None:
+        if self._last.start in self.problems.unended:  # which is what is wrong
+            return
         self.problems.report(
             code, message, token.start, max(token.end, token.start + 1), label, help
         )

@@ -16,7 +16,7 @@ from rhythm.lang.flow.grammar.cursor import Recover, shown
 from rhythm.lang.flow.grammar.expressions import ExpressionParser
 from rhythm.lang.flow.nodes import Block, Broken, Node
 from rhythm.lang.flow.other_languages import FOREIGN_STATEMENTS
-from rhythm.lang.flow.tokens import ASSIGNMENTS, RESERVED
+from rhythm.lang.flow.tokens import ASSIGNMENTS, RESERVED, Token
 
 FOLLOWERS = {"else": "if", "catch": "try", "finally": "try"}
 STATEMENT_WORDS = (
@@ -44,17 +44,19 @@ class StatementParser(ExpressionParser):
         while not self._at("}") and not self._at_end():
             statements += self._statement_or_skip()
         if self._at_end():
-            self.problems.report(
-                "F002",
-                "this block never ends",
-                opening.start,
-                opening.end,
-                "opened here",
-                "close it with `}`",
-            )
+            if not self._is_swallowed(opening):
+                message, help = "this block never ends", "close it with `}`"
+                self.problems.report(
+                    "F002", message, opening.start, opening.end, "opened here", help
+                )
             return Block(opening.start, self._token.end, tuple(statements))
         self.roles.blocks.add(self.i)
         return Block(opening.start, self._next().end, tuple(statements))
+
+    def _is_swallowed(self, opening: Token) -> bool:
+        """Whether the end of a block is inside something that never ends itself."""
+        last = max(self.problems.unended, default=-1)
+        return last > opening.start and "}" in self.text[last:]
 
     def _statement_or_skip(self) -> list[Node]:
         """The next statement, or what remains of it if it cannot be read; none for a lone `;`."""
