@@ -19,17 +19,20 @@ INSTALLED := $(VENV)/.installed
 .DELETE_ON_ERROR:
 # One step at a time even under `make -j`, so that the output reads from top to bottom.
 .NOTPARALLEL:
-.PHONY: modules help demo test check sim chaos attack mutants pgbouncer model bench openapi lock fmt format lint types clean
+.PHONY: modules help demo test test-long check sim chaos attack mutants pgbouncer model bench openapi lock fmt format lint types clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(INSTALLED) ## Run the demonstration
 	@$(BIN)/python examples/demo.py $(ARGS)
 
 test: lint types ## Lint, types and tests: what CI runs
 	@echo "== tests"
-	@$(BIN)/python -m pytest -n auto $(ARGS)
+	@$(BIN)/python -m pytest -n auto -m "not long" $(ARGS)
+
+test-long: $(INSTALLED) ## The long sweeps: every scenario of chaos, denser interruptions, more programs
+	@RHYTHM_TEST_LONG=1 $(BIN)/python -m pytest -n auto -m "long or sweep" $(ARGS)
 
 check: format test ## Format, lint, types and tests: before a commit
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.chaos.__main__ import SCENARIOS, run
+from tests.support.length import long
+
+SHORT = ("cut", "database", "kills", "people")  # one each for connections, servers, workers, people
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each in SHORT else long) for each in SCENARIOS]
+)
 def test_nothing_is_lost_wrong_or_done_twice(name: str) -> None:
     wrong = [
         figure.line() for figure in run(f"tests.chaos.{name}", seed=1, scale=0.0) if not figure.good

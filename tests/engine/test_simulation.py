@@ -15,10 +15,11 @@ from rhythm.worker.ownership import Ownership
 from rhythm.worker.turns import Turns
 from tests.engine.driver import World
 from tests.engine.simulation import FAULTS, MORE_FAULTS, Report, Simulation, simulate, summary
+from tests.support.length import sampled, sweep
 from tests.support.postgres import Schemas
 
-SEEDS, PART = 240, 40
-SERVER_SEEDS, SERVER_PART = 24, 6
+SEEDS, PART = sampled(120, 240), 40
+SERVER_SEEDS, SERVER_PART = sampled(12, 24), 6
 # failed before the error was mended; another order of store calls or draws of chance makes another
 # run of a seed
 FOUND = {
@@ -56,6 +57,7 @@ def problems(reports: list[Report]) -> str:
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, PART))
+@sweep
 def test_everything_ends_as_it_must_whatever_goes_wrong(first: int) -> None:
     reports = simulate(first, PART)
     assert not problems(reports)
@@ -74,6 +76,7 @@ def simulated(database_url: str) -> Iterator[Schemas]:
 
 
 @pytest.mark.parametrize("first", range(0, SERVER_SEEDS, SERVER_PART))
+@sweep
 def test_everything_ends_as_it_must_on_postgres_whatever_goes_wrong(
     simulated: Schemas, first: int
 ) -> None:

@@ -9,11 +9,12 @@ import os
 import pytest
 
 from tests.engine.driver import World
+from tests.support.length import sampled, sweep
 from tests.support.stores import MakeStore, sqlite_in_memory
 
-EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", "3"))  # of the calls
+EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", sampled("13", "3")))  # of the calls
 # of those to a server, which take longer
-SERVER_EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", "17"))
+SERVER_EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", sampled("61", "17")))
 
 EVERYTHING = """
 workflow main(inputs) {
@@ -75,6 +76,7 @@ def test_every_kind_of_await_gives_its_result(make_store: MakeStore, owner_run: 
 
 @pytest.mark.parametrize("owner_run", [True, False], ids=["owner-run", "queued"])
 @pytest.mark.parametrize("mode", ["before", "after", "lost"])
+@sweep
 def test_interrupted_at_any_store_call_it_ends_as_if_it_had_not_been(
     make_store: MakeStore, mode: str, owner_run: bool
 ) -> None:

@@ -22,6 +22,7 @@ from rhythm.app import Rhythm
 from rhythm.http.api import document, written
 from rhythm.http.routes import ROUTES
 from tests.http.conftest import until
+from tests.support.length import sampled, sweep
 
 CHECKED_IN = Path(__file__).parents[2] / "docs" / "openapi.json"
 CHECKS = [
@@ -35,7 +36,7 @@ FLOW = (
     'role: "board" } })\n}'
 )
 EXAMPLES = settings(
-    max_examples=6,
+    max_examples=sampled(2, 6),
     database=None,
     derandomize=True,
     phases=[Phase.generate],
@@ -80,6 +81,7 @@ def known(app: Rhythm) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "operator:w*", "admin"])
+@sweep
 def test_whatever_is_asked_the_answer_is_in_the_document(
     app: Rhythm, base: str, known: dict[str, list[str]], role: str
 ) -> None:

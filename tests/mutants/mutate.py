@@ -141,6 +141,7 @@ def run_tests(
         **os.environ,
         **environment,
         "PYTHONPATH": str(root / "src"),
+        "RHYTHM_TEST_LONG": "1",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
     try:

@@ -22,6 +22,7 @@ from rhythm.store.lifecycle import COMPLETED, TASK, WORKFLOW
 from rhythm.store.open import open_store
 from rhythm.store.postgres.connecting import Access
 from rhythm.store.postgres.store import PostgresStore
+from tests.support.length import long
 from tests.support.pooler import Pooler
 from tests.support.postgres import GIVEN, THROUGH, Schemas
 
@@ -36,6 +37,7 @@ def pooler(schemas: Schemas) -> Iterator[Pooler]:
         made.close()
 
 
+@long
 def test_everything_works_on_sessions_that_change_with_every_transaction(database_url: str) -> None:
     suites = [
         "tests/store/test_conformance.py",

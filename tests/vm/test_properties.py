@@ -26,18 +26,20 @@ from rhythm.limits import DEFAULT_LIMITS
 from rhythm.vm import interpreter
 from rhythm.vm.snapshot import encode_snapshot
 from tests.support.generate import programs
+from tests.support.length import sampled, sweep
 from tests.support.reference import Expected
 from tests.support.world import Execution, World
 
 EXAMPLES = os.environ.get("RHYTHM_EXAMPLES")
 law = settings(
-    max_examples=int(EXAMPLES or 150),
+    max_examples=int(EXAMPLES or sampled(40, 150)),
     derandomize=not EXAMPLES,
     database=None,
     # making a failing program small takes minutes
     phases=(Phase.generate, Phase.shrink) if EXAMPLES else (Phase.generate,),
     suppress_health_check=list(HealthCheck),
 )
+pytestmark = sweep
 PLACES = {"start", "end", "op_start", "name_start", "name_end"}
 
 
