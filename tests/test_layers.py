@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rhythm.vm import commands
 from tests.modules import PAGE, first_line, page
 
 SOURCE = Path(__file__).parents[1] / "src" / "rhythm"
@@ -36,9 +37,8 @@ MAY_IMPORT = {
     "worker": {"ir", "vm", "lang", "engine", "store"},
     # of http only `Rhythm.server`, which hands itself over
     "app": {"ir", "lang", "engine", "worker", "store", "http"},
-    # no store: the application has what they ask for,
+    # no store: the application has what http and cli ask for, and opens databases
     "http": {"ir", "vm", "engine", "worker", "app"},
-    # and opens databases (`app.database`)
     "cli": {"ir", "vm", "lang", "engine", "worker", "app", "http"},
 }
 IMPURE = {
@@ -166,10 +166,16 @@ def test_the_thinking_of_the_engine_knows_no_store_no_worker_and_no_clock(name: 
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Name)
     }
-    assert "Store" not in names
+    assert not [name for name in names if name.endswith("Store")]
 
 
-@pytest.mark.parametrize("name", ["acts", "lifecycle", "verdicts"])
+RULES = (
+    "acts approvals attributes audit_checks blobs events families lifecycle provenance steps"
+    " triggers verdicts"
+).split()
+
+
+@pytest.mark.parametrize("name", RULES)
 def test_the_rules_of_the_store_know_no_database_and_no_clock(name: str) -> None:
     path = SOURCE / "store" / f"{name}.py"
     drivers = {"sqlite3", "psycopg"}
@@ -260,6 +266,17 @@ def calls_of(name: str) -> set[str]:
         ):
             found.add(path.relative_to(SOURCE).as_posix())
     return found
+
+
+def test_planning_knows_every_command_of_the_interpreter() -> None:
+    """A new one is not dropped: it has a case, even if nothing is stored of it."""
+    path = SOURCE / "engine" / "planning.py"
+    cases = {
+        node.cls.attr
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.MatchClass) and isinstance(node.cls, ast.Attribute)
+    }
+    assert {command.__name__ for command in commands.Command.__subclasses__()} <= cases
 
 
 def test_every_turn_commit_is_made_by_planning() -> None:

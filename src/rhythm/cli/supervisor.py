@@ -121,7 +121,7 @@ def supervise(count: int, work: Work, say: Callable[[int, str], None]) -> int:
         if sent < min(len(asked), PASSED_ON):  # one at a time: two at once would arrive as one
             sent, passed_at = sent + 1, time.monotonic()
             _pass_on(processes)
-        # and so may two that came to a process with no time for them
+        # two that reach a process which has no time for them may arrive as one, too
         elif sent == PASSED_ON and time.monotonic() - passed_at >= AGAIN_S:
             passed_at = time.monotonic()
             _pass_on(processes)

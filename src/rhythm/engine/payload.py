@@ -95,10 +95,8 @@ def _quick(value: Any, limits: Limits) -> bytes | None:
         return None
     try:
         data = orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
-    # a large integer, a key that is no text, half of a surrogate pair: rare, and some of it is
-    # right
-    except TypeError:
-        return None
+    except TypeError:  # a large integer, a key that is no text, half of a surrogate pair
+        return None  # rare, and some of it is right
     return None if b"\\u0000" in data or b"-0.0" in data else data
 
 

@@ -360,6 +360,10 @@ class _TurnRows:
                 self.later_us += 1
             case c.SetAttribute(name, value):
                 self.attributes[name] = value
+            case c.Log() | c.Progress():
+                pass  # nothing is stored of them: whoever takes the turn tells them
+            case _:
+                raise AssertionError(f"nobody plans {command}")
 
     def _message_id(self, number: int) -> str:
         """A turn that is computed twice sends the same signal, and publishes the same event."""

@@ -8,8 +8,8 @@ read. A role may be limited to names (`viewer:order*`), so each line of the tabl
 is about (`http/objects`): where the path names it, its name is looked up and checked in the same
 place, before the body; an answer of a list, or of a route whose body names something, is not sent
 unless the scope was asked for. Databases are never asked for patterns: one pure function
-(`rights.matches`) turns them into the set of names that there are, read along the index of roots
-with one look-up for each, and lists take as many of each name as are wanted.
+(`permissions.matches`) turns them into the set of names that there are, read along the index of
+roots with one look-up for each, and lists take as many of each name as are wanted.
 `tests/http/matrix.txt` is every route × everyone who may ask, and a test asks them all;
 schemathesis asks whatever the OpenAPI document allows, and every answer must be in it. Routes are
 plain functions in the thread pool; only the stream is a coroutine. It keeps nothing of its own: an

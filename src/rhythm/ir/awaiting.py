@@ -14,7 +14,7 @@ from rhythm.record import Record
 
 Plan = dict[str, Any]
 PLAIN = frozenset({"op", "n", "name"})  # of which a number says as much as the plan
-# What stands for an await: a row of `executions`, `timers`, `event_waits` or `approvals`; the
+# What stands for an await: a row of `executions`, `timer_tasks`, `event_waits` or `approvals`; the
 # mailbox, which has a row only for the deadline; or nothing, since how it ended is in the plan.
 Row = Literal["execution", "timer", "wait", "approval", "mailbox", "none"]
 

@@ -38,8 +38,7 @@ class Current:
         self.id = id  #: of this task's execution
         self.task = task
         self.attempt = attempt  #: 1 for the first
-        # : of the execution that awaits it, if one does
-        self.workflow_id = id.rpartition(".")[0] or None
+        self.workflow_id = id.rpartition(".")[0] or None  #: of the workflow that awaits it
         self.timeout_s = timeout_s
         self.deadline: datetime | None = None  #: when this attempt is given up
         self.progress: Any = None  #: what the last heartbeat told

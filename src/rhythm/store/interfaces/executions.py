@@ -40,9 +40,8 @@ class NewExecution(Record):
     held: bool = False  # make the rows, but let nobody run it before a release
     retry_of: str | None = None
     # a child: how long after its parent's turn, so that events of the same turn keep their order
-    # with it; less
+    # with it; less than 0: a task that had begun before
     later_us: int = 0
-    # than 0: a task that had begun before
     failed: str | None = None  # how the attempt ended after which the row is made
     started_by: str | None = None  # of one that nobody else started
     authority: str | None = None  # JSON: the roles of those who asked for it (see `provenance`)

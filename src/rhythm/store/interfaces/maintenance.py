@@ -12,8 +12,8 @@ FORGOTTEN_S = 86_400.0
 
 
 class MaintenanceDue(Record):
-    """Whether there is something for `rescue`, for `sweep` and for `forget_workers`; in how long
-    there is for `fire_schedules`; and whether there is something for `end_terminated`."""
+    """Whether there is something for `rescue`, `end_cancelled_tasks` and `forget_workers`; in how
+    long there is for `schedules.fire`; and whether there is for `executions.end_terminated`."""
 
     lost: bool
     cancelled: bool

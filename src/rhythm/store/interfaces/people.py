@@ -39,7 +39,7 @@ class PeopleStore(ABC):
         """Approvals, newest first: "open", by how they ended ("cancelled" too), or all; of an
         execution and everything below it.
 
-        `before`, `names` and `most_bytes`: as `find` has them.
+        `before`, `names` and `most_bytes`: as `reading.find` has them.
         """
 
     @abstractmethod

@@ -264,7 +264,7 @@ class PostgresListening(Listening):
 
     @staticmethod
     def _event(level: int, name: str, detail: str) -> None:
-        """As `worker.events` would tell it, which is above this layer."""
+        """As `worker.logs` would tell it, which is above this layer."""
         log.log(level, "%s: %s", name, detail, extra={"event": name, "fields": {"detail": detail}})
 
     def _say(self, problem: str) -> None:
