@@ -1543,8 +1543,8 @@ HANDS = (
     Guard(
         "a comment goes on as its writer's data",
         hands("a_comment_is_the_data_of_whoever_decides_in_what_is_sent_on_and_not_before"),
-        people("sqlite", "_count_decision", "[commenter(actor)] if made.comment else ()", "()"),
-        people("postgres", "_count_decision", "if made.comment:", "if False:"),
+        engine=(Change("store/approvals.py", "contributors_of",
+            "(commenter(made.actor),) if made.comment else ()", "()"),),
     ),
     Guard(
         "whoever commented may decide again",

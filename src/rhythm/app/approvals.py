@@ -30,6 +30,7 @@ from rhythm.store.approvals import (
     APPROVE,
     ESCALATE,
     REJECT,
+    Choice,
     Decision,
     RefusalCode,
     StoredApproval,
@@ -214,7 +215,7 @@ class Approvals:
     def _decide(
         self,
         id: str,
-        what: str,
+        what: Choice,
         by: Actor | str,
         comment: str,
         shown: str | None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, get_args
 
 from rhythm.app.actors import By, acting
 from rhythm.app.checks import at_least, start_key, valid_attributes, valid_id, valid_name
@@ -12,7 +12,7 @@ from rhythm.app.views import Start
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump
 from rhythm.store.interfaces.executions import NewExecution
-from rhythm.store.lifecycle import TASK, WORKFLOW
+from rhythm.store.lifecycle import TASK, WORKFLOW, OnConflict
 from rhythm.store.provenance import dump_authority, provenance_of
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from rhythm.store.access import Actor
     from rhythm.store.interfaces.store import Store
 
-OnConflict = Literal["return", "fail", "replace"]
-ON_CONFLICT = ("return", "fail", "replace")
+ON_CONFLICT = get_args(OnConflict)
 
 
 class Starts:
@@ -160,7 +159,7 @@ class Starts:
     def _start(
         self,
         rows: Sequence[NewExecution],
-        on_conflict: str,
+        on_conflict: OnConflict,
         store: Store,
         actor: Actor | None = None,
     ) -> list[Handle]:

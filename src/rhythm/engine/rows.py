@@ -10,10 +10,10 @@ from rhythm.engine.payload import dump_trusted, load
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
-from rhythm.store.approvals import NewApproval
+from rhythm.store.approvals import AfterDeadline, NewApproval
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.turns import Done, Loaded
-from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED, TASK, WORKFLOW
+from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED, TASK, WORKFLOW, StatusNumber
 from rhythm.store.verdicts import BY_REQUEST
 from rhythm.vm import commands as c
 
@@ -47,7 +47,7 @@ class OwnedEnd(Record):
     """How an attempt at an owned task ended."""
 
     command: c.StartTask
-    status: int
+    status: StatusNumber
     value: str
     attempt: int
     took_s: float
@@ -154,7 +154,7 @@ class TurnRows:
         """A task that was cancelled before it began; its row tells whoever asks later."""
         return self._unrun(command, CANCELLED, BY_REQUEST.value, 0)
 
-    def _unrun(self, command: c.StartTask, status: int, error: str, attempts: int) -> Done:
+    def _unrun(self, command: c.StartTask, status: StatusNumber, error: str, attempts: int) -> Done:
         queue, inputs, options = (
             self.loaded.queue,
             dump_trusted(command.inputs),
@@ -238,13 +238,16 @@ class TurnRows:
         return {"task": name, "queue": self.queue(call), "attempts": self._max_attempts(call)}
 
 
-def _stages(command: c.RequestApproval, asking: Asking) -> list[tuple[str, float | None, str]]:
+Stage = tuple[str, float | None, AfterDeadline]  # a role, its time, and what follows that
+
+
+def _stages(command: c.RequestApproval, asking: Asking) -> list[Stage]:
     """Who is asked, for how long, and what follows when that time is over: the next one, or
     nobody."""
     first = {"role": command.role, "timeout_s": command.timeout_s}
     asked = [first, *command.escalate]
     default_s = command.timeout_s if command.timeout_s is not None else asking.timeout_s
-    stages = []
+    stages: list[Stage] = []
     for stage, after in zip(asked, (*asked[1:], None), strict=True):
         own = stage.get("timeout_s")
         timeout_s = own if own is not None else default_s

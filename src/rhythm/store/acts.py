@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rhythm.store.access import Act, act
-from rhythm.store.approvals import StoredApproval, StoredDecision, Verdict, detail, pause_cancels
+from rhythm.store.approvals import (
+    AfterPause,
+    StoredApproval,
+    StoredDecision,
+    Verdict,
+    detail,
+    pause_cancels,
+)
 from rhythm.store.interfaces.definitions import Definition, Listed
 from rhythm.store.interfaces.messages import NewEvent, NewSignal
 
@@ -63,7 +70,7 @@ def retry_acts(id: str, retry: str) -> list[Act]:
 
 
 def pause_acts(
-    ids: Iterable[str], reason: str, timeout_s: float | None, then: str | None
+    ids: Iterable[str], reason: str, timeout_s: float | None, then: AfterPause | None
 ) -> list[Act]:
     told = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then})
     return [Act("execution.pause", id, told) for id in ids]
@@ -75,7 +82,7 @@ def resume_acts(ids: Iterable[str], reason: str, data: str) -> list[Act]:
     return [Act("execution.resume", id, told) for id in ids]
 
 
-def pause_over_act(id: str, then: str) -> Act:
+def pause_over_act(id: str, then: AfterPause) -> Act:
     """The time of a pause is over."""
     action = "execution.cancel" if pause_cancels(then) else "execution.resume"
     return Act(action, id, '{"reason": "its pause is over"}')

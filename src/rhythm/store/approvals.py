@@ -12,16 +12,26 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from rhythm.errors import Undecidable
 from rhythm.record import Record
 from rhythm.store.access import Actor
-from rhythm.store.provenance import EVERYBODY, is_contributor, person
+from rhythm.store.lifecycle import StatusNumber
+from rhythm.store.provenance import EVERYBODY, commenter, is_contributor, person
 
-APPROVE, REJECT, ESCALATE = "approve", "reject", "escalate"
-APPROVED, REJECTED, EXPIRED = "approved", "rejected", "expired"
-RESUME, CANCEL = "resume", "cancel"  # how a pause ends whose time is over
+Choice = Literal["approve", "reject", "escalate"]  # what somebody decides
+ApprovalOutcome = Literal["approved", "rejected", "expired"]
+AfterDeadline = Literal["expire", "escalate"]  # what becomes of an approval whose time is over
+AfterPause = Literal["resume", "cancel"]  # what becomes of an execution whose pause is over
+APPROVE: Final = "approve"
+REJECT: Final = "reject"
+ESCALATE: Final = "escalate"
+APPROVED: Final = "approved"
+REJECTED: Final = "rejected"
+EXPIRED: Final = "expired"
+RESUME: Final = "resume"
+CANCEL: Final = "cancel"
 SERVICE = Actor("rhythm", source="service")  # who acts when a time is over
 
 
@@ -35,7 +45,7 @@ class NewApproval(Record):
     quorum: int = 1
     four_eyes: bool = True
     timeout_s: float | None = None
-    on_deadline: str = "expire"  # or "escalate": to the first of the stages
+    on_deadline: AfterDeadline = "expire"  # "escalate": to the first of the stages
     stages: str = "[]"  # JSON: [role, timeout in seconds, what follows its deadline], in order
     notify: str = "null"  # JSON: {task, queue, attempts}
     held: bool = False
@@ -56,13 +66,13 @@ class StoredApproval(Record):
     stages: str
     notify: str
     timeout_us: int | None
-    on_deadline: str
+    on_deadline: AfterDeadline
     deadline_at: int | None
     held: bool
     created_at: int
     escalated: int
-    status: int | None
-    decision: str | None
+    status: StatusNumber | None
+    decision: ApprovalOutcome | None
     decided_by: str | None  # JSON: names
     comment: str | None
     ended_at: int | None
@@ -83,7 +93,7 @@ class StoredApproval(Record):
         return self.on_deadline == ESCALATE
 
 
-def pause_cancels(then: str) -> bool:
+def pause_cancels(then: AfterPause) -> bool:
     """Whether an execution is asked to end when its pause is over; else it goes on."""
     return then == CANCEL
 
@@ -95,7 +105,7 @@ class StoredDecision(Record):
     n: int
     actor: str
     role: str
-    decision: str
+    decision: Choice
     comment: str
     shown: str
     key: str | None
@@ -109,7 +119,7 @@ class Decision(Record):
     stays where it is until it is resumed."""
 
     actor: Actor
-    decision: str
+    decision: Choice
     comment: str = ""
     shown: str | None = None
     key: str | None = None
@@ -134,7 +144,7 @@ class Verdict(Record):
 
     refusal: RefusalCode = ""
     repeated: bool = False  # the same call was counted before
-    ended: str = ""
+    ended: ApprovalOutcome | None = None
     by: tuple[str, ...] = ()
     stage: int | None = None  # escalated to this one of the stages
     approval: StoredApproval | None = None
@@ -281,11 +291,47 @@ def notice(approval: StoredApproval, what: str) -> dict[str, Any] | None:
     }
 
 
+def decision_row(approval: StoredApproval, n: int, made: Decision, now: int) -> StoredDecision:
+    """The row of a decision that counts, the `n`th about this approval."""
+    return StoredDecision(
+        approval_id=approval.id,
+        n=n,
+        actor=made.actor.name,
+        role=approval.role,
+        decision=made.decision,
+        comment=made.comment,
+        shown=approval.shown,
+        key=made.key,
+        token=made.actor.token,
+        at=now,
+        stage=approval.escalated,
+    )
+
+
+def contributors_of(made: Decision) -> tuple[str, ...]:
+    """Who has given data to the execution by deciding: whoever comments."""
+    return (commenter(made.actor),) if made.comment else ()
+
+
+class ApprovalEnd(Record):
+    """The columns of an approval that is over, and the `data` its execution goes on with. JSON."""
+
+    decision: ApprovalOutcome
+    by: str
+    comment: str
+    data: str
+
+
+def end_by(decision: ApprovalOutcome, by: Sequence[str] = (), comment: str = "") -> ApprovalEnd:
+    """How an approval ends that these people have decided, or, without them, its deadline."""
+    data = {"decision": decision, "by": list(by), "comment": comment}
+    return ApprovalEnd(decision, json.dumps(data["by"]), comment, json.dumps(data))
+
+
 def detail(made: StoredDecision, verdict: Verdict) -> str:
     """What the audit keeps of a decision."""
-    return json.dumps(
-        {"role": made.role, "comment": made.comment, "shown": made.shown, "ended": verdict.ended}
-    )
+    told = {"role": made.role, "comment": made.comment, "shown": made.shown}
+    return json.dumps({**told, "ended": verdict.ended or ""})
 
 
 def refuse_data(execution_id: str, data: str, open_: Sequence[str]) -> None:

@@ -74,8 +74,11 @@ NO_COLUMNS: Mapping[type[Record], str] = {
 }
 US = 1_000_000
 
-# of PostgreSQL
-TYPES = {"str": "text", "int": "bigint", "bool": "bool", "float": "float8", "bytes": "bytea"}
+# What PostgreSQL calls the types of fields, as they are written.
+TYPES = {
+    "str": "text", "int": "bigint", "bool": "bool", "float": "float8", "bytes": "bytea",
+    "StatusNumber": "bigint", "AfterDeadline": "text", "ApprovalOutcome": "text", "Choice": "text",
+}  # fmt: skip
 PLACEHOLDER = re.compile(
     r"\{(?:(\w+)\.|([:%$])([a-z]+_)?)?([A-Z]\w*)( = excluded)?(?: but ([\w, ]+))?\}"
 )

@@ -34,7 +34,7 @@ from rhythm.store.audit_checks import (
     other_tokens,
     told_of_tokens,
 )
-from rhythm.store.lifecycle import STATUS_NAMES, TERMINAL
+from rhythm.store.lifecycle import STATUS_NAMES, TERMINAL, StatusNumber
 from rhythm.store.rows import records
 
 TOLD = 20  # findings of one rule; the others are only counted
@@ -62,7 +62,7 @@ class Live(Record):
     """A workflow that has not ended, for a judge of waits."""
 
     id: str
-    status: int
+    status: StatusNumber
     held: bool
     paused: bool
     cancel_requested: bool
@@ -79,7 +79,7 @@ class Child(Record):
     """A child and whether it has ended."""
 
     id: str
-    status: int
+    status: StatusNumber
     finished_at: int | None
     type: int
     name: str
@@ -90,7 +90,7 @@ class Timer(Record):
     n: int
     fired_at: int | None
     cancelled_at: int | None
-    status: int | None  # of a wait for an event; None for a timer
+    status: StatusNumber | None  # of a wait for an event; None for a timer
 
 
 class Mailed(Record):

@@ -10,22 +10,33 @@ Whether an execution is held (`paused_at`), was asked to end (`cancel_requested_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal
 
 from rhythm.record import Record
 
-PENDING, SUSPENDED, PAUSED, COMPLETED, FAILED, CANCELLED, BLOCKED = 0, 1, 2, 5, 6, 7, 8
+PENDING: Final = 0
+SUSPENDED: Final = 1
+PAUSED: Final = 2
+COMPLETED: Final = 5
+FAILED: Final = 6
+CANCELLED: Final = 7
+BLOCKED: Final = 8
 TERMINAL = 5  # this status and all above it absorb
 WORKFLOW, TASK = 0, 1  # types of executions, and kinds of ready rows
 EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
 APPROVAL = 3  # and of one that people have decided
 FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
 
+StatusNumber = Literal[0, 1, 2, 5, 6, 7, 8]
 Type = Literal["workflow", "task"]
 TurnEnd = Literal["own", "park", "yield", "finish"]  # where a workflow goes after a turn
 Outcome = Literal["own", "woken", "parked", "finished", "lost", "full"]  # what became of a turn
 Delivery = Literal["sent", "duplicate", "missing", "late", "full"]  # what became of a signal
+Publication = Literal["published", "duplicate"]  # what became of an event
+# What became of the end of a task that was to be committed with what its handler wrote.
+Completion = Literal["kept", "undone", "lost", "aborted"]
+OnConflict = Literal["return", "fail", "replace"]  # what a start does whose key or id there is
 By = Literal[
     "start",
     "turn",
@@ -43,7 +54,7 @@ By = Literal[
 class Status(Record):
     """A status as it is stored and as it is called."""
 
-    number: int
+    number: StatusNumber
     name: str
     says: str  # of an execution: "it …"
     orderly: bool = False  # an end after which what was started and not awaited goes on
@@ -62,16 +73,16 @@ STATUSES = (
     Status(CANCELLED, "cancelled", "was asked to end, or ended by force, and has ended"),
     Status(BLOCKED, "blocked", "has ended before its goal, with a reason", orderly=True),
 )
-STATUS_NAMES = {status.number: status.name for status in STATUSES}
+STATUS_NAMES: Mapping[int, str] = {status.number: status.name for status in STATUSES}
 ORDERLY = tuple(status.number for status in STATUSES if status.orderly)
 LIVE = tuple(status.number for status in STATUSES if status.number < TERMINAL)
 
 
-def has_ended(status: int) -> bool:
+def has_ended(status: StatusNumber) -> bool:
     return status >= TERMINAL
 
 
-def is_orderly(status: int) -> bool:
+def is_orderly(status: StatusNumber) -> bool:
     """Whether an execution that ends so lets go on what it started and did not await."""
     return status in ORDERLY
 
@@ -80,8 +91,8 @@ class LifecycleStep(Record):
     """One transition. Without `before` the row is made so."""
 
     of: Type
-    before: int | None
-    after: int
+    before: StatusNumber | None
+    after: StatusNumber
     by: By
     cause: str | None = None  # of the row in the history; None: it leaves none
 
@@ -99,8 +110,8 @@ class Change(Record):
     """
 
     of: Type
-    before: tuple[int, ...]
-    after: tuple[int, ...]
+    before: tuple[StatusNumber, ...]
+    after: tuple[StatusNumber, ...]
     by: By
     says: str  # of an execution: "it …"
     cause: str | None = None

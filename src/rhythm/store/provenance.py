@@ -82,6 +82,11 @@ class Sender(Record):
         """As what it starts names whoever did; None: nobody says."""
         return self.started_by or (f"execution:{self.root_id}" if self.root_id else None)
 
+    def actor(self, id: str) -> Actor | None:
+        """Who is audited for what a turn of this execution publishes and sends; None: nobody has
+        started it."""
+        return Actor(self.started_by, source=f"execution:{id}") if self.started_by else None
+
 
 def sender_of(actor: Actor | None) -> Sender:
     return Sender(actor.name if actor else None, provenance=provenance_of(actor))

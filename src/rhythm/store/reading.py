@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from rhythm.record import Record
+from rhythm.store.lifecycle import StatusNumber
 
 T = TypeVar("T")
 TRACED, TRACED_TURNS = 10_000, 100_000  # executions in one trace, and turns or attempts of these
@@ -73,7 +74,7 @@ class Moment(Record):
     name: str
     type: int
     version: str
-    status: int
+    status: StatusNumber
     detail: str | None
     what: str = ""  # why a turn was taken; what a resume was triggered by
     worker: str = ""

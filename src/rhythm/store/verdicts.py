@@ -20,11 +20,12 @@ from rhythm.store.lifecycle import (
     PENDING,
     WORKFLOW,
     Delivery,
+    StatusNumber,
     has_ended,
 )
 
 
-def result_and_error(status: int, value: str) -> tuple[str | None, str | None]:
+def result_and_error(status: StatusNumber, value: str) -> tuple[str | None, str | None]:
     """The two columns for the value of an end: only what has completed has a result."""
     return (value, None) if status == COMPLETED else (None, value)
 
@@ -32,7 +33,7 @@ def result_and_error(status: int, value: str) -> tuple[str | None, str | None]:
 class Ending(NamedTuple):
     """How an execution ends: with a result, or with an error. JSON."""
 
-    status: int
+    status: StatusNumber
     value: str
 
     @property
@@ -47,8 +48,8 @@ class HistoryRow(NamedTuple):
     seq: int  # of a task: the attempt
     fence: int
     worker: str | None
-    from_status: int
-    to_status: int
+    from_status: StatusNumber
+    to_status: StatusNumber
     cause: str
     statement: int = 0
     error: str | None = None
@@ -78,7 +79,7 @@ def end_of_turn(turn: TurnCommit, cancelled: bool) -> Ending | None:
     return Ending(turn.status, turn.value)
 
 
-def turn_row(turn: TurnCommit, before: int, ended: Ending | None) -> HistoryRow:
+def turn_row(turn: TurnCommit, before: StatusNumber, ended: Ending | None) -> HistoryRow:
     """What the history tells of a turn. `before`: the status that it found."""
     status, error = (ended.status, ended.error) if ended else (turn.status, None)
     return HistoryRow(
@@ -196,7 +197,7 @@ def crash_loop_row(
     seq: int,
     fence: int,
     worker: str | None,
-    before: int,
+    before: StatusNumber,
     ended: Ending,
 ) -> HistoryRow:
     """The turn after `seq`, which ends a workflow that has killed its workers."""
@@ -222,13 +223,13 @@ def end_of_timed_out(type: int) -> Ending | None:
     return None if type == WORKFLOW else BY_TIMEOUT
 
 
-def terminated_row(id: str, seq: int, fence: int, before: int) -> HistoryRow:
+def terminated_row(id: str, seq: int, fence: int, before: StatusNumber) -> HistoryRow:
     """The turn after `seq`, which ends a workflow by force."""
     status, error = BY_FORCE.status, BY_FORCE.error
     return HistoryRow(id, seq + 1, fence, "", before, status, "terminated", error=error)
 
 
-def received(status: int | None, known: bool, waiting: int, limit: int) -> Delivery:
+def received(status: StatusNumber | None, known: bool, waiting: int, limit: int) -> Delivery:
     """What becomes of a signal to an execution of this status; None: there is none.
 
     `known`: the signal was received before, which counts whatever came after it. `waiting`: how
@@ -251,11 +252,11 @@ def unfinished(retries: Iterable[Retry]) -> str | None:
     return next((retry.id for retry in retries if not has_ended(retry.status)), None)
 
 
-def begins(status: int, held: bool) -> bool:
+def begins(status: StatusNumber, held: bool) -> bool:
     """Whether what a retry stores must be looked at: it has not ended, and nobody holds it back."""
     return not has_ended(status) and not held
 
 
-def has_turn(type: int, status: int) -> bool:
+def has_turn(type: int, status: StatusNumber) -> bool:
     """Whether what a retry stores has taken a turn, of which its history tells."""
     return type == WORKFLOW and status != PENDING

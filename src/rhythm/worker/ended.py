@@ -16,7 +16,7 @@ from rhythm.engine.rows import task_error
 from rhythm.engine.typed import Misfit
 from rhythm.errors import RetryLater, TaskFailed
 from rhythm.record import Record
-from rhythm.store.lifecycle import COMPLETED, FAILED
+from rhythm.store.lifecycle import COMPLETED, FAILED, StatusNumber
 from rhythm.worker.handlers import Task
 
 _NOT_THE_USERS = (
@@ -68,7 +68,7 @@ def retry_s(
     return backoff_of(dict(options), task.backoff_s).delay_s(attempt, rng.random())
 
 
-def stored_end(ended: AttemptEnd) -> tuple[int, str]:
+def stored_end(ended: AttemptEnd) -> tuple[StatusNumber, str]:
     """Status and value of an attempt that was the last.
 
     An error keeps where in the user's Python it arose, for people.

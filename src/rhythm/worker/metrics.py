@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from rhythm import __version__
 from rhythm.record import Record
 from rhythm.store.interfaces.workers import Queue
-from rhythm.store.lifecycle import STATUS_NAMES
+from rhythm.store.lifecycle import STATUS_NAMES, StatusNumber
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST, OTHER = 500, "other"
@@ -249,7 +249,7 @@ class Metrics:
             for name in ("claim_lost", "commit_unknown")
         }
 
-    def finished(self, workflow: str, status: int) -> None:
+    def finished(self, workflow: str, status: StatusNumber) -> None:
         self._finished.add(workflow, STATUS_NAMES[status])
 
     def attempt(self, task: str, failed: bool, again: bool, took_s: float) -> None:

@@ -38,16 +38,14 @@ class Transactional:
             return AttemptEnd(
                 error=task_error(self.current.task, str(problem)), retry=True, delay_s=LATER_S
             )
-        if outcome == "aborted":
-            return AttemptEnd(
-                error=task_error(
-                    self.current.task,
-                    "a statement on its connection had failed, so nothing is kept",
-                ),
-                retry=True,
-            )
-        # a claim that was lost leaves nothing to say either
-        return self.ended.replace(kept=outcome in ("kept", "lost"))
+        match outcome:
+            case "kept" | "lost":  # a claim that was lost leaves nothing to say either
+                return self.ended.replace(kept=True)
+            case "undone":
+                return self.ended
+            case "aborted":
+                why = "a statement on its connection had failed, so nothing is kept"
+                return AttemptEnd(error=task_error(self.current.task, why), retry=True)
 
     def _work(self, attempt: Callable[[], AttemptEnd], connection: Any) -> TaskEnd | None:
         self.current.give_connection(connection)

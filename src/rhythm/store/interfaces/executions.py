@@ -10,6 +10,7 @@ from rhythm.ids import is_personal
 from rhythm.limits import Limits
 from rhythm.record import Record
 from rhythm.store.access import Actor
+from rhythm.store.lifecycle import OnConflict, StatusNumber
 from rhythm.store.provenance import Provenance, dump_authority, load_authority
 
 PASS = 500  # executions that a pass of a terminate ends in one transaction
@@ -62,7 +63,7 @@ class Started(Record):
 
 
 def refuse_conflicts(
-    executions: Sequence[NewExecution], started: Sequence[Started], on_conflict: str
+    executions: Sequence[NewExecution], started: Sequence[Started], on_conflict: OnConflict
 ) -> None:
     """`Conflict` for the first start that found something there which the caller did not mean to
     get."""
@@ -111,7 +112,7 @@ class StoredExecution(Record):
     version: str
     queue: str
     priority: int
-    status: int
+    status: StatusNumber
     parent_id: str | None
     child_no: int
     root_id: str
@@ -167,7 +168,7 @@ class Retry(Record):
     """An execution that is the retry of another."""
 
     id: str
-    status: int
+    status: StatusNumber
 
 
 class Family(Record):
@@ -238,7 +239,7 @@ class ExecutionStore(ABC):
     def start(
         self,
         executions: Sequence[NewExecution],
-        on_conflict: str = "return",
+        on_conflict: OnConflict = "return",
         actor: Actor | None = None,
     ) -> list[Started]:
         """Starts them, unless their id or (name, key) is there already; in the order given.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rhythm.record import Record
 from rhythm.store.access import Actor
-from rhythm.store.lifecycle import Delivery
+from rhythm.store.lifecycle import Delivery, Publication
 
 
 class Mail(Record):
@@ -63,7 +63,7 @@ class MessageStore(ABC):
         """
 
     @abstractmethod
-    def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
+    def publish(self, event: NewEvent, actor: Actor | None = None) -> Publication:
         """Publishes an event to everyone who waits for it, and to those who live and will, and
         starts the workflows that are registered for it: "published" or "duplicate"."""
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from rhythm.store.access import Actor
 from rhythm.store.approvals import (
     RESUME,
+    AfterPause,
     Decision,
     ResumeRequest,
     StoredApproval,
@@ -57,7 +58,7 @@ class PeopleStore(ABC):
         reason: str = "",
         actor: Actor | None = None,
         timeout_s: float | None = None,
-        then: str = RESUME,
+        then: AfterPause = RESUME,
     ) -> Mapping[str, bool]:
         """Holds workflows where they are. False: it has ended; one that does not exist is left
         out."""

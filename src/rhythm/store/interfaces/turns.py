@@ -10,7 +10,16 @@ from rhythm.record import Record
 from rhythm.store.approvals import NewApproval
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
-from rhythm.store.lifecycle import APPROVAL, COMPLETED, EVENT, SUSPENDED, Outcome, TurnEnd
+from rhythm.store.lifecycle import (
+    APPROVAL,
+    COMPLETED,
+    EVENT,
+    SUSPENDED,
+    Completion,
+    Outcome,
+    StatusNumber,
+    TurnEnd,
+)
 
 EVERY_RESUME = 2**63 - 1  # no resume request has this number
 
@@ -21,7 +30,7 @@ class Loaded(Record):
     id: str
     name: str
     version: str
-    status: int
+    status: StatusNumber
     queue: str
     priority: int
     inputs: str
@@ -77,7 +86,7 @@ class ChildOutcome(Record):
     """How a child, a timer or a wait for an event has ended."""
 
     n: int
-    status: int
+    status: StatusNumber
     value: str  # result or error, JSON; of an event `{id, data, at}`
     ended_at: int
     type: int | None  # of the execution, or EVENT; None for a timer
@@ -120,7 +129,7 @@ class Done(Record):
     name: str
     queue: str
     inputs: str
-    status: int
+    status: StatusNumber
     value: str
     attempt: int
     took_us: int
@@ -145,7 +154,7 @@ class TurnCommit(Record):
     snapshot: bytes | None = None  # None: unchanged
     owned: str | None = "[]"  # None: unchanged
     awaiting: str = "null"
-    status: int = SUSPENDED
+    status: StatusNumber = SUSPENDED
     value: str = "null"  # result or error, when it finishes
     done: tuple[Done, ...] = ()
     starts: tuple[NewExecution, ...] = ()
@@ -186,7 +195,7 @@ class TaskEnd(Record):
 
     id: str
     fence: int
-    status: int
+    status: StatusNumber
     value: str
     retry_s: float | None = None
     counts: bool = True  # false: the attempt does not count (asked to be tried later, unknown here)
@@ -228,7 +237,7 @@ class TurnStore(ABC):
         accepted."""
 
     @abstractmethod
-    def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
+    def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> Completion:
         """Commits the end of a task together with what its handler writes. `work` gets a
         connection, in a transaction that nobody else uses, and returns the end, or None to keep
         nothing. What became of it: "kept", or nothing was kept: "undone" by `work`, "lost" (the

@@ -23,7 +23,7 @@ from rhythm.store.interfaces.executions import (
     refuse_large,
 )
 from rhythm.store.interfaces.turns import SHORT_ERROR
-from rhythm.store.lifecycle import TASK, WORKFLOW, has_ended
+from rhythm.store.lifecycle import TASK, WORKFLOW, OnConflict, StatusNumber, has_ended
 from rhythm.store.postgres.connection import AgainError
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import end_of
@@ -38,7 +38,7 @@ class PostgresExecutions(PostgresRole, ExecutionStore):
     def start(
         self,
         executions: Sequence[NewExecution],
-        on_conflict: str = "return",
+        on_conflict: OnConflict = "return",
         actor: Actor | None = None,
     ) -> list[Started]:
         replaced = self._let_go_of_keys(executions) if on_conflict == "replace" else []
@@ -117,7 +117,9 @@ class PostgresExecutions(PostgresRole, ExecutionStore):
         )
         return ended
 
-    def _end_at_once(self, workflows: Mapping[str, tuple[int, int, int]], now: int) -> None:
+    def _end_at_once(
+        self, workflows: Mapping[str, tuple[int, int, StatusNumber]], now: int
+    ) -> None:
         self.db.do("skip_turn", ids=list(workflows))
         self.rows.tell(
             (

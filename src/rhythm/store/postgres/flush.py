@@ -139,12 +139,9 @@ class Flush:
         self._consume(won)
         sent = self._deliver([signal for turn in won for signal in turn.signals], senders)
         self.acts = [
-            (
-                Actor(sender.started_by, source=f"execution:{id}"),
-                sending_acts(published.get(id, ()), sent.get(id, ())),
-            )
+            (actor, sending_acts(published.get(id, ()), sent.get(id, ())))
             for id, sender in senders.items()
-            if sender.started_by is not None
+            if (actor := sender.actor(id))
         ]
         self._set_attributes(
             {turn.id: turn.attributes for turn in won if turn.attributes is not None}

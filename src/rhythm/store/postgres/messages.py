@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rhythm.store.access import Actor
 from rhythm.store.acts import sending_acts
 from rhythm.store.interfaces.messages import Mail, MessageStore, NewEvent, NewSignal, NewWait
-from rhythm.store.lifecycle import Delivery
+from rhythm.store.lifecycle import Delivery, Publication
 from rhythm.store.postgres.connection import UndoneError
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import mail_row
@@ -34,7 +34,7 @@ class PostgresMessages(PostgresRole, MessageStore):
         return delivery
 
     @transaction
-    def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
+    def publish(self, event: NewEvent, actor: Actor | None = None) -> Publication:
         exchange = Exchange(self.rows, [event])
         self.rows.lock(exchange.waiting())
         now = self.db.now()

@@ -3,7 +3,6 @@ row orders all who decide at once."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,11 +12,16 @@ from rhythm.store.approvals import (
     EXPIRED,
     RESUME,
     SERVICE,
+    AfterPause,
+    ApprovalEnd,
     Decision,
     ResumeRequest,
     StoredApproval,
     StoredDecision,
     Verdict,
+    contributors_of,
+    decision_row,
+    end_by,
     judge,
     next_stage,
     pause_cancels,
@@ -29,7 +33,7 @@ from rhythm.store.postgres.connection import SQL, UndoneError
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import US
 from rhythm.store.postgres.session import autocommit, transaction
-from rhythm.store.provenance import commenter, provenance_of
+from rhythm.store.provenance import provenance_of
 from rhythm.store.reading import Found
 from rhythm.store.rows import fields, records
 
@@ -59,45 +63,21 @@ class PostgresPeople(PostgresRole, PeopleStore):
     def _count_decision(
         self, approval: StoredApproval, n: int, made: Decision, verdict: Verdict, now: int
     ) -> None:
-        actor, id = made.actor, approval.id
-        row = StoredDecision(
-            id,
-            n,
-            actor.name,
-            approval.role,
-            made.decision,
-            made.comment,
-            approval.shown,
-            made.key,
-            actor.token,
-            now,
-            approval.escalated,
-        )
+        execution_id, actor = approval.execution_id, made.actor
+        row = decision_row(approval, n, made, now)
         self.db.do("insert_decision", **fields(row))
-        if made.comment:
-            self.rows.contribute([(approval.execution_id, [commenter(actor)])], now)
+        if people := contributors_of(made):
+            self.rows.contribute([(execution_id, people)], now)
         if verdict.stage is not None:
             self._escalate([(approval, verdict.stage)], now)
         if verdict.ended:
-            self._end_approvals([approval], verdict.ended, verdict.by, made.comment, now)
+            self._end_approvals([approval], end_by(verdict.ended, verdict.by, made.comment), now)
         if verdict.ended and made.hold:
-            self.db.do("hold", id=approval.execution_id, by=actor.name, now=now)
+            self.db.do("hold", id=execution_id, by=actor.name, now=now)
         self.auditor.add(actor, [decision_act(row, verdict)], now)
 
-    def _end_approvals(
-        self,
-        ended: Sequence[StoredApproval],
-        decision: str,
-        by: Sequence[str],
-        comment: str,
-        now: int,
-    ) -> None:
-        data = json.dumps({"decision": decision, "by": list(by), "comment": comment})
-        rows = [
-            dict(id=each.id, decision=decision, by=json.dumps(list(by)), comment=comment, data=data)
-            for each in ended
-        ]
-        self.db.batch("end_approvals", rows, now=now)
+    def _end_approvals(self, ended: Sequence[StoredApproval], end: ApprovalEnd, now: int) -> None:
+        self.db.batch("end_approvals", [{**fields(end), "id": each.id} for each in ended], now=now)
 
     def _escalate(self, escalated: Sequence[tuple[StoredApproval, int]], now: int) -> None:
         self.db.batch(
@@ -164,7 +144,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
         reason: str = "",
         actor: Actor | None = None,
         timeout_s: float | None = None,
-        then: str = RESUME,
+        then: AfterPause = RESUME,
     ) -> dict[str, bool]:
         timeout_us, then_what = (None, None) if timeout_s is None else (int(timeout_s * US), then)
         known = self._known(ids)
@@ -242,7 +222,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
             for each in self.rows.approvals(due, lock=True)
             if each.ended_at is None and _is_due(each, now)
         ]
-        self._end_approvals([each for each in over if not each.escalates], EXPIRED, (), "", now)
+        self._end_approvals([each for each in over if not each.escalates], end_by(EXPIRED), now)
         self._escalate([(each, 0) for each in over if each.escalates], now)
         return [deadline_act(each) for each in over]
 

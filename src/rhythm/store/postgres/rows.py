@@ -20,7 +20,7 @@ from rhythm.store.blobs import inline, is_large
 from rhythm.store.columns import new_execution
 from rhythm.store.interfaces.claims import SYSTEM_QUEUE
 from rhythm.store.interfaces.executions import NewExecution, Started
-from rhythm.store.lifecycle import FREE, TASK, WORKFLOW, has_ended, is_orderly
+from rhythm.store.lifecycle import FREE, TASK, WORKFLOW, StatusNumber, has_ended, is_orderly
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, SendingFamily, sending_turn
@@ -36,7 +36,7 @@ class PostgresFound(Record):
 
     id: str
     type: int
-    status: int
+    status: StatusNumber
     cancelled: bool
     parent_id: str | None
     root_id: str
@@ -61,7 +61,7 @@ class End(Record):
     """An execution that reaches a terminal status. Without fence: nobody held it."""
 
     id: str
-    status: int
+    status: StatusNumber
     value: str
     fence: int | None = None
     worker: str | None = None

@@ -21,6 +21,7 @@ from rhythm.store.interfaces.turns import (
     TurnStore,
     brief_outcome,
 )
+from rhythm.store.lifecycle import Completion
 from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, Connection, Joined, Spare
@@ -115,7 +116,7 @@ class PostgresTurns(PostgresRole, TurnStore):
             self.auditor.add(actor, acts, flush.now)
         return answers, accepted
 
-    def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
+    def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> Completion:
         freed: set[str] = set()
         with self.spare.connection() as connection, connection.transaction() as undo:
             end = work(connection)
@@ -129,7 +130,7 @@ class PostgresTurns(PostgresRole, TurnStore):
 
     def _complete(
         self, connection: psycopg.Connection[Row], end: TaskEnd | None, freed: set[str]
-    ) -> str:
+    ) -> Completion:
         if end is None:
             return "undone"
         if connection.info.transaction_status is TransactionStatus.INERROR:

@@ -25,7 +25,7 @@ from rhythm.store.interfaces.executions import (
     refuse_large,
 )
 from rhythm.store.interfaces.turns import SHORT_ERROR
-from rhythm.store.lifecycle import WORKFLOW, has_ended
+from rhythm.store.lifecycle import WORKFLOW, OnConflict, StatusNumber, has_ended
 from rhythm.store.provenance import provenance_of
 from rhythm.store.rows import fields, records
 from rhythm.store.sqlite.role import SqliteRole
@@ -37,7 +37,7 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
     def start(
         self,
         executions: Sequence[NewExecution],
-        on_conflict: str = "return",
+        on_conflict: OnConflict = "return",
         actor: Actor | None = None,
     ) -> list[Started]:
         with self.db.transaction():
@@ -107,7 +107,9 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
             self._terminate(workflows, tasks, self.db.clock())
             return [*tasks, *workflows]
 
-    def _terminate(self, workflows: Mapping[str, int], tasks: Sequence[str], now: int) -> None:
+    def _terminate(
+        self, workflows: Mapping[str, StatusNumber], tasks: Sequence[str], now: int
+    ) -> None:
         """Ends them: whoever holds one finds a newer fence, or no row. Nobody below is woken: it is
         marked, and gets on no more."""
         for id, status in workflows.items():
@@ -119,7 +121,7 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
             self.db.all("delete_ready", id)
         self.db.all("delete_ended_ready", json.dumps([*tasks, *workflows]))
 
-    def _end_at_once(self, id: str, status: int, now: int) -> None:
+    def _end_at_once(self, id: str, status: StatusNumber, now: int) -> None:
         fence = self.db.one("next_fence")[0]
         seq = self.db.one("raise_context_fence", fence, id)[0]
         self.db.all("skip_turn", id)
@@ -159,7 +161,7 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
             if has_turn(row.type, row.status):
                 self.db.all("insert_stored_history", values)
             if begins(row.status, row.held):
-                self.rows.make_ready(row.id, row.type, row.queue, row.priority, row.attempt, now)
+                self.rows.make_ready(row, now)
         for name, rows in (
             ("insert_stored_timer", family.timers),
             ("insert_stored_signal", family.signals),

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import assert_never
 
 from rhythm.ids import child_id
-from rhythm.store.access import Actor
 from rhythm.store.acts import sending_acts
 from rhythm.store.approvals import NewApproval, message_of
 from rhythm.store.attributes import with_attributes
@@ -15,10 +14,10 @@ from rhythm.store.events import key_of
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
 from rhythm.store.interfaces.turns import Committed, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import has_ended
-from rhythm.store.rows import fields
+from rhythm.store.rows import fields, records
 from rhythm.store.sqlite.auditing import SqliteAuditor
 from rhythm.store.sqlite.exchange import SqliteExchange
-from rhythm.store.sqlite.rows import SqliteRows
+from rhythm.store.sqlite.rows import ReleasedExecution, SqliteRows
 from rhythm.store.sqlite.session import US, SqliteSession
 from rhythm.store.steps import is_step
 from rhythm.store.verdicts import (
@@ -75,10 +74,8 @@ class SqliteFlush:
             self.rows.tell(again.row, now)
 
     def commit_turn(self, turn: TurnCommit, now: int) -> Committed:
-        known, (fence, wakes) = (
-            self.rows.find(turn.id),
-            self.db.one("ready_of", turn.id) or (None, 0),
-        )
+        known = self.rows.find(turn.id)
+        fence, wakes = self.db.one("ready_of", turn.id) or (None, 0)
         if fence != turn.fence or known is None or has_ended(known.status):
             return refused(turn.id)
         if not is_step(turn) and (refusal := self._refusal(turn, known.root_id, now)):
@@ -144,12 +141,8 @@ class SqliteFlush:
             if self.db.count("consume_signal", turn.seq + 1, id, turn.id) != 1:
                 raise AssertionError(f"signal {id} of {turn.id} was consumed before")
         sent = self.exchange.send(turn.signals, sender, now) if turn.signals else ()
-        if sender is not None and sender.started_by is not None:
-            self.auditor.add(
-                Actor(sender.started_by, source=f"execution:{turn.id}"),
-                sending_acts(published, sent),
-                now,
-            )
+        if sender is not None and (actor := sender.actor(turn.id)):
+            self.auditor.add(actor, sending_acts(published, sent), now)
 
     def _full(self, turn: TurnCommit, root: str, started: int | None, now: int) -> str:
         """Why the turn must not start what it wants to; empty if it may, and then it is counted."""
@@ -243,17 +236,8 @@ class SqliteFlush:
                     "UPDATE executions SET held = 0, timeout_at = ? + timeout_us WHERE id = ?",
                     (now, new.id),
                 )
-                self.db.all(
-                    "insert_claimed",
-                    new.id,
-                    new.queue,
-                    new.priority,
-                    now,
-                    turn.worker,
-                    expires,
-                    fence,
-                    new.attempt,
-                )
+                claim = dict(worker=turn.worker, expires_at=expires, fence=fence, now=now)
+                self.db.all("insert_claimed", {**fields(new), **claim})
         return fences
 
     def _release(self, id: str, first: int, last: int, now: int) -> list[int]:
@@ -261,16 +245,10 @@ class SqliteFlush:
         on."""
         self.db.all("release_timers", {"id": id, "first": first, "last": last, "now": now})
         self._release_approvals(id, first, last, now)
-        for child, type, queue, priority, attempt in self.db.all(
-            "release_children", {"id": id, "first": first, "last": last, "now": now}
-        ):
-            self.rows.make_ready(child, type, queue, priority, attempt, now)
-        return [
-            n
-            for (n,) in self.db.all(
-                "release_waits", {"id": id, "first": first, "last": last, "now": now}
-            )
-        ]
+        numbers = {"id": id, "first": first, "last": last, "now": now}
+        for child in records(ReleasedExecution, self.db.all("release_children", numbers)):
+            self.rows.make_ready(child, now)
+        return [n for (n,) in self.db.all("release_waits", numbers)]
 
     def _release_approvals(self, execution_id: str, first: int, last: int, now: int) -> None:
         for (id,) in self.db.all(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rhythm.record import Record
 from rhythm.store.interfaces.maintenance import FORGOTTEN_S, MaintenanceDue, MaintenanceStore
-from rhythm.store.lifecycle import EVENT_MISSED, TASK, has_ended
+from rhythm.store.lifecycle import EVENT_MISSED, TASK, StatusNumber, has_ended
 from rhythm.store.rows import records
 from rhythm.store.sqlite.auditing import SqliteAuditor
 from rhythm.store.sqlite.people import SqlitePeople
@@ -32,7 +32,7 @@ class _Expired(Record):
     attempt: int
     worker: str
     crashes: int
-    status: int | None
+    status: StatusNumber | None
 
 
 class SqliteMaintenance(SqliteRole, MaintenanceStore):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rhythm.store.access import Actor
 from rhythm.store.acts import sending_acts
 from rhythm.store.interfaces.messages import Mail, MessageStore, NewEvent, NewSignal, NewWait
-from rhythm.store.lifecycle import Delivery
+from rhythm.store.lifecycle import Delivery, Publication
 from rhythm.store.provenance import sender_of
 from rhythm.store.rows import records, records_with
 from rhythm.store.sqlite.auditing import SqliteAuditor
@@ -41,7 +41,7 @@ class SqliteMessages(SqliteRole, MessageStore):
             self.auditor.record(actor, sending_acts((), [signal]), self.db.clock())
             return delivery
 
-    def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
+    def publish(self, event: NewEvent, actor: Actor | None = None) -> Publication:
         with self.db.transaction():
             if not self.exchange.publish(event, sender_of(actor), self.db.clock()):
                 return "duplicate"

@@ -12,18 +12,23 @@ from rhythm.store.approvals import (
     EXPIRED,
     RESUME,
     SERVICE,
+    AfterPause,
+    ApprovalEnd,
     Decision,
     ResumeRequest,
     StoredApproval,
     StoredDecision,
     Verdict,
+    contributors_of,
+    decision_row,
+    end_by,
     judge,
     next_stage,
     pause_cancels,
     refuse_data,
 )
 from rhythm.store.interfaces.people import PeopleStore
-from rhythm.store.provenance import commenter, provenance_of
+from rhythm.store.provenance import provenance_of
 from rhythm.store.reading import Found
 from rhythm.store.rows import fields, records
 from rhythm.store.sqlite.role import SqliteRole
@@ -53,42 +58,21 @@ class SqlitePeople(SqliteRole, PeopleStore):
     def _count_decision(
         self, approval: StoredApproval, made: Decision, verdict: Verdict, now: int
     ) -> None:
-        actor, id = made.actor, approval.id
-        row = StoredDecision(
-            id,
-            len(self._decisions([id])),
-            actor.name,
-            approval.role,
-            made.decision,
-            made.comment,
-            approval.shown,
-            made.key,
-            actor.token,
-            now,
-            approval.escalated,
-        )
+        execution_id, actor = approval.execution_id, made.actor
+        row = decision_row(approval, len(self._decisions([approval.id])), made, now)
         self.db.all("insert_decision", fields(row))
-        self.rows.contribute(approval.execution_id, [commenter(actor)] if made.comment else (), now)
+        self.rows.contribute(execution_id, contributors_of(made), now)
         if verdict.stage is not None:
             self._escalate(approval, verdict.stage, now)
         if verdict.ended:
-            self._end_approval(approval, verdict.ended, verdict.by, made.comment, now)
+            self._end_approval(approval, end_by(verdict.ended, verdict.by, made.comment), now)
         if verdict.ended and made.hold:
-            self.db.all("hold", {"id": approval.execution_id, "by": actor.name, "now": now})
+            self.db.all("hold", {"id": execution_id, "by": actor.name, "now": now})
         self.auditor.add(actor, [decision_act(row, verdict)], now)
 
-    def _end_approval(
-        self, approval: StoredApproval, decision: str, by: Sequence[str], comment: str, now: int
-    ) -> None:
-        names, data = (
-            json.dumps(list(by)),
-            json.dumps({"decision": decision, "by": list(by), "comment": comment}),
-        )
-        self.db.all(
-            "end_approval",
-            {"id": approval.id, "decision": decision, "by": names, "comment": comment, "now": now},
-        )
-        self.rows.resumed(approval.execution_id, "approval", approval.id, data, now)
+    def _end_approval(self, approval: StoredApproval, end: ApprovalEnd, now: int) -> None:
+        self.db.all("end_approval", {**fields(end), "id": approval.id, "now": now})
+        self.rows.resumed(approval.execution_id, "approval", approval.id, end.data, now)
         self.rows.wake(approval.execution_id, now)
 
     def _escalate(self, approval: StoredApproval, stage: int, now: int) -> None:
@@ -152,7 +136,7 @@ class SqlitePeople(SqliteRole, PeopleStore):
         reason: str = "",
         actor: Actor | None = None,
         timeout_s: float | None = None,
-        then: str = RESUME,
+        then: AfterPause = RESUME,
     ) -> dict[str, bool]:
         with self.db.transaction():
             now, known = self.db.clock(), self.rows.known(ids)
@@ -223,7 +207,7 @@ class SqlitePeople(SqliteRole, PeopleStore):
             if approval.escalates:
                 self._escalate(approval, 0, now)
             else:
-                self._end_approval(approval, EXPIRED, (), "", now)
+                self._end_approval(approval, end_by(EXPIRED), now)
         self.auditor.add(SERVICE, [deadline_act(approval) for approval in due], now)
         return len(due)
 

@@ -77,11 +77,13 @@ VALUES (?, 0, 0, 1, 0, ?, '[]', 'null', ?)
 
 -- name: insert_ready
 -- Puts an execution that starts or is released into its queue, free or delayed.
-INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt, crashes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt, crashes)
+VALUES (:id, :type, :queue, :priority, :now, :state, :due_at, :attempt, :crashes)
 
 -- name: insert_claimed
 -- Makes the ready row of a task that its workflow's owner runs already, claimed by that owner.
-INSERT INTO ready (id, kind, queue, priority, order_key, state, claimed_by, claim_expires_at, fence, attempt) VALUES (?, 1, ?, ?, ?, 1, ?, ?, ?, ?)
+INSERT INTO ready (id, kind, queue, priority, order_key, state, claimed_by, claim_expires_at, fence, attempt)
+VALUES (:id, 1, :queue, :priority, :now, 1, :worker, :expires_at, :fence, :attempt)
 
 -- name: wake
 -- Wakes a workflow: counts up `wakes` of its ready row, or makes the row in the system queue.
@@ -460,8 +462,8 @@ UPDATE workflow_signals SET consumed_seq = ? WHERE id = ? AND execution_id = ? A
 
 -- name: insert_history
 -- Adds a turn, the witness of its commit, or the failed attempt of a task to the history.
--- In the order of `HistoryRow`, which only `tell` gives here: every turn comes by here.
-INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, error, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, error, at)
+VALUES (:id, :seq, :fence, :worker, :from_status, :to_status, :cause, :statement, :error, :now)
 
 -- name: delay_task
 -- Gives a task back, to be tried again later; an attempt that does not count is given back.

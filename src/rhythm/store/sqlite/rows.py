@@ -10,8 +10,16 @@ from rhythm.record import Record
 from rhythm.store.approvals import StoredApproval, notice
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.columns import new_execution
-from rhythm.store.interfaces.executions import NewExecution, Started
-from rhythm.store.lifecycle import DELAYED, FREE, TASK, WORKFLOW, has_ended, is_orderly
+from rhythm.store.interfaces.executions import NewExecution, Started, StoredExecution
+from rhythm.store.lifecycle import (
+    DELAYED,
+    FREE,
+    TASK,
+    WORKFLOW,
+    StatusNumber,
+    has_ended,
+    is_orderly,
+)
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS
 from rhythm.store.rows import records
 from rhythm.store.sqlite.session import SQL, US, SqliteSession
@@ -24,11 +32,21 @@ class SqliteFound(Record):
     """An execution, as a transaction finds it."""
 
     type: int
-    status: int
+    status: StatusNumber
     cancelled: bool
     held: bool
     root_id: str
     started: bool
+
+
+class ReleasedExecution(Record):
+    """An execution that was held back and may begin: what its ready row is made of."""
+
+    id: str
+    type: int
+    queue: str
+    priority: int
+    attempt: int
 
 
 class SqliteRows:
@@ -53,31 +71,21 @@ class SqliteRows:
             self.insert_blob(new.id, new.snapshot)
         self.contribute(new.id, new.contributors, now)
         if not new.held:
-            self.make_ready(
-                new.id,
-                new.type,
-                new.queue,
-                new.priority,
-                new.attempt,
-                now,
-                new.delay_s,
-                new.crashes,
-            )
+            self.make_ready(new, now, new.delay_s, new.crashes)
         return Started(new.id, created=True)
 
     def make_ready(
         self,
-        id: str,
-        kind: int,
-        queue: str,
-        priority: int,
-        attempt: int,
+        begun: NewExecution | StoredExecution | ReleasedExecution,
         now: int,
         delay_s: float = 0.0,
         crashes: int = 0,
     ) -> None:
+        """Puts an execution that may begin into its queue, for now or for later."""
         state, due_at = (DELAYED, now + int(delay_s * US)) if delay_s > 0 else (FREE, None)
-        self.db.all("insert_ready", id, kind, queue, priority, now, state, due_at, attempt, crashes)
+        ready = {name: getattr(begun, name) for name in ReleasedExecution._fields}
+        place = {"state": state, "due_at": due_at, "crashes": crashes, "now": now}
+        self.db.all("insert_ready", ready | place)
 
     def contribute(self, id: str, people: Iterable[str], now: int) -> None:
         """These people have given data to an execution: to all of its family."""
@@ -176,7 +184,7 @@ class SqliteRows:
 
     def tell(self, row: HistoryRow, now: int) -> None:
         """Adds to the history of an execution."""
-        self.db.all("insert_history", *row, now)
+        self.db.all("insert_history", {**row._asdict(), "now": now})
 
     def resumed(self, id: str, by: str, by_id: str, data: str, now: int, reason: str = "") -> None:
         self.db.all(

@@ -20,6 +20,7 @@ from rhythm.store.interfaces.turns import (
     TurnStore,
     brief_outcome,
 )
+from rhythm.store.lifecycle import Completion
 from rhythm.store.rows import records, records_with
 from rhythm.store.sqlite.auditing import SqliteAuditor
 from rhythm.store.sqlite.exchange import SqliteExchange
@@ -87,7 +88,7 @@ class SqliteTurns(SqliteRole, TurnStore):
             accepted = {end.id for end in ends if self.flush.end_task(end, now)}
             return [self.flush.commit_turn(turn, now) for turn in turns], accepted
 
-    def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
+    def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> Completion:
         raise StoreError(
             "transactional tasks need PostgreSQL: SQLite has one writer, who would wait "
             "for the handler"
