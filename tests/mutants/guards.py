@@ -1200,7 +1200,7 @@ WORKER = (
     Guard(
         "a wake during a step is looked at",
         law("pause_stops_a_chain_of_owned_tasks_after_the_one_that_runs"),
-        engine=worker("turns", "follow", "or answer.wakes != workflow.wakes ", ""),
+        engine=worker("turns", "_go_on", " or answer.wakes != workflow.wakes", ""),
     ),
     Guard(
         "look again: the turn was cut short", law("long_computation_is_cut_into_turns_and_ends"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rhythm.engine.planning import over_limit
@@ -114,8 +114,10 @@ class Worker:
 
     def _commit(self) -> bool:
         """Decides for everything that is owned, and commits it at once. Whether there was any."""
-        turns, parks = self.turns.decide_all()
-        ends = self.ownership.take_ends()
+        decided = self.turns.decide_all()
+        for workflow in decided.takeovers:
+            self.dispatcher.begin_owned(workflow)
+        turns, ends = decided.commits, self.ownership.take_ends()
         if turns or ends:
             try:
                 answers = self.committer.commit(list(turns.values()), ends)
@@ -125,11 +127,11 @@ class Worker:
             for answer in answers:
                 workflow = self.ownership.workflows[answer.id]
                 self.turns.follow(workflow, *self._within_limits(answer, turns[answer.id]))
-        if parks:
-            self._park(parks)
+        if decided.parks:
+            self._park(decided.parks)
         return bool(turns or ends)
 
-    def _park(self, workflows: list[OwnedWorkflow]) -> None:
+    def _park(self, workflows: Sequence[OwnedWorkflow]) -> None:
         """Lets go of those that have nothing to do, unless something has happened meanwhile."""
         claims = [Claim(each.id, 0, "", each.fence, each.wakes, 0, 0) for each in workflows]
         for answer in self.store.claims.park(claims):

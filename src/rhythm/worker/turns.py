@@ -16,6 +16,7 @@ from rhythm.engine.rows import NOTHING_ENDED, EndedTasks, Names, OwnedEnd, Refer
 from rhythm.errors import StoreError, UnknownWorkflow
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
+from rhythm.record import Record
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.turns import Committed, Done, TurnCommit
 from rhythm.store.interfaces.workers import Declaration
@@ -65,6 +66,24 @@ class Catalogue:
             return str(advice)
 
 
+class TakeOver(Record):
+    """The tasks that a workflow awaits and that have no row begin here; nothing is committed."""
+
+    slots: int
+
+
+# What a workflow does next; None: nothing, so it may be parked.
+Decision = Planned | TakeOver | None
+
+
+class Decisions(Record):
+    """What the workflows of a worker do next: commit a turn, be parked, take over their tasks."""
+
+    commits: Mapping[str, TurnCommit]
+    parks: Sequence[OwnedWorkflow]
+    takeovers: Sequence[OwnedWorkflow]
+
+
 class Turns:
     """Decides for the workflows of one worker."""
 
@@ -89,31 +108,32 @@ class Turns:
 
     # deciding
 
-    def decide_all(self) -> tuple[dict[str, TurnCommit], list[OwnedWorkflow]]:
-        """The next commit of each workflow that has one, and those that have nothing to do."""
-        commits: dict[str, TurnCommit] = {}
-        parks: list[OwnedWorkflow] = []
+    def decide_all(self) -> Decisions:
+        """What each workflow does next."""
+        commits, parks, takeovers = dict[str, TurnCommit](), [], []
         capacity = self.slots.capacity()
-        for workflow in list(self.ownership.workflows.values()):
+        for workflow in self.ownership.workflows.values():
             if workflow.stale:
                 continue
-            running = len(self.attempts.running)
             try:
-                planned = self._decide_safely(workflow, capacity)
+                decided = self._decide_safely(workflow, capacity)
             except StoreError as problem:  # of a program that had to be read; the others go on
                 self.narrator.unanswered(problem, id=workflow.id)
                 self.ownership.unsure = True
                 continue
-            capacity = capacity.less(len(self.attempts.running) - running)
-            if planned is not None:
-                workflow.planned, workflow.inputs = planned, None
-                commits[workflow.id], capacity = planned.commit, capacity.less(planned.slots)
-                self.narrator.sizes.turn(workflow.row.name, planned.commit)
-            elif workflow.inputs is not None and not workflow.running:
-                parks.append(workflow)
-        return commits, parks
+            match decided:
+                case Planned(commit, slots=slots):
+                    workflow.planned, workflow.inputs = decided, None
+                    commits[workflow.id], capacity = commit, capacity.less(slots)
+                    self.narrator.sizes.turn(workflow.row.name, commit)
+                case TakeOver(slots):
+                    takeovers.append(workflow)
+                    workflow.inputs, capacity = None, capacity.less(slots)
+                case None if workflow.inputs is not None and not workflow.running:
+                    parks.append(workflow)
+        return Decisions(commits, parks, takeovers)
 
-    def _decide_safely(self, workflow: OwnedWorkflow, capacity: Capacity) -> Planned | None:
+    def _decide_safely(self, workflow: OwnedWorkflow, capacity: Capacity) -> Decision:
         """A bug that one workflow meets is not to stop the others: it fails, and can be retried."""
         try:
             return self._decide(workflow, capacity)
@@ -125,7 +145,7 @@ class Turns:
             what = f"Rhythm itself failed in a turn of this workflow: {kind}"
             return self._failure(workflow, "InternalError", text_of(what))
 
-    def _decide(self, workflow: OwnedWorkflow, capacity: Capacity) -> Planned | None:
+    def _decide(self, workflow: OwnedWorkflow, capacity: Capacity) -> Decision:
         """The next commit, or nothing: it waits for its own tasks, or for what has not happened."""
         loaded = workflow.loaded
         if loaded is None or (workflow.inputs is None and not workflow.ended):
@@ -192,20 +212,16 @@ class Turns:
         end."""
         return self._unchanged(workflow, self._ended_tasks(workflow))
 
-    def _take_over(self, workflow: OwnedWorkflow, capacity: Capacity) -> Planned | None:
+    def _take_over(self, workflow: OwnedWorkflow, capacity: Capacity) -> Planned | TakeOver:
         """Awaited tasks without rows, of an owner that is gone, are run here.
 
         If that has killed a worker before, the queue is to count their attempts.
         """
         commands = workflow.owned.values()
-        at, known = (
-            self._position(workflow),
-            self.catalogue.read(Names([each.name for each in commands])),
-        )
+        at = self._position(workflow)
+        known = self.catalogue.read(Names([each.name for each in commands]))
         if workflow.crashes == 0 and self.planner.runs_owned(at, known, capacity):
-            workflow.inputs = None
-            self.dispatcher.begin_owned(workflow)
-            return None
+            return TakeOver(len(commands))
         if workflow.crashes >= self.settings.crash_limit:
             self.narrator.quarantined(workflow.id, list(commands), workflow.crashes)
         return self.planner.queue_owned(at, known, workflow.crashes, self.settings.crash_limit)
@@ -265,27 +281,41 @@ class Turns:
         """What follows from the answer to a commit, or, without a turn, to parking."""
         planned, workflow.planned = workflow.planned, None
         self._adopt_promoted(workflow, turn, answer)
-        if answer.outcome == "lost":
-            return self.ownership.lose(workflow.id)
-        if turn is not None:
+        if turn is not None and answer.outcome != "lost":
             self.narrator.committed(turn)
             self._cancel_here(turn)
-            if answer.outcome == "finished" and workflow.loaded:
-                self.narrator.metrics.finished(workflow.loaded.name, turn.status)
-        if answer.outcome in ("parked", "finished"):
-            if answer.outcome == "parked":
+        match answer.outcome:
+            case "lost":
+                self.ownership.lose(workflow.id)
+            case "finished":
+                if turn is not None and workflow.loaded:
+                    self.narrator.metrics.finished(workflow.loaded.name, turn.status)
+                self.ownership.forget(workflow.id)
+            case "parked":
                 asleep = planned.snapshot if planned else workflow.snapshot
                 self.narrator.parked(workflow.id, asleep.awaiting)
-            return self.ownership.forget(workflow.id)
-        again = False
+                self.ownership.forget(workflow.id)
+            case "own" | "woken":
+                self._go_on(workflow, answer, turn, planned)
+            case "full":
+                raise AssertionError("another turn was committed in its place")
+
+    def _go_on(
+        self,
+        workflow: OwnedWorkflow,
+        answer: Committed,
+        turn: TurnCommit | None,
+        planned: Planned | None,
+    ) -> None:
+        """It is still owned here: its tasks begin, unless there is something to look at first."""
+        again = answer.outcome == "woken" or answer.wakes != workflow.wakes
         if turn is not None and planned is not None:
             self._take_place(workflow, planned, turn)
-            again = planned.look_again
-        if answer.outcome == "woken" or answer.wakes != workflow.wakes or again:
+            again = again or planned.look_again
+        if again:
             workflow.wakes, workflow.stale = max(answer.wakes, workflow.wakes), True
         else:
             self.dispatcher.begin_owned(workflow)
-        return None
 
     def _take_place(self, workflow: OwnedWorkflow, planned: Planned, turn: TurnCommit) -> None:
         """The workflow is now what the commit has made of it."""
