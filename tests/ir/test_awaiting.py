@@ -3,6 +3,8 @@ missing."""
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -17,9 +19,11 @@ from rhythm.ir.awaiting import (
     in_words,
     is_forgotten,
     leaves,
-    operations,
+    needs_all,
+    rows_of,
+    waits_for_mail,
 )
-from rhythm.ir.operations import OPERATIONS
+from rhythm.ir.operations import GROUPS, OPERATIONS
 from rhythm.vm.awaits import Reserved, resolve
 from rhythm.vm.machine import Inputs, Machine
 from rhythm.vm.operations import start_operation
@@ -54,6 +58,7 @@ def test_an_operation_begins_asks_for_a_row_and_is_awaited_as_its_kind_says(oper
     assert bool(m.commands) == has_row(plan), (
         "a command makes the row that stands for it, or none does"
     )
+    assert ("name" in plan) == KINDS[plan["op"]].named
     assert resolve(m, plan, Reserved()) is None, "nothing has happened yet"
     assert in_words(plan)
 
@@ -105,7 +110,7 @@ def test_the_kinds_of_a_plan() -> None:
             {"op": "all", "n": 3, "first": 4, "count": 9, "of": {"op": "task"}},
         ],
     }
-    assert operations(group) == {"event", "task"}
+    assert rows_of(group) == {"wait", "task"}
     assert {op for op, kind in KINDS.items() if kind.pauses} == {"event", "approval"}
     assert {op for op, kind in KINDS.items() if kind.from_outside} == {
         "event",
@@ -114,10 +119,57 @@ def test_the_kinds_of_a_plan() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("plan", "all_of_it"),
+    [
+        ({"op": "task", "n": 1}, True),
+        ({"op": "child", "n": 1}, False),
+        ({"op": "sleep", "n": 1}, False),
+        ({"op": "all", "n": 1, "items": []}, True),
+        ({"op": "all", "n": 1, "items": [], "need": 1}, False),
+        ({"op": "all", "n": 1, "items": [], "concurrency": 1, "released": 1}, False),
+        ({"op": "any", "n": 1, "items": []}, False),
+        ({"op": "completed", "n": 1, "items": [], "taken": []}, False),
+    ],
+)
+def test_what_ends_only_with_all_of_it(plan: Plan, all_of_it: bool) -> None:
+    assert needs_all(plan) == all_of_it
+
+
+def test_only_a_lone_signal_is_a_wait_for_mail() -> None:
+    signal = {"op": "signal", "n": 2, "name": "s"}
+    assert waits_for_mail(signal)
+    assert not waits_for_mail({"op": "all", "n": 1, "items": [signal]})
+    assert not waits_for_mail({"op": "event", "n": 2, "name": "s"})
+    assert not waits_for_mail(None)
+
+
+def test_nobody_else_asks_for_a_kind_by_its_name() -> None:
+    """Everybody but the interpreter asks the table: so a new kind is known everywhere at once."""
+    source = Path(awaiting.__file__).parents[1]
+    asking = [
+        f"{path.relative_to(source)}:{node.lineno}"
+        for folder in ("app", "cli", "engine", "http", "store", "worker")
+        for path in (source / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Compare) and _names_a_kind(node)
+    ]
+    assert asking == []
+
+
+def _names_a_kind(node: ast.Compare) -> bool:
+    """Whether a plan's `op` is compared with a kind, or with the mode of a group."""
+    sides = [node.left, *node.comparators]
+    op = any(isinstance(side, ast.Subscript) and _is(side.slice, {"op"}) for side in sides)
+    return op and any(_is(each, {*KINDS, *GROUPS}) for side in sides for each in ast.walk(side))
+
+
+def _is(node: ast.AST, values: set[str]) -> bool:
+    return isinstance(node, ast.Constant) and node.value in values
+
+
 def test_nobody_else_walks_a_plan() -> None:
     """The shape of a group is known here and to the interpreter: the others ask."""
-    from pathlib import Path
-
     source = Path(awaiting.__file__).parents[1]
     shapes = ('"items" in', '"first" in')
     knowing = {

@@ -1295,7 +1295,7 @@ WORKER = (
     Guard(
         "only what nothing else can settle is run by the owner",
         law("task_that_may_lose_a_race_goes_through_the_queue"),
-        engine=planning("_settles_with_all", 'plan["op"] == "all" and ', ""),
+        engine=(Change("ir/awaiting.py", "needs_all", 'plan["op"] == "all" and ', ""),),
     ),
 )  # fmt: skip
 

@@ -308,7 +308,7 @@ class _Asked:
                 return self.approval(id, since)
             case "timer":
                 return Reason("it sleeps", since, until)
-            case "execution" if leaf["op"] == "task":
+            case "task":
                 return Reason(f"task `{name}` is run by {self.worker(standing)}", since)
             case "execution" | "none":
                 return Reason(f"it waits for {leaf['op']} {name or id}", since, until)

@@ -19,7 +19,7 @@ from rhythm.app.checks import (
 from rhythm.app.views import as_json, moment, moment_of, paused_at, paused_reason
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
-from rhythm.ir.awaiting import operations
+from rhythm.ir.awaiting import rows_of
 from rhythm.ir.program import position_of
 from rhythm.record import Record
 from rhythm.store.approvals import CANCEL, RESUME, ResumeRequest
@@ -202,7 +202,7 @@ class Pauses:
             return ()
         if row.paused_at is not None:
             return ("resume",)
-        waits = operations(load(row.awaiting))
+        waits = rows_of(load(row.awaiting))
         open_ = (
             self._store.people.approvals(None, "open", row.id, None, LARGEST_PAGE)
             if "approval" in waits
@@ -212,7 +212,7 @@ class Pauses:
         return (
             *(("approve", "reject") if open_ else ()),
             *(("escalate",) if escalates else ()),
-            *(("publish",) if "event" in waits else ()),
+            *(("publish",) if "wait" in waits else ()),
         )
 
     def requests(self, id: Id) -> list[ResumeRequestView]:

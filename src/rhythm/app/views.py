@@ -12,7 +12,7 @@ from typing import Any
 
 from rhythm.engine.payload import load
 from rhythm.errors import ExecutionFailed
-from rhythm.ir.awaiting import operations
+from rhythm.ir.awaiting import rows_of
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.schedule_times import EPOCH, us_of
@@ -323,7 +323,7 @@ def paused_reason(row: Execution) -> str:
         return ""
     if row.paused_at is not None:
         return row.paused_reason or "manual"
-    return "approval_required" if "approval" in operations(load(row.awaiting)) else "event"
+    return "approval_required" if "approval" in rows_of(load(row.awaiting)) else "event"
 
 
 def workflow_view(listed: Listed) -> WorkflowView:

@@ -61,6 +61,6 @@ def payload(args: Arguments, what: str) -> Any:
 
 def _awaited(plan: Any) -> set[str]:
     """The signals that are waited for."""
-    from rhythm.ir.awaiting import leaves
+    from rhythm.ir.awaiting import leaves, waits_for_mail
 
-    return {leaf["name"] for leaf in leaves(plan) if leaf["op"] == "signal"} if plan else set()
+    return {leaf["name"] for leaf in leaves(plan) if waits_for_mail(leaf)} if plan else set()

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from rhythm.ir.awaiting import in_words, leaves
+from rhythm.ir.awaiting import KINDS, in_words, leaves
 from rhythm.printable import one_line
 
 printable = one_line  # without what a terminal would obey
@@ -93,8 +93,5 @@ def waits_for(plan: Mapping[str, Any] | None, ended: Container[int] = ()) -> str
 
 def tasks_of(plan: Mapping[str, Any] | None) -> list[str]:
     """The names of the tasks that are waited for."""
-    return (
-        sorted({str(leaf["name"]) for leaf in leaves(dict(plan)) if leaf["op"] == "task"})
-        if plan
-        else []
-    )
+    waits = leaves(dict(plan) if plan else None)
+    return sorted({str(leaf["name"]) for leaf in waits if KINDS[leaf["op"]].row == "task"})

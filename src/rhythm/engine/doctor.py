@@ -15,7 +15,7 @@ from rhythm.engine.recheck import has_come
 from rhythm.engine.rows import load_owned
 from rhythm.errors import InvalidProgram
 from rhythm.ids import child_id
-from rhythm.ir.awaiting import KINDS, Plan, leaves
+from rhythm.ir.awaiting import KINDS, Plan, is_settled, leaves
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.record import Record
 from rhythm.store.doctor import Child, Evidence, Finding, Live, Mailed, Timer
@@ -185,7 +185,7 @@ def _can_go_on(one: Waiting, known: KnownNumbers) -> bool:
     machine = _machine(one, known)
     ended = has_come(machine, plan)
     for held in (plan, *machine.plans.values()):
-        if held["op"] != "settled":
+        if not is_settled(held):
             release(machine, held)
     return ended or bool(machine.commands)
 

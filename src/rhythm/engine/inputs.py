@@ -8,7 +8,7 @@ from typing import Any
 
 from rhythm.engine.payload import load
 from rhythm.ids import child_id
-from rhythm.ir.awaiting import Plan, leaves, numbers
+from rhythm.ir.awaiting import KINDS, Plan, leaves, needs_all, numbers
 from rhythm.store.interfaces.messages import Mail
 from rhythm.store.interfaces.turns import ChildOutcome, Loaded, Needed
 from rhythm.store.lifecycle import APPROVAL, BLOCKED, CANCELLED, COMPLETED, EVENT, WORKFLOW
@@ -28,9 +28,7 @@ def needed(id: str, snapshot: Snapshot) -> Needed:
     behind = [n for kept in started if "concurrency" in kept for n in numbers(kept)]
     if plan is None:
         return Needed(id, tuple(behind))
-    plain_all = plan["op"] == "all" and "first" in plan
-    limited = plan.get("need") or plan.get("concurrency") or behind
-    whole = plain_all and not limited
+    whole = "first" in plan and needs_all(plan) and not behind
     return Needed(id, (*numbers(plan), *behind), whole, fails=not plan.get("settle"))
 
 
@@ -119,8 +117,8 @@ def outcome_of(parent_id: str, parent_name: str, row: ChildOutcome, operation: s
         return Outcome("completed", value, ended_at)
     value = without_frames(value)
     if row.type == WORKFLOW:
-        # only a child that is awaited by its id can be taken for a branch
-        is_branch = row.name == parent_name and operation != "workflow"
+        # what is awaited by its name is a workflow, also where it has that of its parent
+        is_branch = row.name == parent_name and not (operation and KINDS[operation].named)
         child = f"a branch of `{row.name}`" if is_branch else f"`{row.name}`"
         blocked = row.status == BLOCKED
         value = _child_error(child_id(parent_id, row.n), child, value, blocked)

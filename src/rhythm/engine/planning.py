@@ -21,8 +21,9 @@ from rhythm.ir.awaiting import (
     is_forgotten,
     is_group,
     items_of,
+    needs_all,
     numbers,
-    operations,
+    rows_of,
 )
 from rhythm.ir.program import Program
 from rhythm.record import Record
@@ -30,7 +31,16 @@ from rhythm.store.approvals import NewApproval
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
 from rhythm.store.interfaces.turns import Done, Loaded, NewTimer, TaskEnd, TurnCommit
-from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, PAUSED, SUSPENDED, TurnEnd
+from rhythm.store.lifecycle import (
+    BLOCKED,
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    PAUSED,
+    SUSPENDED,
+    StatusNumber,
+    TurnEnd,
+)
 from rhythm.vm import commands as c
 from rhythm.vm.builtins import parse_time
 from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspended, Turn
@@ -280,9 +290,9 @@ def _timeout(loaded: Loaded) -> dict[str, Any]:
     return {"code": "Timeout", "message": message, "data": {"execution": loaded.id}}
 
 
-def status_of(plan: Plan | None) -> int:
+def status_of(plan: Plan | None) -> StatusNumber:
     """Who waits for a person or an outside event is paused; else it waits for the system."""
-    return SUSPENDED if PAUSING.isdisjoint(operations(plan)) else PAUSED
+    return SUSPENDED if PAUSING.isdisjoint(rows_of(plan)) else PAUSED
 
 
 def _resumed(loaded: Loaded) -> int | None:
@@ -388,7 +398,7 @@ class _TurnRows:
 
         Nothing else can settle those earlier.
         """
-        if plan is None or not _settles_with_all(plan):
+        if plan is None or not needs_all(plan):
             return {}
         awaited = list(dict.fromkeys(numbers(plan)))  # an id may be in a group twice
         fits = 0 < len(awaited) <= min(MAX_OWNED, capacity.slots)
@@ -414,7 +424,7 @@ class _TurnRows:
     def _cancels_some(self, awaited: Sequence[int]) -> bool:
         return any(first <= n <= last for first, last in self.cancels for n in awaited)
 
-    def finish(self, status: int, cause: str, value: str) -> TurnCommit:
+    def finish(self, status: StatusNumber, cause: str, value: str) -> TurnCommit:
         """The commit of the last turn."""
         return self.commit(end="finish", status=status, cause=cause, value=value, owned=None)
 
@@ -454,13 +464,6 @@ class _TurnRows:
                 if n in running_s
                 else self.rows.task(command)
             )
-
-
-def _settles_with_all(plan: Plan) -> bool:
-    """Whether the await ends only when each of its tasks has ended."""
-    if plan["op"] == "task":
-        return True
-    return plan["op"] == "all" and not plan.get("need") and not plan.get("concurrency")
 
 
 def _settled(before: Snapshot, after: Snapshot) -> tuple[int, ...]:

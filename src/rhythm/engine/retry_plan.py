@@ -171,7 +171,7 @@ class _Retry:
             if (
                 timer.execution_id == old.id
                 and timer.fired_at is not None
-                and begin_anew.get(timer.n) != "signal"
+                and not _is_deadline(timer.n, begin_anew)
             ):
                 yield ChildOutcome(timer.n, COMPLETED, "null", timer.fired_at, None, "")
 
@@ -268,7 +268,7 @@ class _Retry:
         for timer in self.old_timers:
             if timer.execution_id == old.id and timer.n < snapshot.next_child:
                 # its time was over, and it gets that time once more
-                again = awaited.get(timer.n) == "signal"
+                again = _is_deadline(timer.n, awaited)
                 self.timers.append(
                     _timer(
                         timer.replace(fired_at=None) if again else timer,
@@ -395,6 +395,11 @@ def _open(snapshot: Snapshot) -> dict[int, str]:
     """What it awaits: the operation behind each number; not those that a `completed` loop has taken
     already."""
     return kinds(snapshot.awaiting)
+
+
+def _is_deadline(n: int, awaited: Mapping[int, str]) -> bool:
+    """Whether the timer of this number only limits a wait, which a retry begins anew."""
+    return n in awaited and KINDS[awaited[n]].row == "mailbox"
 
 
 def _behind(id: str, snapshot: Snapshot) -> Iterator[tuple[int, str]]:

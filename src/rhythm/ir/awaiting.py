@@ -2,7 +2,9 @@
 
 A plan is plain JSON `{"op", "n", …}`. A group's plan holds its items' plans, or, for a fan-out of
 one kind, only the range of their numbers. What is not a group is a leaf, and each leaf has its kind
-in `KINDS`: what stands for it in the database, and how people are told of it.
+in `KINDS`: what stands for it in the database, and how people are told of it. Everything else
+follows from `Row`: how it ends (`vm/awaits`), whether it is cancelled and forgotten, who brings it.
+How it begins is the one thing that each kind has of its own (`vm/operations`).
 """
 
 from __future__ import annotations
@@ -14,17 +16,20 @@ from rhythm.record import Record
 
 Plan = dict[str, Any]
 PLAIN = frozenset({"op", "n", "name"})  # of which a number says as much as the plan
-# What stands for an await: a row of `executions`, `timer_tasks`, `event_waits` or `approvals`; the
-# mailbox, which has a row only for the deadline; or nothing, since how it ended is in the plan.
-Row = Literal["execution", "timer", "wait", "approval", "mailbox", "none"]
+# What stands for an await: a row of `executions`, which a task may lack while the owner of its
+# workflow runs it; a row of `timer_tasks`, `event_waits` or `approvals`; the mailbox, which has a
+# row only for the deadline; or nothing, since how it ended is in the plan.
+Row = Literal["task", "execution", "timer", "wait", "approval", "mailbox", "none"]
 
 
 class AwaitKind(Record):
-    """A kind of await. `words`: how people are told of it, with its name or number in `{}`."""
+    """A kind of await. `words`: how people are told of it, with its name or number in `{}`.
+    `named`: its plan has the name of what it waits for."""
 
     op: str
     row: Row
     words: str
+    named: bool = True
 
     @property
     def pauses(self) -> bool:
@@ -38,18 +43,19 @@ class AwaitKind(Record):
 
 
 _TABLE = (
-    AwaitKind("task", "execution", "task {}"),
+    AwaitKind("task", "task", "task {}"),
     AwaitKind("workflow", "execution", "workflow {}"),
-    AwaitKind("branch", "execution", "a branch"),
-    AwaitKind("child", "execution", "execution {}"),  # something started before, awaited by its id
-    AwaitKind("sleep", "timer", "a timer"),
+    AwaitKind("branch", "execution", "a branch", named=False),
+    # something started before, awaited by its id
+    AwaitKind("child", "execution", "execution {}", named=False),
+    AwaitKind("sleep", "timer", "a timer", named=False),
     AwaitKind("signal", "mailbox", "signal {}"),
     AwaitKind("event", "wait", "event {}"),
     AwaitKind("approval", "approval", "an approval by {}"),
-    AwaitKind("settled", "none", "what has ended"),
+    AwaitKind("settled", "none", "what has ended", named=False),
 )
 KINDS: Mapping[str, AwaitKind] = {kind.op: kind for kind in _TABLE}
-PAUSING = frozenset(kind.op for kind in _TABLE if kind.pauses)
+PAUSING = frozenset(kind.row for kind in _TABLE if kind.pauses)
 
 
 def in_words(leaf: Mapping[str, Any], show: Callable[[str], str] = str) -> str:
@@ -74,13 +80,31 @@ def is_forgotten(leaf: Plan) -> bool:
     return has_timer(leaf) or KINDS[leaf["op"]].row == "wait"
 
 
-def operations(plan: Plan | None) -> set[str]:
-    """The kinds of what a plan waits for."""
+def rows_of(plan: Plan | None) -> set[Row]:
+    """What stands for the things that a plan waits for."""
     if plan is None:
         return set()
     if "items" in plan:
-        return set().union(*map(operations, plan["items"]))
-    return {str((plan["of"] if "first" in plan else plan)["op"])}
+        return set().union(*map(rows_of, plan["items"]))
+    return {KINDS[(plan["of"] if "first" in plan else plan)["op"]].row}
+
+
+def waits_for_mail(plan: Plan | None) -> bool:
+    """Whether it waits for one signal, and for nothing else."""
+    return plan is not None and not is_group(plan) and KINDS[plan["op"]].row == "mailbox"
+
+
+def is_settled(plan: Plan) -> bool:
+    """Whether how it ended is in the plan itself."""
+    return bool(plan["op"] == "settled")
+
+
+def needs_all(plan: Plan) -> bool:
+    """Whether it is a task, or a group that ends only when all its items have, or one has failed:
+    whoever runs them all has nothing else to look out for."""
+    if not is_group(plan):
+        return KINDS[plan["op"]].row == "task"
+    return plan["op"] == "all" and not plan.get("need") and not plan.get("concurrency")
 
 
 def is_group(plan: Plan) -> bool:
@@ -115,7 +139,7 @@ def leaves(plan: Plan | None) -> Iterator[Plan]:
         for i, item in enumerate(items_of(plan)):
             if i not in taken:
                 yield from leaves(item)
-    elif plan["op"] != "settled":
+    elif not is_settled(plan):
         yield plan
 
 
@@ -155,7 +179,8 @@ def size_of(plan: Plan) -> int:
 
 
 def has_signals(plan: Plan) -> bool:
-    return plan["op"] == "signal" or ("items" in plan and any(map(has_signals, plan["items"])))
+    """Whether the mailbox says if it has ended: of a range of numbers it never does."""
+    return waits_for_mail(plan) or ("items" in plan and any(map(has_signals, plan["items"])))
 
 
 def compressed(items: list[Plan]) -> Plan:

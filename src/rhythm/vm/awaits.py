@@ -13,12 +13,15 @@ from functools import cached_property, partial
 from typing import Any
 
 from rhythm.ir.awaiting import (
+    KINDS,
     PLAIN,
     Plan,
+    Row,
     fresh,
     has_row,
     has_signals,
     is_group,
+    is_settled,
     items_of,
     key_at,
     number_at,
@@ -42,6 +45,10 @@ class Reserved(set[str]):
     def intersection_update(self, *others: Iterable[Any]) -> None:
         super().intersection_update(*others)
         self.upto.clear()
+
+
+# How a plan has ended, or None.
+Resolver = Callable[[Machine, Plan, Reserved], Outcome | None]
 
 
 def _outcomes(m: Machine, plan: Plan, reserved: Reserved) -> list[Outcome | None]:
@@ -109,7 +116,7 @@ def _updated(m: Machine, plan: Plan) -> Plan:
     """The plan of a group that has let more of its items run, also where it is kept for whoever
     asks by id."""
     kept = m.plans.get(str(plan["n"]))
-    if kept and kept["op"] != "settled":
+    if kept and not is_settled(kept):
         m.plans[str(plan["n"])] = plan
     return plan
 
@@ -153,20 +160,33 @@ def remember(m: Machine, plan: Plan) -> None:
 def resolve(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
     """How the plan has ended, or None. `reserved` holds signals that earlier waits of the same
     await will take."""
-    op = plan["op"]
-    if op in _RESOLVERS:
-        outcome = _RESOLVERS[op](m, plan, reserved)
-        if outcome is not None:
-            m.matched[plan["n"]] = outcome
-        return outcome
-    if op == "settled":
-        return Outcome(plan["status"], plan["value"], plan["at"])
+    return _RESOLVERS[plan["op"]](m, plan, reserved)
+
+
+def _resolve_row(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
+    """How what a row stands for has ended."""
     outcome = m.inputs.outcomes.get(plan["n"])
     if outcome is None:
         return None
     if "default" in plan and outcome.status == "failed" and outcome.value.get("code") == "Timeout":
         return outcome.replace(status="completed", value=plan["default"])
     return _settled(outcome) if plan.get("settle") else outcome
+
+
+def _resolve_settled(m: Machine, plan: Plan, reserved: Reserved) -> Outcome:
+    return Outcome(plan["status"], plan["value"], plan["at"])
+
+
+def _matched(resolver: Resolver) -> Resolver:
+    """Remembers how it has ended, for whoever closes it in the same turn."""
+
+    def resolve_and_remember(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
+        outcome = resolver(m, plan, reserved)
+        if outcome is not None:
+            m.matched[plan["n"]] = outcome
+        return outcome
+
+    return resolve_and_remember
 
 
 def _resolve_signal(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
@@ -316,9 +336,16 @@ def _which(m: Machine, plan: Plan, position: int) -> dict[str, Any]:
     return {"item_id": f"{m.id}.{number_at(plan, position)}", "key": key_at(plan, position)}
 
 
-_RESOLVERS: dict[str, Callable[[Machine, Plan, Reserved], Outcome | None]] = {
-    "all": _resolve_all, "any": _resolve_any, "race": _resolve_race, "signal": _resolve_signal,
+# A leaf ends as what stands for it does, a group as its mode says.
+_BY_ROW: dict[Row, Resolver] = {
+    "task": _resolve_row, "execution": _resolve_row, "timer": _resolve_row, "wait": _resolve_row,
+    "approval": _resolve_row, "mailbox": _matched(_resolve_signal), "none": _resolve_settled,
 }  # fmt: skip
+_GROUPS: dict[str, Resolver] = {"all": _resolve_all, "any": _resolve_any, "race": _resolve_race}
+_RESOLVERS: dict[str, Resolver] = {
+    **{kind.op: _BY_ROW[kind.row] for kind in KINDS.values()},
+    **{mode: _matched(resolver) for mode, resolver in _GROUPS.items()},
+}
 
 
 def knows(m: Machine, plan: Plan) -> bool:
@@ -347,7 +374,7 @@ def _earlier(m: Machine, plan: Plan) -> Iterator[int]:
             yield from _earlier(m, item)
     elif "first" in plan:
         yield from range(plan["first"], min(plan["first"] + plan["count"], m.first_new))
-    elif plan["op"] != "settled" and plan["n"] < m.first_new:
+    elif not is_settled(plan) and plan["n"] < m.first_new:
         yield plan["n"]
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from rhythm.errors import InvalidProgram
+from rhythm.ir.awaiting import is_settled
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
@@ -270,7 +271,7 @@ class _Turn:
         loops that were left at once."""
         machine, frame = self.machine, self.frame
         for n, plan in machine.plans.items():
-            if plan["op"] != "settled":
+            if not is_settled(plan):
                 machine.plans[n] = release(machine, plan)
         for name in left:
             if name.startswith("$") and type(frame[name]) is dict and "taken" in frame[name]:

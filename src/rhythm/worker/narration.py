@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rhythm.durations import show_duration
 from rhythm.engine.payload import load
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
+from rhythm.ir.awaiting import Plan, waits_for_mail
 from rhythm.store.interfaces.turns import LoadedTask, TurnCommit
 from rhythm.store.lifecycle import BLOCKED, FAILED, STATUS_NAMES
 from rhythm.vm import commands as c
@@ -137,9 +138,9 @@ class Narrator:
             elif words := command_in_words(command):
                 self.say(words[0], id, words[1])
 
-    def parked(self, id: str, awaiting: Mapping[str, Any] | None) -> None:
+    def parked(self, id: str, awaiting: Plan | None) -> None:
         """Only one who sleeps has not found the signal in its mailbox."""
-        if self.observe and awaiting and awaiting["op"] == "signal":
+        if self.observe and awaiting and waits_for_mail(awaiting):
             self.say("wait", id, f"signal {awaiting['name']}")
 
     def committed(self, turn: TurnCommit) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rhythm.engine.payload import load
 from rhythm.ids import child_id
-from rhythm.ir.awaiting import leaves
+from rhythm.ir.awaiting import leaves, waits_for_mail
 from rhythm.store.interfaces.reading import Execution
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Needed
@@ -56,7 +56,7 @@ def why_stuck(store: Store, execution: Execution) -> str:
 
 def _shown(id: str, leaf: dict[str, Any]) -> str:
     """A wait in words, with what would bring it."""
-    if leaf["op"] == "signal":
+    if waits_for_mail(leaf):
         return f"signal `{leaf['name']}` (pass --signal {leaf['name']}=JSON)"
     return (
         f"{leaf['op']} `{leaf['name']}`"
