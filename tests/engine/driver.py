@@ -22,9 +22,8 @@ from rhythm.ir.codec import load_program
 from rhythm.ir.program import Program
 from rhythm.lang.languages import compile_text
 from rhythm.store.interfaces.definitions import Definition
-from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.executions import Execution, NewExecution
 from rhythm.store.interfaces.messages import NewSignal
-from rhythm.store.interfaces.reading import Execution
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.workers import Declaration
 from rhythm.store.lifecycle import WORKFLOW

@@ -25,9 +25,8 @@ from rhythm.engine.doctor import examine
 from rhythm.errors import StoreError, TaskFailed
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
-from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.executions import Execution, NewExecution
 from rhythm.store.interfaces.messages import NewSignal
-from rhythm.store.interfaces.reading import Execution
 from rhythm.store.interfaces.store import Store
 from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.postgres.store import PostgresStore

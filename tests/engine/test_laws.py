@@ -12,7 +12,7 @@ import pytest
 
 from rhythm.errors import NewerFormat, StoreError
 from rhythm.ir.program import Program
-from rhythm.store.interfaces.reading import Execution
+from rhythm.store.interfaces.executions import Execution
 from rhythm.store.lifecycle import TASK
 from rhythm.vm.machine import Inputs
 from rhythm.vm.snapshot import Snapshot

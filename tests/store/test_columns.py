@@ -17,8 +17,8 @@ from rhythm.store.approvals import ResumeRequest, StoredApproval, StoredDecision
 from rhythm.store.events import Event, Wait
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.definitions import Definition
-from rhythm.store.interfaces.executions import StoredExecution, StoredSignal, StoredTimer
-from rhythm.store.interfaces.reading import Execution, Transition
+from rhythm.store.interfaces.executions import Execution, StoredExecution, StoredSignal, StoredTimer
+from rhythm.store.interfaces.reading import Transition
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Loaded
 from rhythm.store.interfaces.workers import Declaration, SeenWorker

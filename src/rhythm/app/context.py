@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rhythm.app.handle import Id
     from rhythm.app.pooled import PooledWorker
     from rhythm.settings import Settings
-    from rhythm.store.interfaces.reading import Execution
+    from rhythm.store.interfaces.executions import Execution
     from rhythm.store.interfaces.store import Store
     from rhythm.worker.handlers import Task
 

@@ -21,9 +21,8 @@ from rhythm.ir.program import Program
 from rhythm.permissions import Scope, within
 from rhythm.record import Record
 from rhythm.store.interfaces.claims import SYSTEM_QUEUE
-from rhythm.store.interfaces.executions import Reach
+from rhythm.store.interfaces.executions import Execution, Reach
 from rhythm.store.interfaces.operating import Standing
-from rhythm.store.interfaces.reading import Execution
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Needed
 from rhythm.store.lifecycle import CLAIMED, DELAYED, TASK

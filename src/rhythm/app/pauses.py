@@ -23,7 +23,7 @@ from rhythm.ir.awaiting import rows_of
 from rhythm.ir.program import position_of
 from rhythm.record import Record
 from rhythm.store.approvals import CANCEL, RESUME, ResumeRequest
-from rhythm.store.interfaces.reading import Execution
+from rhythm.store.interfaces.executions import Execution
 from rhythm.store.lifecycle import WORKFLOW
 
 if TYPE_CHECKING:

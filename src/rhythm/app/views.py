@@ -18,7 +18,8 @@ from rhythm.record import Record
 from rhythm.schedule_times import EPOCH, us_of
 from rhythm.store import reading
 from rhythm.store.interfaces.definitions import Listed
-from rhythm.store.interfaces.reading import CUT, LARGE, Execution
+from rhythm.store.interfaces.executions import Execution
+from rhythm.store.interfaces.reading import CUT, LARGE
 from rhythm.store.interfaces.workers import Queue, SeenWorker
 from rhythm.store.lifecycle import STATUS_NAMES, TASK
 from rhythm.store.reading import Moment

@@ -33,6 +33,7 @@ from rhythm.store.events import Event, Wait
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.definitions import Definition, Listed
 from rhythm.store.interfaces.executions import (
+    Execution,
     NewExecution,
     Retry,
     StoredExecution,
@@ -41,7 +42,7 @@ from rhythm.store.interfaces.executions import (
 )
 from rhythm.store.interfaces.messages import Mail, NewWait
 from rhythm.store.interfaces.operating import Standing
-from rhythm.store.interfaces.reading import Execution, Transition
+from rhythm.store.interfaces.reading import Transition
 from rhythm.store.interfaces.turns import Done, Loaded, LoadedTask
 from rhythm.store.interfaces.workers import Beat, Declaration, SeenWorker
 from rhythm.store.reading import Place

@@ -21,9 +21,8 @@ from rhythm.errors import ExecutionFailed, InvalidId, StoreError, UnknownExecuti
 from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
-from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.executions import Execution, NewExecution
 from rhythm.store.interfaces.messages import NewSignal
-from rhythm.store.interfaces.reading import Execution
 from rhythm.store.interfaces.store import Store
 from rhythm.store.lifecycle import WORKFLOW
 from rhythm.worker.executor import Handlers

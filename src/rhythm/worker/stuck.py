@@ -7,7 +7,7 @@ from typing import Any
 from rhythm.engine.payload import load
 from rhythm.ids import child_id
 from rhythm.ir.awaiting import leaves, waits_for_mail
-from rhythm.store.interfaces.reading import Execution
+from rhythm.store.interfaces.executions import Execution
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Needed
 from rhythm.store.lifecycle import WORKFLOW

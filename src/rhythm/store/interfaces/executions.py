@@ -98,6 +98,38 @@ def refuse_conflicts(
             )
 
 
+class Execution(Record):
+    """An execution as people see it."""
+
+    id: str
+    type: int
+    name: str
+    version: str
+    queue: str
+    status: str  # `running`: it is claimed, and does not merely wait while somebody looks at it
+    inputs: str
+    result: str | None
+    error: str | None
+    parent_id: str | None
+    root_id: str
+    retry_of: str | None
+    attempt: int
+    max_attempts: int
+    created_at: int
+    started_at: int | None
+    finished_at: int | None
+    cancel_requested_at: int | None
+    paused_at: int | None
+    statement: int
+    awaiting: str
+    attributes: str
+    paused_reason: str | None = None
+    paused_by: str | None = None
+    paused_until: int | None = None
+    started_by: str | None = None
+    turned_at: int | None = None  # of a workflow: when its last turn was committed
+
+
 class StoredExecution(Record):
     """A row of `executions` with its context: what a retry is made of. Without `created_at`: it
     begins now.

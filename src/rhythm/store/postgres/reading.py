@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rhythm.store.interfaces.executions import Execution
 from rhythm.store.interfaces.reading import (
     BRIEF,
     LARGE,
-    Execution,
     ReadingStore,
     Transition,
     with_names,

@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rhythm.store.interfaces.reading import BRIEF, Execution, ReadingStore, Transition, with_names
+from rhythm.store.interfaces.executions import Execution
+from rhythm.store.interfaces.reading import BRIEF, ReadingStore, Transition, with_names
 from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
 from rhythm.store.rows import records
 from rhythm.store.sqlite.role import SqliteRole
