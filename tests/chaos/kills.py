@@ -19,7 +19,7 @@ WORKERS, IN_FLIGHT = 4, 120
 DEAD_AFTER_S = 5.0  # longer than it takes to start a worker, so that the two ways can be told apart
 TAKEOVER_S = 15.0  # at the latest, on a machine that has other things to do as well
 # said by a worker that finds one of its machine gone
-SEEN = "its process has ended; what it held is free"
+SEEN = "its process has ended; what it owned is free"
 LASTING = {"RHYTHM_TEST_CHAOS_LASTS_S": "0.2"}  # so that something runs on whoever is killed
 
 

@@ -114,7 +114,7 @@ def test_worker_tells_a_line_for_people_and_events_below_it(start: Start) -> Non
     assert re.fullmatch(
         (
             r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} INFO worker_stopped worker=box-\w+: "
-            r"nothing is held any more"
+            r"nothing is claimed any more"
         ),
         said[2],
     )

@@ -74,7 +74,7 @@ RULES = (
     ("fence_grows", "UPDATE ON workflow_execution_context",
         "NEW.fence < OLD.fence OR NEW.seq NOT BETWEEN OLD.seq AND OLD.seq + 1",
      "a fence went back, or a turn was left out"),
-    ("only_the_holder", "UPDATE OF owned ON workflow_execution_context",
+    ("only_the_owner", "UPDATE OF owned ON workflow_execution_context",
         "NOT EXISTS (SELECT 1 FROM ready WHERE id = NEW.execution_id AND fence = NEW.fence)",
         "a turn was committed by one who does not hold the claim"),
     ("ended_leaves_the_queue", "UPDATE OF status ON executions",
@@ -302,7 +302,7 @@ class Simulation:
             self.met["poison"] += 1
         self.crash_limit = CRASH_LIMIT if "poison" in self.on else 1000
         self.gone: list[str] = []  # names of workers that have died
-        self.given_back: set[str] = set()  # by their holders, and not claimed since
+        self.given_back: set[str] = set()  # by their owners, and not claimed since
         self.pruned: dict[str, Execution] = {}
         self.often, self.often_others = (
             self.chance.choice((1, 1, 3)),
@@ -628,10 +628,10 @@ class Simulation:
         ][0]
         if heard <= self.clock.us() - self.settings.dead_after_s * 1e6:
             raise Violation(f"a body of {id} began on {worker}, which is dead to the others")
-        # its claim was taken away, which its holder does not know yet
+        # its claim was taken away, which its owner does not know yet
         if id.partition(".")[0] in self.terminated:
             return
-        holds = self.inner.claims.held_by(worker)
+        holds = self.inner.claims.claimed_by(worker)
         if id not in holds and id.rpartition(".")[0] not in holds:
             raise Violation(f"a body of {id} began on {worker}, which holds no claim")
 

@@ -504,7 +504,7 @@ def test_worker_that_stops_gives_everything_back(make_world: MakeWorld, owner_ru
     while not world.handlers.agenda:
         world.round()
     world.worker.stop()
-    assert (world.worker.idle, world.inner.claims.held_by(world.worker.name)) == (True, {})
+    assert (world.worker.idle, world.inner.claims.claimed_by(world.worker.name)) == (True, {})
     assert [
         claim.attempt
         for claim in world.inner.claims.claim("another", ["default"], 10, 30.0)

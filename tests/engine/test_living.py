@@ -12,7 +12,7 @@ import pytest
 
 from rhythm.errors import StoreError
 from rhythm.store.interfaces.executions import NewExecution
-from rhythm.store.interfaces.workers import Beat, Declaration, HeldClaims
+from rhythm.store.interfaces.workers import Beat, Declaration, OwnClaims
 from rhythm.store.lifecycle import TASK
 from rhythm.worker.heartbeat import Heartbeat
 from rhythm.worker.services import Rescuer, Services, ServiceSettings
@@ -36,7 +36,7 @@ class CutOff:
     def workers(self) -> CutOff:
         return self
 
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> HeldClaims:
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> OwnClaims:
         raise StoreError("cut off")
 
 
@@ -52,9 +52,9 @@ class Locked:
     def __init__(self, world: World) -> None:
         self.inner, self.workers = world.inner, self
 
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> HeldClaims:
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> OwnClaims:
         mine = self.inner.workers.beat(beat, {}, ttl_s)
-        return HeldClaims(((id, *has) for id, has in mine.items()), claims)
+        return OwnClaims(((id, *has) for id, has in mine.items()), claims)
 
 
 def until_a_body_runs(world: World) -> None:

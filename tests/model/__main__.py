@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 MODEL = Path(__file__).with_name("owner.pml")
 RULES = {
-    "safe": (),  # no body after its completion was committed, no turn but by the holder, one end
+    "safe": (),  # no body after its completion was committed, no turn but by the owner, one end
     "once": (),  # each completion is applied once
     "wakeup": (),  # nobody sleeps while there is something to do
     "live": ("-f",),  # it ends, if every process that can go on does (weak fairness)

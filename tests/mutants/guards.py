@@ -229,14 +229,14 @@ FENCES = (
     ),
     Guard(
         "drop: only under my fence", rule("dropping_needs_the_fence"),
-        lite("delete_held", " AND fence = ?", " AND ? > 0"),
+        lite("delete_claimed", " AND fence = ?", " AND ? > 0"),
         pg("drop", " AND r.fence = x.fence", ""),
     ),
     Guard(
         "complete a task: only under my fence",
         rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),
         lite("attempt_of", " AND r.fence = ?", " AND ? > 0"),
-        pg_code("flush", "_holds", " and row.fence == item.fence", ""),
+        pg_code("flush", "_owns", " and row.fence == item.fence", ""),
     ),
     Guard(
         "park: only under my fence", rule("a_wake_after_the_park_makes_the_row_again"),
@@ -258,7 +258,7 @@ FENCES = (
         "turn: only under the claim that is in force",
         rule("a_turn_of_one_who_gave_its_claim_back_is_lost"),
         lite_code("flush", "commit_turn", "fence != turn.fence or ", ""),
-        pg_code("flush", "_holds", " and row.fence == item.fence", ""),
+        pg_code("flush", "_owns", " and row.fence == item.fence", ""),
     ),
     Guard(
         "turn: its own seq", rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
@@ -452,8 +452,8 @@ WAKES = (
     Guard(
         "what has lost its claim writes nothing in a flush",
         rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
-        postgres=pg_code("flush", "_advance", "for turn in held if turn.id in accepted]",
-            "for turn in held]"),
+        postgres=pg_code("flush", "_advance", "for turn in owned if turn.id in accepted]",
+            "for turn in owned]"),
     ),
     Guard(
         "one turn of a workflow in a commit", rule("a_commit_takes_one_turn_of_each_workflow"),
@@ -572,14 +572,14 @@ EVENTS = (
         "a family that is being ended does not grow",
         family("a_family_that_is_being_ended_does_not_grow"),
         lite_code("flush", "_refusal", "if terminated:", "if False:"),
-        pg_code("flush", "_holds", " and not self.known[item.id].terminated", ""),
+        pg_code("flush", "_owns", " and not self.known[item.id].terminated", ""),
     ),
     Guard(
         "below a mark nothing is written that others see",
         family("an_owner_in_a_family_that_is_being_ended_only_takes_steps"),
         lite_code("flush", "commit_turn", "not is_step(turn) and",
             '(turn.end != "own" or turn.starts) and'),
-        pg_code("flush", "_holds", " and not self.known[item.id].terminated", ""),
+        pg_code("flush", "_owns", " and not self.known[item.id].terminated", ""),
     ),
     Guard(
         "terminate leaves a mark for what it does not end itself",
@@ -666,8 +666,8 @@ RESCUE = (
     Guard(
         "rescue reads the beats after the lock",
         server("a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile"),
-        postgres=pg_code("maintenance", "_rescue", "self._dead(held, now) if dead else set()",
-            "{row.claimed_by for row in held}"),
+        postgres=pg_code("maintenance", "_rescue", "self._dead(claimed, now) if dead else set()",
+            "{row.claimed_by for row in claimed}"),
     ),
     Guard(
         "rescue waits for nobody",
@@ -695,8 +695,8 @@ RESCUE = (
         peers("a_worker_without_a_row_is_judged_by_its_claims_alone"),
         lite("expired", "r.claimed_by IN (SELECT", ":dead AND r.claimed_by NOT IN (SELECT"),
         pg("expired", "OR r.claimed_by = ANY(", "OR %(dead)s::bool AND r.claimed_by <> ALL(")
-        + pg_code("maintenance", "_rescue", "self._dead(held, now) if dead else set()",
-            "{row.claimed_by for row in held}"),
+        + pg_code("maintenance", "_rescue", "self._dead(claimed, now) if dead else set()",
+            "{row.claimed_by for row in claimed}"),
     ),
     Guard(
         "a worker is dead by its own time", peers("a_worker_is_dead_when_it_says_so_whoever_asks"),
@@ -1461,7 +1461,7 @@ PEOPLE = (
     ),
     Guard(
         "a decision takes the role", approvals("what_is_refused_leaves_no_trace"),
-        engine=judged("if held is not None and approval.role not in held:", "if False:"),
+        engine=judged("if roles is not None and approval.role not in roles:", "if False:"),
     ),
     Guard(
         "four eyes",

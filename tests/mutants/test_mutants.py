@@ -40,14 +40,18 @@ def test_missing_guard_is_red_and_a_change_without_effect_is_not() -> None:
         "drop: only under my fence",
         "sqlite",
         RULE,
-        lite("delete_held", " AND fence = ?", " AND ? > 0"),
+        lite("delete_claimed", " AND fence = ?", " AND ? > 0"),
     )
     assert verdict(without).word == "red"
     same = without._replace(
         changes=lite(
-            "delete_held", "DELETE FROM ready WHERE id = ?", "DELETE FROM ready WHERE ready.id = ?"
+            "delete_claimed",
+            "DELETE FROM ready WHERE id = ?",
+            "DELETE FROM ready WHERE ready.id = ?",
         )
     )
     assert verdict(same).word == "NOT RED"
-    unfit = without._replace(changes=lite("delete_held", "DELETE FROM ready", "DELETE FORM ready"))
+    unfit = without._replace(
+        changes=lite("delete_claimed", "DELETE FROM ready", "DELETE FORM ready")
+    )
     assert verdict(unfit).word == "BROKEN"

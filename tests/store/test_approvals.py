@@ -158,7 +158,7 @@ def test_a_decision_whose_answer_was_lost_may_be_sent_again(store: Store) -> Non
 def test_quorum_takes_different_people(store: Store) -> None:
     parked(store, quorum=2)
     assert (decide(store).ended, decide(store).refusal, ended(store)) == (
-        "",
+        None,
         "decision_repeated",
         None,
     )
@@ -330,7 +330,7 @@ def test_what_let_it_go_on_is_done_with_the_turn_that_knew_it(store: Store, cloc
 
 def test_with_hold_it_is_decided_and_takes_no_turn_until_it_is_resumed(store: Store) -> None:
     parked(store)
-    decide(store, hold=True)
+    decide(store, then_pause=True)
     (loaded,) = store.turns.load(["w"])
     assert (loaded.paused, store.reading.get(["w"])["w"].paused_reason) == (
         True,

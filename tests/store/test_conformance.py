@@ -240,7 +240,7 @@ def test_two_claimers_get_different_rows_and_rising_fences(
     first, second = claims(store, "a", 2), claims(stores.store(clock), "b", 9)
     assert (list(first), list(second)) == (["w0", "w1"], ["w2", "w3"])
     assert max(c.fence for c in first.values()) < min(c.fence for c in second.values())
-    assert store.claims.held_by("b") == {id: claim.fence for id, claim in second.items()}
+    assert store.claims.claimed_by("b") == {id: claim.fence for id, claim in second.items()}
 
 
 def test_extending_tells_the_wakes_of_what_is_still_held(store: Store, clock: Clock) -> None:
@@ -256,9 +256,9 @@ def test_extending_tells_the_wakes_of_what_is_still_held(store: Store, clock: Cl
 def test_a_released_claim_is_free_and_its_fence_is_worth_nothing(store: Store) -> None:
     claim = running_task(store)
     store.claims.release({"w.1": claim.fence - 1})
-    assert store.claims.held_by("a") == {"w.1": claim.fence}
+    assert store.claims.claimed_by("a") == {"w.1": claim.fence}
     store.claims.release({"w.1": claim.fence})
-    assert store.claims.held_by("a") == {}
+    assert store.claims.claimed_by("a") == {}
     assert not end(store, claim)
     again = claims(store)["w.1"]
     assert (again.attempt, again.fence > claim.fence) == (1, True)
@@ -379,7 +379,7 @@ def test_a_turn_of_one_who_gave_its_claim_back_is_lost(store: Store, how: str) -
     assert outcome(store, turn(old, end=how)) == "lost"
     new = claims(store, "b")["w"]
     assert outcome(store, turn(old, end=how)) == "lost"
-    assert (store.reading.history("w"), store.claims.held_by("b")) == ([], {"w": new.fence})
+    assert (store.reading.history("w"), store.claims.claimed_by("b")) == ([], {"w": new.fence})
 
 
 def test_a_commit_takes_one_turn_of_each_workflow(store: Store) -> None:
@@ -626,7 +626,7 @@ def ended_before_its_children(store: Store) -> None:
     assert (
         outcome(store, turn(claims(store, limit=9)["w.2"], timers=(NewTimer(1, 5.0),))) == "parked"
     )
-    store.claims.release({"w.1": store.claims.held_by("a")["w.1"]})
+    store.claims.release({"w.1": store.claims.claimed_by("a")["w.1"]})
     assert outcome(store, turn(parent, 1, "finish", status=COMPLETED, value="7")) == "finished"
 
 
@@ -685,7 +685,7 @@ def test_a_blocked_child_decides_all_of_many(store: Store) -> None:
     ]
 
 
-def test_a_wake_that_came_too_late_dies_with_its_holder(store: Store, clock: Clock) -> None:
+def test_a_wake_that_came_too_late_dies_with_its_owner(store: Store, clock: Clock) -> None:
     ended_before_its_children(store)
     before, told = store.reading.get(["w"])["w"], store.reading.history("w")
     assert end(store, claims(store)["w.1"])
@@ -1108,7 +1108,7 @@ def test_pausing_wakes_and_is_told_to_whoever_loads(store: Store) -> None:
 def test_a_resume_of_which_the_last_turn_did_not_know_is_done_with_it(
     store: Store, end: str
 ) -> None:
-    """Its holder had looked before, but may have seen what came with it: there is no other turn
+    """Its owner had looked before, but may have seen what came with it: there is no other turn
     that could say so."""
     claim = begun(store)
     store.people.pause(["w"])
@@ -1177,7 +1177,7 @@ def test_a_promoted_task_is_born_claimed_with_a_fence_of_its_own(
     ][0]
     assert answer.outcome == "parked"
     assert answer.promoted[1] > claim.fence
-    assert store.claims.held_by("a") == {"w.1": answer.promoted[1]}
+    assert store.claims.claimed_by("a") == {"w.1": answer.promoted[1]}
     assert [(id, claim.attempt) for id, claim in claims(store, "b").items()] == [("w.2", 1)]
     clock.forward(TTL - 1)
     assert store.maintenance.rescue(10, 3) == []

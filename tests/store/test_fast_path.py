@@ -1,4 +1,4 @@
-"""The short way of a turn whose holder goes on with tasks of its own: what it writes, and that
+"""The short way of a turn whose owner goes on with tasks of its own: what it writes, and that
 nothing else takes it.
 
 The tests go through the fields of the records themselves, so one that is added is tested without
@@ -46,7 +46,7 @@ def test_turn_with_anything_that_a_step_does_not_write_takes_the_full_way(field:
 
 
 @pytest.mark.parametrize("end", ["park", "yield", "finish"])
-def test_holder_who_does_not_go_on_takes_the_full_way(end: str) -> None:
+def test_owner_who_does_not_go_on_takes_the_full_way(end: str) -> None:
     assert not is_step(PLAIN.replace(end=end))
 
 

@@ -72,7 +72,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("lock", dict(ids=IDS), "ready_pkey"),
     ("lock_free", dict(ids=IDS), "ready_pkey"),
     ("wake", dict(ids=IDS, now=1), ""),
-    ("held_by", dict(worker="worker1"), "ready_claimed"),
+    ("claimed_by", dict(worker="worker1"), "ready_claimed"),
     ("expired", dict(dead=True, limit=10), "ready_claimed executions_pkey"),
     ("look", dict(dead=True, forgotten_us=1), "ready_claimed executions_cancelled"),
     ("dead_workers", dict(ids=IDS, now=1), "worker_heartbeats_pkey"),
@@ -117,7 +117,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("attributes", dict(ids=IDS), "executions_pkey"),
     ("set_attributes", dict(id=IDS, attributes=TEXTS), "executions_pkey"),
     ("delete_parked", dict(id=IDS, fence=ONES, wakes=ONES), "ready_pkey"),
-    ("delete_held", dict(id=IDS, fence=ONES), "ready_pkey"),
+    ("delete_claimed", dict(id=IDS, fence=ONES), "ready_pkey"),
     ("delete_ready", dict(ids=IDS), "ready_pkey"),
     ("delete_unclaimed", dict(ids=IDS), "ready_pkey"),
     ("not_ready", dict(ids=IDS), "ready_pkey"),
@@ -347,7 +347,7 @@ def test_postgres_reads_along_the_index(
 
 # a statement and the index of ours that it goes along; all others go along the key of their table
 ALONG = {
-    "any_free": "ready_free", "free_rows": "ready_free", "held_by": "ready_claimed",
+    "any_free": "ready_free", "free_rows": "ready_free", "claimed_by": "ready_claimed",
     "expired": "ready_claimed", "due_ready": "ready_due",
     "unfinished_child": "executions_unfinished", "failed_child": "executions_failed",
     "flag_children": "executions_unfinished",
@@ -360,7 +360,7 @@ ALONG = {
     "retries": "executions_retries",
     "expire_claims": "ready_claimed", "old_events": "events_published",
     "forget_waits": "waits_taken",
-    "held_now": "ready_claimed", "workers": "ready_claimed", "look": "ready_claimed",
+    "claimed_now": "ready_claimed", "workers": "ready_claimed", "look": "ready_claimed",
     "forget_workers": "ready_claimed",
     "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due",
     "open_waits": "waits_open",

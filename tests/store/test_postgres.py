@@ -272,7 +272,7 @@ def test_a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile(
         assert schemas.store().workers.beat(BEAT, {}, TTL) == {"w.1": (held["w.1"], 0)}
         session.commit()
         assert answer.result() == []
-    assert store.claims.held_by("a") == held
+    assert store.claims.claimed_by("a") == held
 
 
 def test_a_rescuer_with_an_old_list_leaves_the_newer_claim_of_a_dead_worker_alone(
@@ -662,7 +662,7 @@ def _crosswise(store: PostgresStore, stores: list[PostgresStore], pool: ThreadPo
         stores[side].turns.commit(turns[:: 1 - 2 * side], ends)
 
     list(pool.map(flush, (0, 1)))
-    store.claims.release(store.claims.held_by("a"))
+    store.claims.release(store.claims.claimed_by("a"))
 
 
 def test_one_of_many_that_start_together_migrates(

@@ -161,7 +161,7 @@ def test_a_decision_goes_by_the_roles_of_the_token_and_the_root(
     store.access.create_token(Grant("t", "ann", "0" * 64, roles, ("boss",), None))
     verdict = store.people.decide("w.1.1", Decision(Actor("ann", token="t"), "approve"))
     assert verdict is not None
-    assert (verdict.refusal, verdict.ended) == (refusal, "" if refusal else "approved")
+    assert (verdict.refusal, verdict.ended) == (refusal, None if refusal else "approved")
 
 
 # signals

@@ -278,7 +278,7 @@ def test_workers_of_long_ago_are_forgotten_unless_they_have_claims(
     claims(store)
     clock.forward(FORGOTTEN_S)
     store.workers.beat(beat("c"), {}, TTL)
-    store.claims.extend(store.claims.held_by("a"), TTL)
+    store.claims.extend(store.claims.claimed_by("a"), TTL)
     store.recover(10, 3)
     assert [seen.worker for seen in store.workers.seen()] == ["a", "b", "c"]
     clock.forward(1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.interfaces.workers import Beat, HeldClaims
+from rhythm.store.interfaces.workers import Beat, OwnClaims
 from rhythm.worker.heartbeat import Heartbeat, HeartSettings
 
 SETTINGS = HeartSettings(every_s=5.0, dead_after_s=30.0, claim_ttl_s=60.0, margin_s=6.0)
@@ -27,12 +27,12 @@ class Database:
     def clock(self) -> float:
         return self.now
 
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> HeldClaims:
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> OwnClaims:
         self.now += self.takes_s
         if self.down:
             raise StoreError("down")
         self.prolonged.append(claims)
-        return HeldClaims(((id, fence, 0) for id, fence in self.claims.items()), self.locked)
+        return OwnClaims(((id, fence, 0) for id, fence in self.claims.items()), self.locked)
 
 
 @pytest.fixture

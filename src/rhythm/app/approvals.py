@@ -231,9 +231,9 @@ class Approvals:
                 "say who decides: by=rhythm.Actor(name, roles), or by=name if you answer "
                 "for the roles"
             )
-        actor, hold = acting(by), not self._context.settings.auto_resume_after_approval
+        actor, pause = acting(by), not self._context.settings.auto_resume_after_approval
         verdict = self._store.people.decide(
-            _possible(id), Decision(actor, what, comment, shown, known, to, hold)
+            _possible(id), Decision(actor, what, comment, shown, known, to, pause)
         )
         if verdict is None or verdict.approval is None:
             no_approval(id)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 Action = Literal["pause", "resume", "cancel", "terminate", "retry"]
 LIVE = ("pending", "running", "suspended", "paused")
 MEANT: dict[str, Selection] = {  # what an action can be done to
-    "pause": Selection(LIVE, type=WORKFLOW, unheld=True),
-    "resume": Selection(("paused",), type=WORKFLOW, held=True),
+    "pause": Selection(LIVE, type=WORKFLOW, unpaused=True),
+    "resume": Selection(("paused",), type=WORKFLOW, paused=True),
     "cancel": Selection(LIVE, unasked=True),  # to ask again would end them at once
     "terminate": Selection(LIVE),
     "retry": Selection(("failed", "cancelled"), unretried=True),

@@ -2,7 +2,7 @@
 
 One thread decides (`worker.Worker`), one beats the heart on a connection of its own, so that
 nothing which runs here can stop it, one watches that the beats get through, and one listens for
-work. Handlers run in others. A worker may be killed at any moment: the rest take over what it held.
+work. Handlers run in others. A worker may be killed at any moment: others take over what it owned.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ class PooledWorker:
             heart.join(HEART_S)
             self._store.workers.leave(self.name)
             self._services.close()
-            self._tell("worker_stopped", "", "nothing is held any more")
+            self._tell("worker_stopped", "", "nothing is claimed any more")
         except StoreError as problem:
             self._tell("claims_left", "", f"they expire by themselves: {problem}")
         except BaseException as problem:
@@ -352,14 +352,14 @@ class PooledWorker:
 
     def _introduce(self) -> None:
         """The others must know its tasks before it works: a turn they take may ask for one. What
-        those held who died here is free."""
+        those had who died here is free."""
         while not self._stop.is_set():
             try:
                 self._declared.publish()
                 for name in release_claims_of_dead_local_workers(
                     self._store, self.settings.crash_limit
                 ):
-                    self._tell("worker_dead", name, "its process has ended; what it held is free")
+                    self._tell("worker_dead", name, "its process has ended; what it owned is free")
                 return self._tell("database_back")
             except StoreError as problem:
                 self._tell("database_unanswered", "", str(problem))

@@ -144,9 +144,9 @@ def _of_context(one: Waiting) -> Iterator[tuple[str, str]]:
 def _of_owned(one: Waiting, known: KnownNumbers) -> Iterator[tuple[str, str]]:
     for n in one.owned:
         if n in known.children:
-            yield "owned_once", f"task {n} has a row, and its holder would run it too"
+            yield "owned_once", f"task {n} has a row, and its owner would run it too"
         elif n not in one.awaited:
-            yield "owned_once", f"its holder would run task {n}, which it does not await"
+            yield "owned_once", f"its owner would run task {n}, which it does not await"
     if one.owned and not one.live.ready and not one.live.paused:
         yield (
             "owned_once",
@@ -184,9 +184,9 @@ def _can_go_on(one: Waiting, known: KnownNumbers) -> bool:
     assert plan is not None
     machine = _machine(one, known)
     ended = has_come(machine, plan)
-    for held in (plan, *machine.plans.values()):
-        if not is_settled(held):
-            release(machine, held)
+    for each in (plan, *machine.plans.values()):
+        if not is_settled(each):
+            release(machine, each)
     return ended or bool(machine.commands)
 
 

@@ -115,8 +115,8 @@ class StoredDecision(Record):
 
 
 class Decision(Record):
-    """What somebody wants to decide. `shown`: the hash of what they saw; `hold`: the execution
-    stays where it is until it is resumed."""
+    """What somebody wants to decide. `shown`: the hash of what they saw; `then_pause`: the
+    execution stays where it is until it is resumed."""
 
     actor: Actor
     decision: Choice
@@ -124,7 +124,7 @@ class Decision(Record):
     shown: str | None = None
     key: str | None = None
     to: str | None = None  # escalate: to this role of its stages; None: the next
-    hold: bool = False
+    then_pause: bool = False
 
 
 RefusalCode = Literal[
@@ -154,7 +154,7 @@ def judge(
     approval: StoredApproval,
     made: Sequence[StoredDecision],
     wanted: Decision,
-    held: Collection[str] | None,
+    roles: Collection[str] | None,
     revoked: Collection[str] = (),
     contributors: Collection[str] = (),
     now: int = 0,
@@ -162,12 +162,12 @@ def judge(
 ) -> Verdict:
     """Whether the decision counts, and what follows.
 
-    `held`: the actor's roles now, None: all; `revoked`: those that were taken away; `contributors`:
+    `roles`: of the actor, now, None: all; `revoked`: those that were taken away; `contributors`:
     everyone who had a hand in what is decided about; `void`: tokens that were revoked since they
     were used. A decision that comes after the deadline comes too late, also when nobody has told so
     yet.
     """
-    verdict = _judged(approval, made, wanted, held, revoked, contributors, now, void)
+    verdict = _judged(approval, made, wanted, roles, revoked, contributors, now, void)
     return verdict.replace(approval=approval)
 
 
@@ -175,7 +175,7 @@ def _judged(
     approval: StoredApproval,
     made: Sequence[StoredDecision],
     wanted: Decision,
-    held: Collection[str] | None,
+    roles: Collection[str] | None,
     revoked: Collection[str],
     contributors: Collection[str],
     now: int,
@@ -204,7 +204,7 @@ def _judged(
         return Verdict("approval_expired")
     if wanted.shown is not None and wanted.shown != approval.shown:
         return Verdict("approval_changed")
-    if held is not None and approval.role not in held:
+    if roles is not None and approval.role not in roles:
         return Verdict("role_revoked" if approval.role in revoked else "wrong_role")
     if approval.four_eyes and EVERYBODY in contributors:
         return Verdict("too_many_contributors")

@@ -96,7 +96,7 @@ def turn_row(turn: TurnCommit, before: StatusNumber, ended: Ending | None) -> Hi
 
 
 def answer(turn: TurnCommit, left: bool, wakes: int, promoted: Mapping[int, int]) -> Committed:
-    """What the holder is told of a turn that was accepted.
+    """What the owner is told of a turn that was accepted.
 
     `left`: its ready row is no longer its own; `wakes`: of the row, if it is. One that would have
     parked and has not left was woken since it looked.
@@ -115,7 +115,7 @@ def answer(turn: TurnCommit, left: bool, wakes: int, promoted: Mapping[int, int]
 
 
 def refused(id: str, refusal: str = "") -> Committed:
-    """What the holder is told of a turn of which nothing was done.
+    """What the owner is told of a turn of which nothing was done.
 
     Its claim is lost, or, with a `refusal`, it would start more than there may be.
     """
@@ -123,7 +123,7 @@ def refused(id: str, refusal: str = "") -> Committed:
 
 
 def answer_to_park(id: str, left: bool, wakes: int | None) -> Committed:
-    """What the holder is told that had nothing to do.
+    """What the owner is told that had nothing to do.
 
     `left`: it is parked; `wakes`: of its ready row, None if that is not its own.
     """

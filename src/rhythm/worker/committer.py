@@ -114,7 +114,7 @@ class Committer:
                 fences = {turn.id: turn.fence for turn in turns}
                 wakes = self.store.claims.extend(fences, self.claim_ttl_s)
                 there = {id: fence for id, fence in witnesses.items() if fence is not None}
-                return Witnessed(there, wakes, self.store.claims.held_by(self.worker))
+                return Witnessed(there, wakes, self.store.claims.claimed_by(self.worker))
             except StoreError as problem:
                 self.narrator.unanswered(problem)
                 self._rest(tries, problem, began)

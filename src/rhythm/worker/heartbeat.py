@@ -16,7 +16,7 @@ from functools import partial
 
 from rhythm.record import Record
 from rhythm.store.interfaces.store import Store
-from rhythm.store.interfaces.workers import Beat, HeldClaims
+from rhythm.store.interfaces.workers import Beat, OwnClaims
 
 GAP = 3  # beats that must be missing before they count as an interruption
 
@@ -55,9 +55,9 @@ class Answer(Record):
     wakes."""
 
     sent_at: float
-    claims: Mapping[str, int]  # what the worker held when the beat was sent
+    claims: Mapping[str, int]  # what the worker owned when the beat was sent
     prolonged: bool
-    mine: HeldClaims
+    mine: OwnClaims
 
     def fence(self, id: str) -> int | None:
         return self.mine[id][0] if id in self.mine else None

@@ -81,7 +81,7 @@ class Liveness:
         """
         self._era = self.store.era
         ownership = self.ownership
-        mine, known = self.store.claims.held_by(ownership.worker), ownership.fences()
+        mine, known = self.store.claims.claimed_by(ownership.worker), ownership.fences()
         for id, fence in known.items():
             if mine.get(id) != fence:
                 ownership.lose(id)

@@ -1,7 +1,7 @@
 """The workers on this machine: of those it can be seen whether their processes are still there.
 
-So what a worker held that was killed goes on as soon as another one is started beside it. Elsewhere
-its silence must be waited out.
+So what a killed worker owned goes on as soon as another one is started beside it. Elsewhere its
+silence must be waited out.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ _TABLE = (
         "worker_failed",
         ERROR,
         (
-            "it has ended by itself, which is a bug: the traceback says where; what it held "
+            "it has ended by itself, which is a bug: the traceback says where; what it owned "
             "goes to others"
         ),
     ),
@@ -61,7 +61,7 @@ _TABLE = (
     LogEvent(
         "worker_dead",
         INFO,
-        "the process of a worker on this machine is gone: what it held is free",
+        "the process of a worker on this machine is gone: what it owned is free",
         "dead_worker",
     ),
     LogEvent(

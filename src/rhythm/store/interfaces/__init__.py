@@ -6,7 +6,7 @@ what comes in are durations. The records that a role takes and gives stand besid
 
 The protocol, in short. `ready` holds a row for every workflow that somebody must look at, and for
 every task that is queued, delayed or running. A claim draws a `fence` from one sequence; whoever
-writes as the holder of a claim names it, and zero rows mean that the claim is lost. Whatever a
+writes as the owner of a claim names it, and zero rows mean that the claim is lost. Whatever a
 workflow may be waiting for counts up `wakes` of its ready row, or makes the row, in the same
 transaction; parking is the conditional delete of that row. `finish` is the only way to a terminal
 status, and it wakes the parent.

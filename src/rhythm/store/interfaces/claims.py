@@ -12,7 +12,7 @@ SYSTEM_QUEUE = "system"  # resumes go here; every worker serves it
 
 
 class Claim(Record):
-    """Time-limited ownership of a ready row. `wakes` is what its holder has seen before it
+    """Time-limited ownership of a ready row. `wakes` is what its owner has seen before it
     loads."""
 
     id: str
@@ -45,7 +45,7 @@ class ClaimStore(ABC):
         back; it was not begun."""
 
     @abstractmethod
-    def held_by(self, worker: str) -> dict[str, int]:
+    def claimed_by(self, worker: str) -> dict[str, int]:
         """The claims of a worker as the database knows them: id -> fence."""
 
     @abstractmethod

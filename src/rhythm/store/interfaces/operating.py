@@ -43,8 +43,8 @@ class Selection(Record):
     created_before: int | None = None
     attributes: str = "{}"  # JSON: names and plain values
     type: int | None = None
-    held: bool = False  # only those that somebody has paused
-    unheld: bool = False  # only the others
+    paused: bool = False  # only those that somebody has paused
+    unpaused: bool = False  # only the others
     unasked: bool = False  # only those that have not been asked to end
     unretried: bool = False  # only those of which there is no retry
     names: tuple[str, ...] | None = None  # only those of these workflows and tasks

@@ -139,7 +139,7 @@ class Done(Record):
 class TurnCommit(Record):
     """A turn to commit, and where its workflow goes from there.
 
-    `end`: "own" (its holder goes on), "park" (nothing to do until something wakes it), "yield"
+    `end`: "own" (its owner goes on), "park" (nothing to do until something wakes it), "yield"
     (give the claim back), "finish".
     """
 
@@ -174,7 +174,7 @@ class TurnCommit(Record):
 
     def resumed_upto(self, wakes: int) -> int | None:
         """`resumed`, given how often it was woken by now: after the last turn there is none for
-        what came since its holder looked."""
+        what came since its owner looked."""
         return EVERY_RESUME if self.end == "finish" and wakes != self.wakes else self.resumed
 
 
@@ -245,5 +245,5 @@ class TurnStore(ABC):
 
     @abstractmethod
     def witness(self, id: str, seq: int) -> int | None:
-        """The fence with which turn `seq` of a workflow was committed; for the holder that got no
+        """The fence with which turn `seq` of a workflow was committed; for the owner that got no
         answer."""

@@ -28,7 +28,7 @@ class Beat(Record):
     dead_after_s: float = DEAD_AFTER_S
 
 
-class HeldClaims(dict[str, tuple[int, int]]):
+class OwnClaims(dict[str, tuple[int, int]]):
     """What a worker has claimed: id -> (fence, wakes)."""
 
     def __init__(
@@ -104,7 +104,7 @@ class WorkerStore(ABC):
     """The workers that live, their queues and their tasks."""
 
     @abstractmethod
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> HeldClaims:
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> OwnClaims:
         """Says that a worker lives, and prolongs claims of it (id -> fence; only those it still
         has). It waits for nobody: what somebody has locked at the moment is not prolonged.
 

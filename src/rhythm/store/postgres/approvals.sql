@@ -74,7 +74,7 @@ UPDATE executions SET paused_at = coalesce(paused_at, %(now)s), paused_reason = 
   paused_until = %(now)s + %(timeout_us)s::bigint, paused_then = %(then)s
 WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND type = 0 RETURNING id
 
--- name: hold
+-- name: pause_after_decision
 -- Pauses a workflow whose approval was just decided, if whoever decided asks for it.
 -- What was paused already stays so, for the reason that was given.
 UPDATE executions SET paused_at = %(now)s, paused_reason = 'approval_decided', paused_by = %(by)s

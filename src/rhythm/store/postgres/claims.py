@@ -31,8 +31,8 @@ class PostgresClaims(PostgresRole, ClaimStore):
         self.rows.give_back(claim_rows(claims), int(delay_s * US))
 
     @autocommit
-    def held_by(self, worker: str) -> dict[str, int]:
-        return dict(self.db.all("held_by", worker=worker))
+    def claimed_by(self, worker: str) -> dict[str, int]:
+        return dict(self.db.all("claimed_by", worker=worker))
 
     @autocommit
     def park(self, claims: Sequence[Claim]) -> list[Committed]:

@@ -101,8 +101,8 @@ class Flush:
         released = [
             fields(Range(turn.id, *numbers)) for turn in self.turns for numbers in turn.releases
         ]
-        held = {type for (type,) in self.db.batch("held_types", released)}
-        return held | {wait.type for turn in self.turns for wait in turn.waits}
+        opening = {type for (type,) in self.db.batch("held_types", released)}
+        return opening | {wait.type for turn in self.turns for wait in turn.waits}
 
     def _related(self) -> list[str]:
         """Everything else that may be woken; found before the locks, so that one sorted pass takes
@@ -156,7 +156,7 @@ class Flush:
         self.rows.contribute([*self.exchange.contributions, *self.contributions], self.now)
         return answers, accepted
 
-    def _holds(self, item: TurnCommit | TaskEnd) -> bool:
+    def _owns(self, item: TurnCommit | TaskEnd) -> bool:
         row = self.locked.get(item.id)
         return (
             row is not None
@@ -169,15 +169,15 @@ class Flush:
 
     def _end_tasks(self) -> set[str]:
         """The ids of those that were accepted."""
-        held = [end for end in self.ends if self._holds(end)]
+        owned = [end for end in self.ends if self._owns(end)]
         verdicts = [
             (end, end_of_attempt(end, self.locked[end.id].attempt, self.known[end.id].cancelled))
-            for end in held
+            for end in owned
         ]
         later = [(end, verdict) for end, verdict in verdicts if isinstance(verdict, Again)]
         final = [(end, verdict) for end, verdict in verdicts if isinstance(verdict, Ending)]
         self._try_again(later)
-        self.db.batch("delete_held", [dict(id=end.id, fence=end.fence) for end, _ in final])
+        self.db.batch("delete_claimed", [dict(id=end.id, fence=end.fence) for end, _ in final])
         ends = [
             end_of(end.id, ended, end.fence, end.worker, self.locked[end.id].attempt, end.took_us)
             for end, ended in final
@@ -203,20 +203,20 @@ class Flush:
 
     def _advance(self) -> list[TurnCommit]:
         """The turns that are accepted."""
-        held = [
+        owned = [
             turn
             for turn in self.turns
-            if self._holds(turn) and not has_ended(self.known[turn.id].status)
+            if self._owns(turn) and not has_ended(self.known[turn.id].status)
         ]
-        self.full = self._count([turn for turn in held if turn.starts])
-        held = [turn for turn in held if turn.id not in self.full]
+        self.full = self._count([turn for turn in owned if turn.starts])
+        owned = [turn for turn in owned if turn.id not in self.full]
         names = ("id", "seq", "fence", "statement", "owned", "awaiting")
         rows = [
             {name: getattr(turn, name) for name in names} | {"snapshot": inline(turn.snapshot)}
-            for turn in sorted(held, key=lambda turn: turn.id)
+            for turn in sorted(owned, key=lambda turn: turn.id)
         ]
         accepted = {id for (id,) in self.db.batch("advance_contexts", rows, now=self.now)}
-        won = [turn for turn in held if turn.id in accepted]
+        won = [turn for turn in owned if turn.id in accepted]
         self.rows.insert_blobs({turn.id: turn.snapshot for turn in won})
         return won
 
@@ -462,18 +462,18 @@ class Flush:
             now=self.now,
         )
 
-    # how the holders go on
+    # how the owners go on
 
     def _leave(
         self, won: Sequence[TurnCommit], promoted: dict[str, dict[int, int]]
     ) -> list[Committed]:
-        """Parking succeeds only if nothing has happened since the holder looked; all wakes of this
+        """Parking succeeds only if nothing has happened since the owner looked; all wakes of this
         flush are counted by now."""
         by_end: dict[TurnEnd, list[TurnCommit]] = {"own": [], "park": [], "yield": [], "finish": []}
         for turn in won:
             by_end[turn.end].append(turn)
         self.db.batch(
-            "delete_held", [dict(id=turn.id, fence=turn.fence) for turn in by_end["finish"]]
+            "delete_claimed", [dict(id=turn.id, fence=turn.fence) for turn in by_end["finish"]]
         )
         self.rows.give_back([dict(id=turn.id, fence=turn.fence) for turn in by_end["yield"]])
         left = {

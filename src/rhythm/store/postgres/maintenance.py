@@ -137,11 +137,11 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
             row.parent_id for row in expired if is_given_up(row.crashes + 1, crash_limit)
         ]:
             self.rows.lock(parents)
-        held = [
+        claimed = [
             row for id, row in self.rows.lock_free(found).items() if row.fence == found[id].fence
         ]
-        silent = self._dead(held, now) if dead else set()
-        lost = [row for row in held if _expired(row, now) or row.claimed_by in silent]
+        silent = self._dead(claimed, now) if dead else set()
+        lost = [row for row in claimed if _expired(row, now) or row.claimed_by in silent]
         # wakes that came too late, not dropped yet
         self.db.do("delete_ready", ids=[row.id for row in lost if found[row.id].ended])
         live = [row for row in lost if not found[row.id].ended]
@@ -151,21 +151,13 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         )
         return [row.id for row in lost]
 
-    def _dead(self, held: Sequence[LockedRow], now: int) -> set[str]:
-        """Which holders of these have still not beaten; it matters where a claim has not
+    def _dead(self, claimed: Sequence[LockedRow], now: int) -> set[str]:
+        """The owners of these that have still not beaten; it matters where a claim has not
         expired."""
-        holders = sorted(
-            {
-                row.claimed_by
-                for row in held
-                if row.claimed_by is not None and not _expired(row, now)
-            }
-        )
-        return (
-            {id for (id,) in self.db.all("dead_workers", ids=holders, now=now)}
-            if holders
-            else set()
-        )
+        owners = {row.claimed_by for row in claimed if row.claimed_by and not _expired(row, now)}
+        if not owners:
+            return set()
+        return {id for (id,) in self.db.all("dead_workers", ids=sorted(owners), now=now)}
 
     def _rescue_tasks(self, lost: Sequence[LockedRow], crash_limit: int, now: int) -> None:
         """They are free again; a task that was there when so many workers died fails, however many

@@ -22,7 +22,7 @@ CONDITIONS = {
     "queue": b"queue = %(queue)s",
     "type": b"type = %(type)s", "created_after": b"created_at >= %(created_after)s",
     "created_before": b"created_at < %(created_before)s",
-    "held": b"paused_at IS NOT NULL", "unheld": b"paused_at IS NULL",
+    "paused": b"paused_at IS NOT NULL", "unpaused": b"paused_at IS NULL",
     "unasked": b"cancel_requested_at IS NULL",
     "names": b"name = ANY(%(names)s::text[])",
     "unretried": b"NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = x.id)",

@@ -53,8 +53,8 @@ class PostgresPeople(PostgresRole, PeopleStore):
             "decision_context", id=id, execution_id=execution_id
         )[0]
         made = [StoredDecision(**row) for row in decisions]
-        held, revoked = self.auditor.business_roles(decision.actor, now, execution_id)
-        verdict = judge(found[0], made, decision, held, revoked, contributors, now, void)
+        roles, revoked = self.auditor.business_roles(decision.actor, now, execution_id)
+        verdict = judge(found[0], made, decision, roles, revoked, contributors, now, void)
         if verdict.refusal or verdict.repeated:
             raise UndoneError(verdict)
         self._count_decision(found[0], len(made), decision, verdict, now)
@@ -72,8 +72,8 @@ class PostgresPeople(PostgresRole, PeopleStore):
             self._escalate([(approval, verdict.stage)], now)
         if verdict.ended:
             self._end_approvals([approval], end_by(verdict.ended, verdict.by, made.comment), now)
-        if verdict.ended and made.hold:
-            self.db.do("hold", id=execution_id, by=actor.name, now=now)
+        if verdict.ended and made.then_pause:
+            self.db.do("pause_after_decision", id=execution_id, by=actor.name, now=now)
         self.auditor.add(actor, [decision_act(row, verdict)], now)
 
     def _end_approvals(self, ended: Sequence[StoredApproval], end: ApprovalEnd, now: int) -> None:

@@ -186,7 +186,7 @@ WITH locked AS (
   ORDER BY r.id FOR UPDATE OF r)
 DELETE FROM ready r USING locked WHERE r.id = locked.id
 
--- name: held_by
+-- name: claimed_by
 -- Claims of one worker as the database has them, to compare with what the worker knows.
 SELECT id, fence FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
@@ -357,7 +357,7 @@ SELECT {Mail but payload}, 'null' AS payload FROM workflow_signals WHERE executi
 
 -- name: step
 -- Commits turns after which their owners go on; a turn that has lost its claim has no row.
--- A turn after which its holder goes on, with the tasks it has run: one statement, and whoever has lost falls out of it. The planner
+-- A turn after which its owner goes on, with the tasks it has run: one statement, and whoever has lost falls out of it. The planner
 -- takes `won` for one row, and would go through all of it for each task; an IN that is not the condition itself it looks up by hash.
 WITH won AS (
   UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = x.owned, awaiting = x.awaiting,
@@ -412,7 +412,7 @@ SELECT id, fence, wakes FROM ready WHERE id = ANY(%(ids)s::text[])
 DELETE FROM ready r USING unnest(%(id)s::text[], %(fence)s::bigint[], %(wakes)s::bigint[]) AS x(id, fence, wakes)
 WHERE r.id = x.id AND r.fence = x.fence AND r.wakes = x.wakes RETURNING r.id
 
--- name: delete_held
+-- name: delete_claimed
 -- Deletes the ready rows of tasks and workflows that end in a group commit.
 DELETE FROM ready r USING unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) WHERE r.id = x.id AND r.fence = x.fence
 
@@ -915,7 +915,7 @@ WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id
 -- name: execution
 -- Executions as they are shown; the caller adds conditions, order and limit.
 -- As people see it. A claim alone changes nothing: a worker that merely looks at what is parked has done nothing yet. What is claimed
--- is running if it is a task, or a workflow that has not begun, that waits for nothing, or whose tasks its holder runs.
+-- is running if it is a task, or a workflow that has not begun, that waits for nothing, or whose tasks its owner runs.
 SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
   CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused'
     WHEN e.status < 5 AND r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 'running' ELSE

@@ -100,14 +100,14 @@ class PostgresSchedules(PostgresRole, ScheduleStore):
         )
         revisions = {name: revision for name, revision, _ in rows}
         now = next((now for _, _, now in rows), 0)
-        held = {
+        locked = {
             each.name: each
             for each in firings
             if each.name in revisions and each.revision in (None, revisions[each.name])
         }
-        fires = self._fire_slots(list(held.values()), now) if held else []
+        fires = self._fire_slots(list(locked.values()), now) if locked else []
         self.auditor.record(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
-        return fires, [name for name in names if name not in held]
+        return fires, [name for name in names if name not in locked]
 
     def _fire_slots(self, firings: Sequence[Firing], now: int) -> list[Fire]:
         self.db.do("settle_fires", names=[firing.name for firing in firings])

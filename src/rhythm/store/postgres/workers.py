@@ -10,7 +10,7 @@ from rhythm.store.acts import queue_acts
 from rhythm.store.interfaces.workers import (
     Beat,
     Declaration,
-    HeldClaims,
+    OwnClaims,
     Queue,
     SeenWorker,
     WorkerStore,
@@ -25,7 +25,7 @@ from rhythm.store.rows import fields, records
 
 class PostgresWorkers(PostgresRole, WorkerStore):
     @autocommit
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> HeldClaims:
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> OwnClaims:
         """The beat is the last that is done, so it was sent if this succeeds; and it is read after
         the claims were prolonged: what is still there under its fence, and was not prolonged, was
         locked."""
@@ -35,7 +35,7 @@ class PostgresWorkers(PostgresRole, WorkerStore):
             **fields(beat)
             | {"queues": json.dumps(beat.queues), "dead_after_us": int(beat.dead_after_s * US)},
         )
-        return HeldClaims(
+        return OwnClaims(
             mine, (id for id, fence, _ in mine if id not in kept and claims.get(id) == fence)
         )
 

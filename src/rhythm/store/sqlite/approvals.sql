@@ -60,7 +60,7 @@ UPDATE executions SET paused_at = coalesce(paused_at, :now), paused_reason = :re
   paused_then = :then
 WHERE id = :id AND status < 5 AND type = 0
 
--- name: hold
+-- name: pause_after_decision
 -- Pauses a workflow whose approval was just decided, if whoever decided asks for it.
 -- What was paused already stays so, for the reason that was given.
 UPDATE executions SET paused_at = :now, paused_reason = 'approval_decided', paused_by = :by WHERE id = :id AND status < 5 AND paused_at IS NULL

@@ -44,8 +44,8 @@ class SqliteClaims(SqliteRole, ClaimStore):
             for id, fence in claims.items():
                 self.db.all("release", {"id": id, "fence": fence, "delay_us": int(delay_s * US)})
 
-    def held_by(self, worker: str) -> dict[str, int]:
-        return dict(self.db.all("held_by", worker))
+    def claimed_by(self, worker: str) -> dict[str, int]:
+        return dict(self.db.all("claimed_by", worker))
 
     def park(self, claims: Sequence[Claim]) -> list[Committed]:
         with self.db.transaction():
@@ -59,4 +59,4 @@ class SqliteClaims(SqliteRole, ClaimStore):
     def drop(self, claims: Mapping[str, int]) -> None:
         with self.db.transaction():
             for id, fence in claims.items():
-                self.db.all("delete_held", id, fence)
+                self.db.all("delete_claimed", id, fence)

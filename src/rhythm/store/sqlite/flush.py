@@ -42,16 +42,16 @@ class SqliteFlush:
         self.db, self.rows, self.auditor, self.exchange = db, rows, auditor, exchange
 
     def end_task(self, end: TaskEnd, now: int) -> bool:
-        held = self.db.one("attempt_of", end.id, end.fence)
-        if held is None:
+        claimed = self.db.one("attempt_of", end.id, end.fence)
+        if claimed is None:
             return False
-        attempt, was_cancelled = held
+        attempt, was_cancelled = claimed
         match end_of_attempt(end, attempt, bool(was_cancelled)):
             case Again() as again:
                 self._try_again(end, again, attempt, now)
                 return True
             case Ending() as ended:
-                self.db.count("delete_held", end.id, end.fence)
+                self.db.count("delete_claimed", end.id, end.fence)
                 return self.rows.finish(
                     end.id, ended, now, end.fence, end.worker, attempt, end.took_us
                 )
@@ -93,7 +93,7 @@ class SqliteFlush:
             self._executed(turn.id, upto, ended.error if ended else None, now)
         self.rows.tell(turn_row(turn, known.status, ended), now)
         if ended:
-            self.db.all("delete_held", turn.id, turn.fence)
+            self.db.all("delete_claimed", turn.id, turn.fence)
             self.rows.end_workflow(turn.id, ended, now, turn.fence, turn.worker)
         elif turn.status != known.status or not known.started:
             suspended = {
@@ -262,7 +262,7 @@ class SqliteFlush:
         self.db.all("executed_resumes", {"id": id, "upto": upto, "error": message, "now": now})
 
     def _leave(self, turn: TurnCommit) -> tuple[bool, int]:
-        """Whether the holder has left, and how often it was woken if not. Parking succeeds only if
+        """Whether the owner has left, and how often it was woken if not. Parking succeeds only if
         nothing has happened since it looked."""
         match turn.end:
             case "finish":

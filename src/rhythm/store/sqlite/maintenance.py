@@ -97,9 +97,9 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
         with self.db.transaction():
             now, expired = self.db.clock(), records(_Expired, self.db.all("expired", asked))
             for row in expired:
-                # its holder died before it dropped a wake that came too late
+                # its owner died before it dropped a wake that came too late
                 if row.status is None or has_ended(row.status):
-                    self.db.all("delete_held", row.id, row.fence)
+                    self.db.all("delete_claimed", row.id, row.fence)
                 elif row.kind == TASK:
                     self._rescue_task(
                         row.id,
@@ -126,7 +126,7 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
     ) -> None:
         """It is free again; one that was there when so many workers died fails."""
         if ended := rescued_task(crashes, crash_limit):
-            self.db.all("delete_held", id, fence)
+            self.db.all("delete_claimed", id, fence)
             self.rows.finish(id, ended, now, fence, worker, attempt)
         else:
             self.db.all("rescue_task", id, fence)

@@ -18,7 +18,7 @@ CONDITIONS = {
     "workflow": "name = :workflow", "queue": "queue = :queue",
     "type": "type = :type", "created_after": "created_at >= :created_after",
     "created_before": "created_at < :created_before",
-    "held": "paused_at IS NOT NULL", "unheld": "paused_at IS NULL",
+    "paused": "paused_at IS NOT NULL", "unpaused": "paused_at IS NULL",
     "unasked": "cancel_requested_at IS NULL",
     "names": "name IN (SELECT value FROM json_each(:names))",
     "unretried": "NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = x.id)",

@@ -45,11 +45,11 @@ class SqlitePeople(SqliteRole, PeopleStore):
             approval, now, actor = self.rows.approval(id), self.db.clock(), decision.actor
             if approval is None or approval.held:
                 return None
-            held, revoked = self.auditor.business_roles(actor, now, approval.execution_id)
+            roles, revoked = self.auditor.business_roles(actor, now, approval.execution_id)
             contributors = [name for (name,) in self.db.all("contributors", approval.execution_id)]
             void = [token for (token,) in self.db.all("void_tokens", id)]
             verdict = judge(
-                approval, self._decisions([id]), decision, held, revoked, contributors, now, void
+                approval, self._decisions([id]), decision, roles, revoked, contributors, now, void
             )
             if not verdict.refusal and not verdict.repeated:
                 self._count_decision(approval, decision, verdict, now)
@@ -66,8 +66,8 @@ class SqlitePeople(SqliteRole, PeopleStore):
             self._escalate(approval, verdict.stage, now)
         if verdict.ended:
             self._end_approval(approval, end_by(verdict.ended, verdict.by, made.comment), now)
-        if verdict.ended and made.hold:
-            self.db.all("hold", {"id": execution_id, "by": actor.name, "now": now})
+        if verdict.ended and made.then_pause:
+            self.db.all("pause_after_decision", {"id": execution_id, "by": actor.name, "now": now})
         self.auditor.add(actor, [decision_act(row, verdict)], now)
 
     def _end_approval(self, approval: StoredApproval, end: ApprovalEnd, now: int) -> None:

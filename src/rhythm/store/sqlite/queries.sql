@@ -122,7 +122,7 @@ UPDATE ready SET state = CASE WHEN :delay_us > 0 THEN 2 ELSE 0 END, due_at = CAS
   order_key = CASE WHEN EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = :id AND c.seq > 0) THEN now_us() ELSE order_key END
 WHERE id = :id AND fence = :fence
 
--- name: held_by
+-- name: claimed_by
 -- Claims of one worker as the database has them, to compare with what the worker knows.
 SELECT id, fence FROM ready WHERE claimed_by = ? AND state = 1
 
@@ -132,7 +132,7 @@ INSERT INTO worker_heartbeats (worker_id, {Beat}, started_at, beat_at, dead_afte
 VALUES (:worker, {:Beat}, now_us(), now_us(), :dead_after_us)
 ON CONFLICT (worker_id) DO UPDATE SET {Beat = excluded}, beat_at = excluded.beat_at, dead_after_us = excluded.dead_after_us
 
--- name: held_now
+-- name: claimed_now
 -- Claims of a worker with their `wakes`, in answer to its heartbeat.
 SELECT id, fence, wakes FROM ready WHERE claimed_by = ? AND state = 1
 
@@ -298,7 +298,7 @@ SELECT fence, wakes FROM ready WHERE id = ?
 -- Parks a workflow; zero rows: it was woken since its owner loaded it, or the claim is lost.
 DELETE FROM ready WHERE id = ? AND fence = ? AND wakes = ?
 
--- name: delete_held
+-- name: delete_claimed
 -- Deletes a ready row under its claim, when its execution has ended or is gone.
 DELETE FROM ready WHERE id = ? AND fence = ?
 
@@ -614,7 +614,7 @@ WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1
 -- name: execution
 -- Executions as they are shown; the caller adds conditions, order and limit.
 -- As people see it. A claim alone changes nothing: a worker that merely looks at what is parked has done nothing yet. What is claimed
--- is running if it is a task, or a workflow that has not begun, that waits for nothing, or whose tasks its holder runs.
+-- is running if it is a task, or a workflow that has not begun, that waits for nothing, or whose tasks its owner runs.
 SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
   CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused'
     WHEN e.status < 5 AND r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 'running' ELSE

@@ -10,7 +10,7 @@ from rhythm.store.acts import queue_acts
 from rhythm.store.interfaces.workers import (
     Beat,
     Declaration,
-    HeldClaims,
+    OwnClaims,
     Queue,
     SeenWorker,
     WorkerStore,
@@ -23,12 +23,12 @@ from rhythm.store.sqlite.session import SQL, US, us
 
 
 class SqliteWorkers(SqliteRole, WorkerStore):
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> HeldClaims:
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> OwnClaims:
         with self.db.transaction():
             told = {"queues": json.dumps(beat.queues), "dead_after_us": us(beat.dead_after_s)}
             self.db.all("beat", fields(beat) | told)
             self.rows.extend(claims, ttl_s)
-            return HeldClaims(self.db.all("held_now", beat.worker))
+            return OwnClaims(self.db.all("claimed_now", beat.worker))
 
     def leave(self, *workers: str) -> None:
         with self.db.transaction():
