@@ -13,7 +13,7 @@ from rhythm.engine import doctor
 from rhythm.engine.doctor import advice, examine
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.access import Act, Actor, Grant
-from rhythm.store.doctor import RULES, TOLD, Evidence, Finding
+from rhythm.store.doctor import MAX_FINDINGS, RULES, Evidence, Finding
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.operating import Health, Silent
 from rhythm.store.interfaces.store import Store
@@ -691,15 +691,15 @@ def test_paused_workflow_may_sleep_through_anything(make_store: MakeStore) -> No
 
 def test_of_many_findings_the_first_are_told_and_all_are_counted(make_store: MakeStore) -> None:
     world = busy(make_store)
-    for n in range(100, 103 + TOLD):
+    for n in range(100, 103 + MAX_FINDINGS):
         rows(world.inner, task(f"run.{n}"))
-    owned = ", ".join(OWNED.replace("1", str(n)) for n in range(100, 103 + TOLD))
+    owned = ", ".join(OWNED.replace("1", str(n)) for n in range(100, 103 + MAX_FINDINGS))
     rows(world.inner, contexts("run", f"owned = '[{owned}]'"))
     found = examine(world.inner, 0.0)
     told = [finding for finding in found if finding.rule == "pending_queued"]
-    assert (len(told), {finding.of for finding in told}) == (TOLD, {TOLD + 3})
+    assert (len(told), {finding.of for finding in told}) == (MAX_FINDINGS, {MAX_FINDINGS + 3})
     judged = [finding for finding in found if finding.rule == "owned_once"]
-    assert (len(judged), {finding.of for finding in judged}) == (TOLD, {TOLD + 4})
+    assert (len(judged), {finding.of for finding in judged}) == (MAX_FINDINGS, {MAX_FINDINGS + 4})
 
 
 @pytest.mark.parametrize("rule", ["no_lost_wake", "no_orphan_wait", "owned_once"])

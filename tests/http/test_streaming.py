@@ -100,22 +100,22 @@ def test_streams_share_what_they_send_and_forget_it_after_that(
             assert all([await one.next(30) for one in first])
             later = streams.enter_context(watcher.following(id))
             assert await later.next(30)
-            assert {one.told for one in first} == {later.told}
-            assert b'"text":"xxx' in (later.told.event if later.told else b"")
-            assert (read, len(watcher._told)) == ([id], 1)
+            assert {one.update for one in first} == {later.told}
+            assert b'"text":"xxx' in (later.update.event if later.told else b"")
+            assert (read, len(watcher._updates)) == ([id], 1)
             assert all(one.take() for one in (*first, later))
             assert later.take() is None
-            until(lambda: not watcher._told)  # the watcher itself may be about to let go of it
+            until(lambda: not watcher._updates)  # the watcher itself may be about to let go of it
 
     asyncio.run(follow())
     watcher.close()
 
 
 def test_a_large_view_is_handed_out_in_slices(app: Rhythm) -> None:
-    told = watching.Told("s", app.get(app.start_workflow("wait", "x" * 1_000_000).id))
-    parts = list(streaming._slices(told))
+    update = watching.Update("s", app.get(app.start_workflow("wait", "x" * 1_000_000).id))
+    parts = list(streaming._slices(update))
     assert max(map(len, parts)) == streaming.SLICE == 64 * 1024
-    assert (len(parts), b"".join(parts)) == (16, told.event)
+    assert (len(parts), b"".join(parts)) == (16, update.event)
 
 
 def test_a_stream_ends_when_its_token_is_revoked(

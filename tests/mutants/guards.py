@@ -1924,8 +1924,8 @@ SCOPES = (
     Guard(
         "others in a queue are not counted",
         scoped("how_many_others_wait_in_a_queue_is_told_to_those_who_may_see_it"),
-        engine=(Change("app/explain.py", "queued", "told = within(self.scope, name)",
-            "told = True"),),
+        engine=(Change("app/explain.py", "queued", "visible = within(self.scope, name)",
+            "visible = True"),),
     ),
     Guard(
         "many are those that are theirs", scoped("many_are_only_those_that_are_theirs"),
@@ -2292,8 +2292,8 @@ SERVED = (
     Guard(
         "nobody is named of a queue out of scope",
         ("tests/app/test_operating.py::test_why_names_nobody_of_a_queue_out_of_scope",),
-        engine=(Change("app/explain.py", "queued", "told = within(self.scope, name)",
-            "told = True"),),
+        engine=(Change("app/explain.py", "queued", "visible = within(self.scope, name)",
+            "visible = True"),),
     ),
 )  # fmt: skip
 

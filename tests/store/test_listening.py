@@ -145,7 +145,7 @@ def says(
 ) -> Callable[[Callable[[], object]], set[str]]:
     """The queues that a call tells of, once it has returned."""
     queues: set[str] = set()
-    monkeypatch.setattr(told.db, "_tell", queues.update)
+    monkeypatch.setattr(told.db, "_notify", queues.update)
 
     def saying(work: Callable[[], object]) -> set[str]:
         queues.clear()

@@ -21,7 +21,7 @@ from rhythm.store.interfaces.executions import (
 )
 from rhythm.store.interfaces.messages import NewSignal
 from rhythm.store.interfaces.store import Store
-from rhythm.store.interfaces.turns import UNTOLD_ERROR, Done, Needed, NewTimer
+from rhythm.store.interfaces.turns import UNREAD_ERROR, Done, Needed, NewTimer
 from rhythm.store.lifecycle import COMPLETED, FAILED, PENDING, SUSPENDED
 from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, status, task, turn
 from tests.support.stores import Stores, ready_rows
@@ -383,7 +383,7 @@ def test_outcomes_for_those_who_look_are_short(store: Store) -> None:
     }
     assert {n: row.value for n, row in brief.items()} == {
         1: "null",
-        2: UNTOLD_ERROR,
+        2: UNREAD_ERROR,
         3: short,
         4: "null",
     }

@@ -16,7 +16,7 @@ from rhythm.errors import StoreError
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.lifecycle import TASK
 from rhythm.worker.current import Current
-from rhythm.worker.logs import EVENTS, LASTING, JsonFormatter, Teller, TextFormatter, tell
+from rhythm.worker.logs import EVENTS, LASTING, EventLogger, JsonFormatter, TextFormatter, log_event
 from rhythm.worker.services import Services, ServiceSettings
 from tests.engine.driver import World
 from tests.support.stores import MakeStore, rows
@@ -24,7 +24,7 @@ from tests.support.stores import MakeStore, rows
 SOURCE = Path(rhythm.__file__).parent
 PAGE = (Path(__file__).parents[2] / "docs" / "workers.md").read_text(encoding="utf-8")
 SAYS = (
-    r"(?:complain|observe|say|_failing|_tell|tell|unanswered|_event)\(\s*(?:args, said,\s+"
+    r"(?:complain|observe|say|_failing|_log_event|log_event|unanswered|_event)\(\s*(?:args, said,\s+"
     r"|problem,\s+|logging\.\w+,\s+)?\"(\w+)\""
 )
 
@@ -59,7 +59,7 @@ def test_whatever_is_told_is_in_the_table() -> None:
 def test_record_has_the_event_and_its_fields_and_reads_as_a_sentence(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    Teller("box-1")("claim_lost", "run.1", "the claim has passed to another worker")
+    EventLogger("box-1")("claim_lost", "run.1", "the claim has passed to another worker")
     (record,) = caplog.records
     assert (record.event, record.worker, record.execution_id) == ("claim_lost", "box-1", "run.1")  # type: ignore[attr-defined]
     assert (
@@ -80,7 +80,9 @@ def test_record_has_the_event_and_its_fields_and_reads_as_a_sentence(
 
 
 def test_lines_obey_nobody_and_end(caplog: pytest.LogCaptureFixture) -> None:
-    tell("claim_lost", worker="a b", execution_id="x\x1b[2J\n\u202e", detail="y\r\n" + "z" * 5000)
+    log_event(
+        "claim_lost", worker="a b", execution_id="x\x1b[2J\n\u202e", detail="y\r\n" + "z" * 5000
+    )
     (record,) = caplog.records
     line = TextFormatter().format(record)
     assert line.isprintable()
@@ -93,7 +95,7 @@ def test_lines_obey_nobody_and_end(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_traceback_of_a_bug_stands_below_its_line(caplog: pytest.LogCaptureFixture) -> None:
-    Teller("w")(
+    EventLogger("w")(
         "bug",
         "run",
         'Traceback (most recent call last):\n  File "x.py"\nZeroDivisionError: division by zero\n',
@@ -133,7 +135,7 @@ def test_what_lasts_is_told_once_and_when_it_is_over(
 ) -> None:
     counted: list[str] = []
     teller, of = (
-        Teller("w", counted.append),
+        EventLogger("w", counted.append),
         "rescue" if lasts in LASTING and lasts == "service_failed" else "",
     )
     with caplog.at_level(logging.DEBUG, "rhythm"):

@@ -152,7 +152,7 @@ class Rhythm:
             return runner.resume(handle.id)
         finally:
             runner.close()
-            self.changes.tell()
+            self.changes.notify()
 
     def worker(self, worker_id: str | None = None, **settings: Unpack[Pooled]) -> PooledWorker:
         """A worker in threads of this process: `with app.worker(): …`, or `start` and `stop` it.

@@ -140,11 +140,11 @@ class Audit:
 
 
 def audit_view(row: AuditRow) -> AuditView:
-    told = (row.actor, row.token, row.source, row.action, row.object)
+    who = (row.actor, row.token, row.source, row.action, row.object)
     return AuditView(
         row.n,
         moment(min(max(row.at, 0), LAST_US)),
-        *told,
+        *who,
         _loaded(row.detail),
         row.prev,
         row.hash,

@@ -33,7 +33,7 @@ MEANT: dict[str, Selection] = {  # what an action can be done to
     "retry": Selection(("failed", "cancelled"), unretried=True),
 }
 AT_ONCE = 500  # executions in one transaction
-TOLD = 20  # refusals whose reasons are told
+MAX_REASONS = 20  # refusals whose reasons are given
 FIRST = (-1, "")  # before all executions
 
 
@@ -117,7 +117,7 @@ class Bulk:
                 changed + len(page) - len(refusals),
                 page[-1],
             )
-            reasons |= dict(list(refusals.items())[: TOLD - len(reasons)])
+            reasons |= dict(list(refusals.items())[: MAX_REASONS - len(reasons)])
             self._context.wake()
             if matched == limit:
                 break

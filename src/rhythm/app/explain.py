@@ -162,11 +162,11 @@ class _Asked:
             return Reason(f"{who} is with {self.worker(standing)}", since)
         queue = self.queues.get(standing.queue)
         name = standing.queue
-        told = within(self.scope, name)
+        visible = within(self.scope, name)
         if queue is not None and queue.paused_at is not None:
-            said = f": {queue.paused_reason}" if queue.paused_reason and told else ""
-            who_paused = f" by {queue.paused_by}" if queue.paused_by and told else ""
-            commands = (_rhythm("queue", "resume", name),) if told else ()
+            said = f": {queue.paused_reason}" if queue.paused_reason and visible else ""
+            who_paused = f" by {queue.paused_by}" if queue.paused_by and visible else ""
+            commands = (_rhythm("queue", "resume", name),) if visible else ()
             return Reason(
                 f"{who} is in the queue `{name}`, which was paused{who_paused}{said}",
                 since,
@@ -195,7 +195,7 @@ class _Asked:
         before = f", with {queue.ready - 1:,} others" if queue and queue.ready > 1 else ""
         return Reason(
             f"{who} is ready in the queue `{name}`"
-            + (f"{before}; {_workers(serving)}" if told else ""),
+            + (f"{before}; {_workers(serving)}" if visible else ""),
             since,
         )
 

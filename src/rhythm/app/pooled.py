@@ -30,7 +30,7 @@ from rhythm.worker.declared import Declared
 from rhythm.worker.executor import Handlers
 from rhythm.worker.heartbeat import seconds
 from rhythm.worker.local_workers import HOST, release_claims_of_dead_local_workers
-from rhythm.worker.logs import LOG, Teller
+from rhythm.worker.logs import LOG, EventLogger
 from rhythm.worker.loop import Worker
 from rhythm.worker.metrics import Asked, Metrics, Values, depth, oldest_s
 from rhythm.worker.narration import Narrator
@@ -111,8 +111,8 @@ class PooledWorker:
         )
         self._handlers = Handlers()
         self._metrics = Metrics(self._gauges())
-        self._tell = Teller(self.name, self._metrics.told)
-        observe = self._tell if log.isEnabledFor(logging.DEBUG) else None
+        self._log_event = EventLogger(self.name, self._metrics.count_event)
+        observe = self._log_event if log.isEnabledFor(logging.DEBUG) else None
         self._declared = Declared(self._store, app.tasks, seconds)
         self._stop, self._hurry = threading.Event(), threading.Event()
         self._worker = Worker(
@@ -124,7 +124,7 @@ class PooledWorker:
             worker_settings(self.settings),
             now=seconds,
             rng=random.Random(),
-            narrator=Narrator(observe, self._tell, self._metrics),
+            narrator=Narrator(observe, self._log_event, self._metrics),
             declared=self._declared.find,
             sleep=self._sleep,
             gives_up=lambda waited_s: self._stop.is_set(),
@@ -137,7 +137,7 @@ class PooledWorker:
             seconds,
             lambda: time.time_ns() // 1000,
             app.program,
-            self._tell,
+            self._log_event,
             heart=self._worker.heart,
             late=self._metrics.timer,
         )
@@ -174,7 +174,7 @@ class PooledWorker:
             return self._close_unstarted()
         if self.alive and not self._worker.draining:
             running = len(self._worker.attempts.running)
-            self._tell(
+            self._log_event(
                 "worker_draining",
                 "",
                 f"{running:,} running, for at most {show_duration(grace_s)}"
@@ -317,7 +317,7 @@ class PooledWorker:
             heart.start()
             threading.Thread(target=self._watch, name="rhythm watch", daemon=True).start()
             self._introduce()
-            self._tell(
+            self._log_event(
                 "worker_started",
                 "",
                 "it takes work",
@@ -331,11 +331,11 @@ class PooledWorker:
             heart.join(HEART_S)
             self._store.workers.leave(self.name)
             self._services.close()
-            self._tell("worker_stopped", "", "nothing is claimed any more")
+            self._log_event("worker_stopped", "", "nothing is claimed any more")
         except StoreError as problem:
-            self._tell("claims_left", "", f"they expire by themselves: {problem}")
+            self._log_event("claims_left", "", f"they expire by themselves: {problem}")
         except BaseException as problem:
-            self._tell(
+            self._log_event(
                 "worker_failed",
                 "",
                 f"the worker has stopped: {problem!r}",
@@ -359,10 +359,12 @@ class PooledWorker:
                 for name in release_claims_of_dead_local_workers(
                     self._store, self.settings.crash_limit
                 ):
-                    self._tell("worker_dead", name, "its process has ended; what it owned is free")
-                return self._tell("database_back")
+                    self._log_event(
+                        "worker_dead", name, "its process has ended; what it owned is free"
+                    )
+                return self._log_event("database_back")
             except StoreError as problem:
-                self._tell("database_unanswered", "", str(problem))
+                self._log_event("database_unanswered", "", str(problem))
                 self._stop.wait(self._poll_s)
 
     def _rounds(self) -> None:
@@ -375,7 +377,7 @@ class PooledWorker:
             if self._worker.unsure:  # the database did not answer
                 self._stop.wait(self._poll_s)
             elif did:
-                self._app.changes.tell()
+                self._app.changes.notify()
 
     def _heard(self, queues: frozenset[str]) -> None:
         """There is something in these queues; without any named, perhaps in all."""
@@ -400,9 +402,9 @@ class PooledWorker:
         while not self._stop.is_set():
             try:
                 heart.run_once()
-                self._tell("database_back", "", "it answers again")
+                self._log_event("database_back", "", "it answers again")
             except Exception as problem:  # also a bug: the next beat may get through
-                self._tell("database_unanswered", "", f"a heartbeat: {problem}")
+                self._log_event("database_unanswered", "", f"a heartbeat: {problem}")
             if not self._worker.idle:  # else it hears of it when it looks for work
                 self.wake()
             self._beat_now.wait(heart.rest_s if heart.trusted else AGAIN_S)

@@ -27,7 +27,7 @@ class Changes:
         self._store = store
         self._listeners: dict[int, Callable[[], object]] = {}
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         for listener in list(self._listeners.values()):
             listener()
 

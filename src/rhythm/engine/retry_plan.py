@@ -32,7 +32,7 @@ from rhythm.store.interfaces.executions import (
     from_start,
     refuse_large,
 )
-from rhythm.store.interfaces.turns import UNTOLD_ERROR, ChildOutcome
+from rhythm.store.interfaces.turns import UNREAD_ERROR, ChildOutcome
 from rhythm.store.lifecycle import (
     BLOCKED,
     CANCELLED,
@@ -155,7 +155,7 @@ class _Retry:
                 value = (
                     str(child.child_no)
                     if child.status == COMPLETED
-                    else child.error or UNTOLD_ERROR
+                    else child.error or UNREAD_ERROR
                 )
                 yield ChildOutcome(
                     child.child_no,

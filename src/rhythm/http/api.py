@@ -28,7 +28,7 @@ from rhythm.http.bodies import JSON_KINDS, CheckedRequest, must_be_json
 from rhythm.http.events import NewEvent
 from rhythm.http.guard import Asker
 from rhythm.http.objects import BODY, LIST, check_about, discreet, found
-from rhythm.http.problems import KIND, title, told
+from rhythm.http.problems import KIND, problem_response, title
 from rhythm.http.routes import ROUTES, V1, Route
 from rhythm.http.schemas import Problem
 from rhythm.http.sharing import LARGE_BODY, Shares
@@ -135,7 +135,7 @@ def api() -> FastAPI:
         )
     made.add_route(f"{V1}/openapi.json", _openapi, include_in_schema=False)
     for kind in (RhythmError, ValueError, HTTPException, RequestValidationError, Exception):
-        made.add_exception_handler(kind, told)
+        made.add_exception_handler(kind, problem_response)
     return made
 
 

@@ -121,11 +121,11 @@ class Connections:
         settings: Settings,
         files: int | None = None,
         proxies: Collection[str] = (),
-        told: Callable[[str, str], None] = lambda address, reason: None,
+        report: Callable[[str, str], None] = lambda address, reason: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`files`: that the process may open; `told`: the address that was cut off or turned away,
-        and why."""
+        """`files`: that the process may open; `report`: the address that was cut off or turned
+        away, and why."""
         self.most = (
             settings.server_connections
             if files is None
@@ -135,7 +135,7 @@ class Connections:
             min(self.most, settings.server_connections_per_address),
             settings.server_write_timeout_s,
         )
-        self.proxies, self.told, self.clock = proxies, told, clock
+        self.proxies, self.report, self.clock = proxies, report, clock
         self._seen: dict[Any, Seen] = {}
         self._of: Counter[str] = Counter()
         self._away: set[Any] = set()
@@ -165,7 +165,7 @@ class Connections:
         """A place for a new one, or none."""
         address = whose(str(connection.client[0])) if connection.client else ""
         if not self._has_room(address):
-            self.told(address, "too_many_connections")
+            self.report(address, "too_many_connections")
             if len(self._away) >= AWAY:
                 connection.transport.abort()
             else:
@@ -231,7 +231,7 @@ class Connections:
         self._looked_at = now
         self._look_at_all(now)
         for each in [each for each, seen in self._seen.items() if seen.too_slow(now, self.write_s)]:
-            self.told(
+            self.report(
                 self._seen[each].address,
                 "write_timeout" if self._seen[each].doing == SENDING else "head_timeout",
             )
@@ -253,7 +253,7 @@ class Connections:
             if unsent <= UNSENT:
                 return
             unsent -= self._seen[each].unsent
-            self.told(self._seen[each].address, "write_timeout")
+            self.report(self._seen[each].address, "write_timeout")
             self._end(each)
 
     def _end(self, connection: Any) -> None:

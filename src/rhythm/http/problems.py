@@ -93,7 +93,7 @@ def title(status: int) -> str:
 def problem(
     status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any
 ) -> Response:
-    told = {
+    problem = {
         "type": "about:blank",
         "title": title(status),
         "status": status,
@@ -101,7 +101,7 @@ def problem(
         "detail": detail,
         **more,
     }
-    return Response(document(told), status, headers, KIND)
+    return Response(document(problem), status, headers, KIND)
 
 
 def status_of(error: Exception) -> int:
@@ -110,7 +110,7 @@ def status_of(error: Exception) -> int:
     return BY_CODE.get(getattr(error, "code", ""), known)
 
 
-async def told(request: Request, error: Exception) -> Response:
+async def problem_response(request: Request, error: Exception) -> Response:
     """The answer to whatever a route has raised. Attempts that are refused leave a line in the
     log."""
     if isinstance(error, Refused):

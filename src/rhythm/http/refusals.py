@@ -16,7 +16,7 @@ from starlette.routing import Match, Router
 from starlette.types import Scope
 
 from rhythm.http.sharing import Buckets, whose
-from rhythm.worker.logs import tell
+from rhythm.worker.logs import log_event
 
 if TYPE_CHECKING:
     from rhythm.http.guard import Asker
@@ -76,7 +76,7 @@ class RefusalLog:
             self._unsaid += 1
             return
         others, self._unsaid = self._unsaid or "", 0
-        tell("access_refused", log=LOG, **fields, untold=others)
+        log_event("access_refused", log=LOG, **fields, untold=others)
 
 
 class _Seen:

@@ -23,7 +23,7 @@ from rhythm.app import Rhythm
 from rhythm.http.api import api, document
 from rhythm.http.guard import Guard
 from rhythm.http.health import Counts, DatabaseProbe, problems_of
-from rhythm.http.problems import told
+from rhythm.http.problems import problem_response
 from rhythm.http.refusals import STATUSES, RefusalLog
 from rhythm.http.sharing import Shares
 from rhythm.http.watching import Watcher
@@ -150,7 +150,7 @@ class Server:
                 if asker is not None:
                     places.enter_context(self.shares.at_once(asker.who))
             except Exception as refusal:
-                response = await told(Request(scope), refusal)
+                response = await problem_response(Request(scope), refusal)
                 if response.status_code == 429:
                     await self._slow_down(scope, response)
                 return await response(scope, receive, sent)

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from rhythm.http.guard import Asker, Guard
-from rhythm.http.watching import Told, Watcher
+from rhythm.http.watching import Update, Watcher
 
 # bytes that are handed out at a time: a client that does not read them is given no more
 SLICE = 64 * 1024
@@ -68,13 +68,13 @@ async def _events(
                 looked_at = time.monotonic()
             if not news:
                 yield b": \n\n"
-            elif (told := followed.take()) is not None:
-                for part in _slices(told):
+            elif (update := followed.take()) is not None:
+                for part in _slices(update):
                     yield part
-                if told.ended:
+                if update.ended:
                     return
-                del told  # others have no use for it any more
+                del update  # others have no use for it any more
 
 
-def _slices(told: Told) -> Iterator[bytes]:
-    return (told.event[at : at + SLICE] for at in range(0, len(told.event), SLICE))
+def _slices(update: Update) -> Iterator[bytes]:
+    return (update.event[at : at + SLICE] for at in range(0, len(update.event), SLICE))

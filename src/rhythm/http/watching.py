@@ -27,7 +27,7 @@ GAP_S = 0.02  # between two looks whatever is heard
 SILENT_S = 10.0  # without an answer for so long, it is not well
 
 
-class Told:
+class Update:
     """A view as streams send it. It is there as long as one of them has not sent it."""
 
     def __init__(self, stamp: str, view: ExecutionView) -> None:
@@ -41,31 +41,31 @@ class Followed:
 
     def __init__(self, id: str, stamp: str) -> None:
         self.id, self.stamp = id, stamp
-        self.told: Told | None = None
+        self.update: Update | None = None
         self.ended = False  # the watcher has stopped
         self._loop, self._changed = asyncio.get_running_loop(), asyncio.Event()
 
-    def tell(self, stamp: str, changed: Told | None) -> None:
+    def notify(self, stamp: str, changed: Update | None) -> None:
         """From any thread; None: the execution is gone, or nobody will tell more."""
         with suppress(RuntimeError):  # the loop has just been closed
             self._loop.call_soon_threadsafe(self._take, stamp, changed)
 
-    def _take(self, stamp: str, changed: Told | None) -> None:
-        self.stamp, self.told, self.ended = stamp, changed, changed is None
+    def _take(self, stamp: str, changed: Update | None) -> None:
+        self.stamp, self.update, self.ended = stamp, changed, changed is None
         self._changed.set()
 
-    def take(self) -> Told | None:
+    def take(self) -> Update | None:
         """What is to be sent; it is forgotten here, so that nobody keeps it after that."""
-        told, self.told = self.told, None
-        return told
+        update, self.update = self.update, None
+        return update
 
     async def next(self, seconds: float) -> bool:
         """Whether there is something new, within this time."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), seconds)
-        told = self._changed.is_set()
+        changed = self._changed.is_set()
         self._changed.clear()
-        return told
+        return changed
 
 
 class Watcher:
@@ -77,7 +77,7 @@ class Watcher:
         self._lock, self._due = threading.Lock(), threading.Event()
         self._followed: dict[Followed, str] = {}  # and the stamp that it was told last
         # by execution and stamp, as long as somebody sends it
-        self._told = WeakValueDictionary[tuple[str, str], Told]()
+        self._updates = WeakValueDictionary[tuple[str, str], Update]()
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -96,7 +96,7 @@ class Watcher:
                 self.answered_at = time.monotonic()
             self._followed[one] = stamp
             if self._closed:
-                one.tell("", None)
+                one.notify("", None)
             elif self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="rhythm watcher", daemon=True
@@ -115,7 +115,7 @@ class Watcher:
         with self._lock:
             self._closed = True
             for one in self._followed:
-                one.tell("", None)
+                one.notify("", None)
         self._due.set()
 
     def _run(self) -> None:
@@ -148,25 +148,27 @@ class Watcher:
                 for one, stamp in known.items()
                 if stamps.get(one.id, "") != stamp
             }
-            told = self._told_of({one.id: stamp for one, stamp in new.items()})
+            updates = self._updates_of({one.id: stamp for one, stamp in new.items()})
             self.answered_at = time.monotonic()
         except StoreError as problem:
             log.debug("streams wait for the database: %s", problem)
             return
-        self._tell(new, told)
+        self._notify(new, updates)
 
-    def _told_of(self, stamps: Mapping[str, str]) -> dict[str, Told]:
+    def _updates_of(self, stamps: Mapping[str, str]) -> dict[str, Update]:
         """Executions as streams send them. Only those are read that no stream is sending as they
         are."""
-        told = {id: known for id, stamp in stamps.items() if (known := self._told.get((id, stamp)))}
-        missing = sorted(stamps.keys() - told.keys())
+        updates = {
+            id: known for id, stamp in stamps.items() if (known := self._updates.get((id, stamp)))
+        }
+        missing = sorted(stamps.keys() - updates.keys())
         for id, view in self.app.executions.get_many(missing).items():
-            told[id] = self._told[id, stamps[id]] = Told(stamps[id], view)
-        return told
+            updates[id] = self._updates[id, stamps[id]] = Update(stamps[id], view)
+        return updates
 
-    def _tell(self, new: Mapping[Followed, str], told: Mapping[str, Told]) -> None:
+    def _notify(self, new: Mapping[Followed, str], updates: Mapping[str, Update]) -> None:
         with self._lock:
             for one, stamp in new.items():
                 if one in self._followed:
                     self._followed[one] = stamp
-                    one.tell(stamp, told.get(one.id))
+                    one.notify(stamp, updates.get(one.id))

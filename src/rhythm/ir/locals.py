@@ -44,7 +44,7 @@ class _Analysis:
         self.known = [EVERYTHING] * len(self.code)  # on arrival; everything where nothing arrives
         self.handlers = handlers_around(program)
         # handlers by their identity, and what is set in them: told once
-        self.told: set[tuple[int, int]] = set()
+        self.seen: set[tuple[int, int]] = set()
         self.handlers_to: dict[int, list[ir.Handler]] = {}
         for handler in program.handlers:
             self.handlers_to.setdefault(handler.target, []).append(handler)
@@ -102,8 +102,8 @@ class _Analysis:
         failed = (
             kept & ~self.mask((instruction.state,)) if isinstance(instruction, ir.Take) else kept
         )
-        if can_fail(instruction) and (told := (id(self.handlers[pc]), failed)) not in self.told:
-            self.told.add(told)
+        if can_fail(instruction) and (flow := (id(self.handlers[pc]), failed)) not in self.seen:
+            self.seen.add(flow)
             yield from (
                 (handler.target, failed | self.mask((handler.into,)))
                 for handler in self.handlers[pc]

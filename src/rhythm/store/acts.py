@@ -72,14 +72,14 @@ def retry_acts(id: str, retry: str) -> list[Act]:
 def pause_acts(
     ids: Iterable[str], reason: str, timeout_s: float | None, then: AfterPause | None
 ) -> list[Act]:
-    told = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then})
-    return [Act("execution.pause", id, told) for id in ids]
+    detail = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then})
+    return [Act("execution.pause", id, detail) for id in ids]
 
 
 def resume_acts(ids: Iterable[str], reason: str, data: str) -> list[Act]:
     """Of what was given only the names: the values may not be for everyone who reads this."""
-    told = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
-    return [Act("execution.resume", id, told) for id in ids]
+    detail = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
+    return [Act("execution.resume", id, detail) for id in ids]
 
 
 def pause_over_act(id: str, then: AfterPause) -> Act:

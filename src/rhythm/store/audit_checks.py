@@ -53,14 +53,14 @@ class TokenRow(Record):
     revoked_at: int | None
 
 
-Told = dict[str, Any]  # what the audit says of a token, by field; `revoked_at` too
+TokenFacts = dict[str, Any]  # what the audit says of a token, by field; `revoked_at` too
 
 
 def other_decisions(decisions: Iterable[DecisionTold]) -> Iterator[tuple[str, str]]:
     """Decisions whose rows in the audit tell something else: approval, and what is wrong."""
     for made in decisions:
-        told = _object(made.detail)
-        if wrong := [name for name in DECISION if told.get(name) != getattr(made, name)]:
+        facts = _object(made.detail)
+        if wrong := [name for name in DECISION if facts.get(name) != getattr(made, name)]:
             yield (
                 made.approval_id,
                 (
@@ -70,7 +70,7 @@ def other_decisions(decisions: Iterable[DecisionTold]) -> Iterator[tuple[str, st
             )
 
 
-def told_of_tokens(known: dict[str, Told], acts: Sequence[TokenAct]) -> None:
+def collect_token_facts(known: dict[str, TokenFacts], acts: Sequence[TokenAct]) -> None:
     """Adds to what is known of tokens what these rows tell, which follow those before."""
     for act in acts:
         detail = _object(act.detail)
@@ -83,19 +83,21 @@ def told_of_tokens(known: dict[str, Told], acts: Sequence[TokenAct]) -> None:
                 known.setdefault(act.object, {})["revoked_at"] = act.at
 
 
-def other_tokens(tokens: Sequence[TokenRow], told: dict[str, Told]) -> Iterator[tuple[str, str]]:
+def other_tokens(
+    tokens: Sequence[TokenRow], facts: dict[str, TokenFacts]
+) -> Iterator[tuple[str, str]]:
     """Tokens that are not as the audit says, or not in one of the two: id, and what is wrong."""
     for token in tokens:
-        if "name" not in told.get(token.id, ()):
+        if "name" not in facts.get(token.id, ()):
             yield (
                 token.id,
                 f"nobody made it: the audit has no token.create of this token of {token.name}",
             )
             continue
-        is_so, said = _as_told(token), told[token.id]
+        is_so, said = _facts_of(token), facts[token.id]
         # which the audit did not have at first
-        told_so = {"fingerprint": is_so["fingerprint"], **said}
-        if wrong := [name.replace("_", " ") for name in TOKEN if told_so.get(name) != is_so[name]]:
+        audited = {"fingerprint": is_so["fingerprint"], **said}
+        if wrong := [name.replace("_", " ") for name in TOKEN if audited.get(name) != is_so[name]]:
             yield (
                 token.id,
                 f"the token of {token.name} has another {' and '.join(wrong)} than the audit says",
@@ -107,11 +109,11 @@ def other_tokens(tokens: Sequence[TokenRow], told: dict[str, Told]) -> Iterator[
                 else "is revoked, but not when the audit says, or not by anyone"
             )
             yield token.id, f"the token of {token.name} {has}"
-    for id in sorted(told.keys() - {token.id for token in tokens}):
+    for id in sorted(facts.keys() - {token.id for token in tokens}):
         yield id, "the token is in the audit, and is gone"
 
 
-def _as_told(token: TokenRow) -> dict[str, Any]:
+def _facts_of(token: TokenRow) -> dict[str, Any]:
     roles, business = _json(token.roles), _json(token.business_roles)
     named = {
         "name": token.name,

@@ -28,16 +28,16 @@ from rhythm.store.approvals import DecisionMade, decided_with_a_hand
 from rhythm.store.audit_checks import (
     DecisionTold,
     TokenAct,
+    TokenFacts,
     TokenRow,
-    Told,
+    collect_token_facts,
     other_decisions,
     other_tokens,
-    told_of_tokens,
 )
 from rhythm.store.lifecycle import STATUS_NAMES, TERMINAL, StatusNumber
 from rhythm.store.rows import records
 
-TOLD = 20  # findings of one rule; the others are only counted
+MAX_FINDINGS = 20  # findings of one rule; the others are only counted
 DECISIONS = 100  # that are compared with the audit at a time: their comments may be long
 US = 1_000_000
 
@@ -307,7 +307,7 @@ def examine(
         Finding(name, subject, _with_names(message), of)
         for name in names
         if name in RULES
-        for subject, message, of in ask(name, now=now, before=before, limit=TOLD)
+        for subject, message, of in ask(name, now=now, before=before, limit=MAX_FINDINGS)
     ]
     found += _bounded(Finding("approvals_entitled", *told) for told in _decided_with_a_hand(ask))
     found += _bounded(Finding("decisions_audited", *told) for told in _other_decisions(ask))
@@ -315,7 +315,7 @@ def examine(
     chain = verified(ask)
     found += [
         Finding("audit_chained", f"row {n}", message, chain.broken)
-        for n, message in chain.problems[:TOLD]
+        for n, message in chain.problems[:MAX_FINDINGS]
     ]
     found += _bounded(judge(Evidence(ask))) if judge else ()
     order = {name: position for position, name in enumerate(RULES)}
@@ -343,9 +343,9 @@ def _other_decisions(ask: Ask) -> Iterator[tuple[str, str]]:
 
 def _other_tokens(ask: Ask) -> Iterator[tuple[str, str]]:
     """Tokens that the audit tells otherwise, or does not know."""
-    told, after = dict[str, Told](), 0
+    told, after = dict[str, TokenFacts](), 0
     while page := records(TokenAct, ask("token_acts", after=after, limit=PAGE)):
-        told_of_tokens(told, page)
+        collect_token_facts(told, page)
         after = page[-1].n
     yield from other_tokens(records(TokenRow, ask("token_rows")), told)
 
@@ -414,7 +414,7 @@ def _bounded(found: Iterable[Finding]) -> Iterator[Finding]:
     kept: list[Finding] = []
     for finding in found:
         of[finding.rule] += 1
-        if of[finding.rule] <= TOLD:
+        if of[finding.rule] <= MAX_FINDINGS:
             kept.append(finding)
     return (finding.replace(of=of[finding.rule]) for finding in kept)
 

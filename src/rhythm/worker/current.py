@@ -46,7 +46,7 @@ class Current:
         self.within: Callable[[Callable[[], AttemptEnd]], AttemptEnd] = lambda attempt: attempt()
         # asked by whoever runs the handler, right before
         self.may_begin: Callable[[], bool] = lambda: True
-        self.told: Callable[[Any], None] = lambda progress: None
+        self.on_progress: Callable[[Any], None] = lambda progress: None
         self._connection: Any = None
         self._over = False
 
@@ -85,7 +85,7 @@ class Current:
         if self.cancelled:
             raise TaskCancelled(f"attempt {self.attempt} at task `{self.task}` was given up")
         self.progress = progress
-        self.told(progress)
+        self.on_progress(progress)
 
     # for the worker
 

@@ -94,7 +94,7 @@ class Dispatcher:
         attempt = Attempt(id, self.tasks[name], inputs, options, number, self.now())
         attempt.current.may_begin = lambda: self.ownership.may_begin(deadline)
         if self.narrator.observe:
-            attempt.current.told = lambda progress: self.narrator.say(
+            attempt.current.on_progress = lambda progress: self.narrator.say(
                 "progress", id, brief(progress)
             )
         return attempt

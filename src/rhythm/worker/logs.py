@@ -102,7 +102,7 @@ _TABLE = (
         "database_unanswered",
         WARNING,
         (
-            "the database does not answer; it is asked again, ever less often. Told once "
+            "the database does not answer; it is asked again, ever less often. Logged once "
             "until it is back"
         ),
     ),
@@ -112,7 +112,7 @@ _TABLE = (
         WARNING,
         (
             "timers, schedules, rescue, sweeper, pruner or events has failed, and is tried "
-            "again. Told once until it recovers"
+            "again. Logged once until it recovers"
         ),
         "service",
     ),
@@ -157,7 +157,7 @@ _TABLE = (
         "handler_missing",
         WARNING,
         (
-            "there is no handler of this name here: the task is put back for others. Told "
+            "there is no handler of this name here: the task is put back for others. Logged "
             "once for each name"
         ),
     ),
@@ -165,20 +165,20 @@ _TABLE = (
         "payload_large",
         WARNING,
         (
-            "an input, result, signal or event comes near the limit of its size. Told once "
+            "an input, result, signal or event comes near the limit of its size. Logged once "
             "for each name"
         ),
     ),
     LogEvent(
         "snapshot_large",
         WARNING,
-        "the state of a workflow comes near the limit of its size. Told once for each workflow",
+        "the state of a workflow comes near the limit of its size. Logged once for each workflow",
     ),
     LogEvent(
         "access_refused",
         WARNING,
         "a server has refused a request: without a valid token or permission, or too many "
-        "of them. Told once a minute for each address and "
+        "of them. Logged once a minute for each address and "
         "reason, with how often it was `repeated`",
         "address",
     ),
@@ -216,7 +216,7 @@ LASTING = frozenset(ENDS.values())
 OF_A_TASK = ("execution_id", "task", "attempt")
 
 
-def tell(name: str, level: int | None = None, log: str = LOG, **fields: Any) -> None:
+def log_event(name: str, level: int | None = None, log: str = LOG, **fields: Any) -> None:
     """Logs an event. `detail`: the same for people; fields that are empty are left out."""
     level = EVENTS[name].level if level is None else level
     logger = logging.getLogger(log)
@@ -227,11 +227,11 @@ def tell(name: str, level: int | None = None, log: str = LOG, **fields: Any) -> 
         )
 
 
-class Teller:
-    """Tells the events of one worker: an observer of the worker and of its services, called from
+class EventLogger:
+    """Logs the events of one worker: an observer of the worker and of its services, called from
     any thread.
 
-    `count` is called with the name of each, also of those that are not told again.
+    `count` is called with the name of each, also of those that are not logged again.
     """
 
     def __init__(self, worker: str, count: Callable[[str], None] = lambda name: None) -> None:
@@ -249,10 +249,10 @@ class Teller:
             fields["traceback"], detail = detail, detail.rstrip().rpartition("\n")[2]
         elif name == "failure":
             detail, _, fields["traceback"] = detail.partition("\n")
-        tell(name, level, worker=self.worker, **{event.of: id}, **fields, detail=detail)
+        log_event(name, level, worker=self.worker, **{event.of: id}, **fields, detail=detail)
 
     def _level(self, event: LogEvent, id: str) -> int | None:
-        """How loud; None: there is nothing to tell."""
+        """How loud; None: it was logged before."""
         if event.name not in LASTING and event.name not in ENDS:
             return event.level
         key = ENDS.get(event.name, event.name), id if event.of == "service" else ""

@@ -244,7 +244,7 @@ class Metrics:
             _histogram(made, "rhythm_commit_batch_size"),
         )
         self._late = _histogram(made, "rhythm_timer_lateness_seconds")
-        self._told = {
+        self._events = {
             name: _counter(made, f"rhythm_{name}_total")
             for name in ("claim_lost", "commit_unknown")
         }
@@ -266,10 +266,10 @@ class Metrics:
     def timer(self, late_s: float) -> None:
         self._late.observe(late_s)
 
-    def told(self, event: str) -> None:
+    def count_event(self, event: str) -> None:
         """Some events are counted, also where nobody reads the log."""
-        if event in self._told:
-            self._told[event].add()
+        if event in self._events:
+            self._events[event].add()
 
     def text(self) -> str:
         """All of it, as Prometheus reads it."""

@@ -82,7 +82,7 @@ class MissingHandlers:
         fails."""
         settings, missed_s = self.settings, self._missed_s(task.id)
         if missed_s < settings.missing_task_grace_s:
-            self._tell(task)
+            self._report(task)
             retry_s = min(max(missed_s / 4, FIRST_MISS_S), settings.missing_task_retry_s)
             return TaskEnd(
                 claim.id, claim.fence, FAILED, "null", retry_s, counts=False, worker=self.worker
@@ -105,7 +105,7 @@ class MissingHandlers:
         self._seen[id] = first, now
         return now - first
 
-    def _tell(self, task: LoadedTask) -> None:
+    def _report(self, task: LoadedTask) -> None:
         if task.name not in self._names and len(self._names) < MAX_REMEMBERED:
             self._names.add(task.name)
             self.narrator.handler_missing(task, self.settings.missing_task_grace_s)

@@ -134,7 +134,7 @@ class Scheduler(Service):
         self.batch, self.every_s, self.next_s = settings.batch, settings.schedules_every_s, 0.0
         # what this process cannot fire, and why: it is not to keep it from the rest
         self.unable: dict[str, str] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def run_once(self, now: float) -> Counts:
         names, next_s = self.store.schedules.due(self.batch, list(self.unable))
@@ -201,9 +201,9 @@ class Scheduler(Service):
             return UNREADABLE
 
     def _tell_unable(self) -> None:
-        for name, why in self.unable.items() - self._told:
+        for name, why in self.unable.items() - self._reported:
             self.observe("schedule_stuck", name, why)
-        self._told |= {*self.unable.items()}
+        self._reported |= {*self.unable.items()}
 
     def _new_id(self) -> str:
         return encode_id(self.clock_us() // 1000, secrets.randbits(80))
@@ -247,14 +247,14 @@ class Rescuer(Service):
         done = self.store.recover(self.batch, self.crash_limit, steady)
         self.slot_s = inf if done.slot_us is None else max(done.slot_us / 1e6, 0.0)
         if done.rescued:
-            self._tell(done.rescued)
+            self._report(done.rescued)
         return {
             "rescued": len(done.rescued),
             "ended": len(done.ended),
             "terminated": len(done.terminated),
         }
 
-    def _tell(self, ids: Sequence[str]) -> None:
+    def _report(self, ids: Sequence[str]) -> None:
         some = ", ".join(ids[:NAMED]) + (
             f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.store.interfaces.turns import TaskEnd, TurnCommit
-from rhythm.worker.logs import tell
+from rhythm.worker.logs import log_event
 
 
 class Sizes:
@@ -13,17 +13,17 @@ class Sizes:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
-        self._told: set[tuple[str, str]] = set()
+        self._warned: set[tuple[str, str]] = set()
 
     def payload(self, what: str, name: str, id: str, text: str) -> None:
         """`what`, as JSON text, of the task, workflow or signal of this name."""
         warn = self.limits.payload_warn_bytes
         if len(text) > warn // 4 and (size := len(text.encode())) > warn:
-            self._tell("payload_large", what, name, id, size, self.limits.payload_bytes)
+            self._warn("payload_large", what, name, id, size, self.limits.payload_bytes)
 
     def snapshot(self, name: str, id: str, size: int) -> None:
         if size > self.limits.snapshot_warn_bytes:
-            self._tell("snapshot_large", "snapshot", name, id, size, self.limits.snapshot_bytes)
+            self._warn("snapshot_large", "snapshot", name, id, size, self.limits.snapshot_bytes)
 
     def turn(self, name: str, turn: TurnCommit) -> None:
         for done in turn.done:
@@ -38,7 +38,9 @@ class Sizes:
     def end(self, name: str, end: TaskEnd) -> None:
         self.payload("result", name, end.id, end.value)
 
-    def _tell(self, event: str, what: str, name: str, id: str, size: int, limit: int) -> None:
-        if (what, name) not in self._told:
-            self._told.add((what, name))
-            tell(event, log="rhythm", what=what, of=name, execution_id=id, bytes=size, limit=limit)
+    def _warn(self, event: str, what: str, name: str, id: str, size: int, limit: int) -> None:
+        if (what, name) not in self._warned:
+            self._warned.add((what, name))
+            log_event(
+                event, log="rhythm", what=what, of=name, execution_id=id, bytes=size, limit=limit
+            )

@@ -102,17 +102,17 @@ BRIEF_OUTCOME = (
 )
 
 
-_UNTOLD = {EVENT: '{"id":"","data":null,"at":0}', APPROVAL: "{}"}
+_UNREAD = {EVENT: '{"id":"","data":null,"at":0}', APPROVAL: "{}"}
 
 
-UNTOLD_ERROR = '{"code":"","message":"","data":null}'
+UNREAD_ERROR = '{"code":"","message":"","data":null}'
 
 
 def brief_outcome(read: ChildOutcome) -> ChildOutcome:
     """An outcome of which no more was read than a short error: something of its kind stands for the
     rest."""
-    untold = _UNTOLD.get(read.type or 0, "null" if read.status == COMPLETED else UNTOLD_ERROR)
-    return read.replace(value=read.value or untold)
+    unread = _UNREAD.get(read.type or 0, "null" if read.status == COMPLETED else UNREAD_ERROR)
+    return read.replace(value=read.value or unread)
 
 
 class NewTimer(Record):

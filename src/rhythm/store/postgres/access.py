@@ -34,9 +34,9 @@ class PostgresAccess(PostgresRole, AccessStore):
             "business_roles": json.dumps(grant.business_roles),
         }
         expires_us = None if grant.expires_s is None else int(grant.expires_s * US)
-        told = {"by": _name(actor), "expires_us": expires_us}
+        detail = {"by": _name(actor), "expires_us": expires_us}
         made = records(
-            StoredToken, self.db.all("insert_token", **{**fields(grant), **roles, **told})
+            StoredToken, self.db.all("insert_token", **{**fields(grant), **roles, **detail})
         )
         return self._recorded(None, made[0], actor) if made else None
 

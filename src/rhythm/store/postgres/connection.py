@@ -128,15 +128,15 @@ class Connection:
         schema: str,
         clock: Clock | None,
         access: Access = DIRECT,
-        tell: Callable[[set[str]], object] | None = None,
+        notify: Callable[[set[str]], object] | None = None,
     ) -> None:
-        """`tell` is called after the commit of what can be claimed, with its queues."""
-        self.url, self.schema, self.clock, self.access, self._tell = (
+        """`notify` is called after the commit of what can be claimed, with its queues."""
+        self.url, self.schema, self.clock, self.access, self._notify = (
             url,
             schema,
             clock,
             access,
-            tell,
+            notify,
         )
         self._mine, self._room, self._sessions = (
             ThreadState(),
@@ -343,8 +343,8 @@ class Connection:
         finally:
             self._give_back(stays)
             freed, self._mine.freed = self._mine.freed, set()
-            if freed and self._tell:
-                self._tell(freed)
+            if freed and self._notify:
+                self._notify(freed)
 
     def _give_back(self, stays: bool) -> None:
         used, self._mine.open, self._mine.busy = self._mine.open, None, False
@@ -546,10 +546,10 @@ class Joined(Connection):
     """Somebody else's connection, inside its transaction: commits nothing, and undoes only what it
     did itself."""
 
-    def __init__(self, given: Any, store: Connection, tells: bool = True) -> None:
-        """`tells`: of what can be claimed with the commit, since nobody can tell after it."""
+    def __init__(self, given: Any, store: Connection, notifies: bool = True) -> None:
+        """`notifies`: of what can be claimed, with the commit, since nobody can do so after it."""
         super().__init__(store.url, store.schema, store.clock, store.access)
-        self._tells = tells and store.access.notify
+        self._notifies = notifies and store.access.notify
         if not isinstance(given, psycopg.Connection):
             raise TypeError(
                 f"`connection` must be a psycopg connection (not an asynchronous one), "
@@ -586,7 +586,7 @@ class Joined(Connection):
         for _ in range(TRIES):
             try:
                 answer = work(connection)
-                if self.freed and self._tells:
+                if self.freed and self._notifies:
                     self.query(notify(channel_of(self.schema), written(self.freed)))
                     self.freed.clear()
                 return answer

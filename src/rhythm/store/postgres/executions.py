@@ -121,7 +121,7 @@ class PostgresExecutions(PostgresRole, ExecutionStore):
         self, workflows: Mapping[str, tuple[int, int, StatusNumber]], now: int
     ) -> None:
         self.db.do("skip_turn", ids=list(workflows))
-        self.rows.tell(
+        self.rows.write_history(
             (
                 terminated_row(id, seq, fence, status)
                 for id, (seq, fence, status) in workflows.items()
@@ -194,8 +194,8 @@ class PostgresExecutions(PostgresRole, ExecutionStore):
         contexts = [row | {"snapshot": inline(row["snapshot"])} for row in workflows]
         self.db.batch("insert_stored_contexts", contexts, now=now)
         self.rows.insert_blobs({row["id"]: row["snapshot"] for row in workflows})
-        told = [row for row in workflows if has_turn(row["type"], row["status"])]
-        self.db.batch("insert_stored_history", told, now=now)
+        turned = [row for row in workflows if has_turn(row["type"], row["status"])]
+        self.db.batch("insert_stored_history", turned, now=now)
         ready = [
             row | dict(kind=row["type"], delay_us=0)
             for row in rows

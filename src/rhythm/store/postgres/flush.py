@@ -148,7 +148,7 @@ class Flush:
         )
         verdicts = {turn.id: end_of_turn(turn, self.known[turn.id].cancelled) for turn in won}
         self.ended = {id: ended for id, ended in verdicts.items() if ended}
-        self._tell(won)
+        self._write_history(won)
         self._executed(won)
         self._finish([turn for turn in won if turn.id in self.ended])
         self._suspend([turn for turn in won if turn.id not in self.ended])
@@ -197,7 +197,7 @@ class Flush:
             for end, again in later
         ]
         self.db.batch("note_attempts", noted, now=self.now)
-        self.rows.tell((again.row for _, again in later if again.row), self.now)
+        self.rows.write_history((again.row for _, again in later if again.row), self.now)
 
     # turns
 
@@ -427,7 +427,7 @@ class Flush:
                 ],
             )
 
-    def _tell(self, won: Sequence[TurnCommit]) -> None:
+    def _write_history(self, won: Sequence[TurnCommit]) -> None:
         turns = [
             turn_row(turn, self.known[turn.id].status, self.ended.get(turn.id)) for turn in won
         ]
@@ -437,7 +437,7 @@ class Flush:
             for new in turn.starts
             if new.failed is not None
         ]
-        self.rows.tell([*turns, *failed], self.now)
+        self.rows.write_history([*turns, *failed], self.now)
 
     def _executed(self, won: Sequence[TurnCommit]) -> None:
         """What let executions go on has led to a turn; one that has failed with it says why."""

@@ -103,7 +103,7 @@ class Notifier:
         self._pending: set[str] = set()
         self._thread: threading.Thread | None = None
 
-    def tell(self, queues: Iterable[str]) -> None:
+    def notify(self, queues: Iterable[str]) -> None:
         """There is something to claim in these queues. Returns at once."""
         with self._lock:
             self._pending.update(queues)
@@ -129,7 +129,7 @@ class Notifier:
         while self._waits():
             try:
                 session = session or self._connect()
-                self._tell(session)
+                self._send(session)
                 failures = 0
                 self._closing.wait(GAP_S)
             except (psycopg.Error, StoreError, OSError) as problem:
@@ -154,7 +154,7 @@ class Notifier:
                     return False
                 self._due.clear()
 
-    def _tell(self, session: PatientConnection) -> None:
+    def _send(self, session: PatientConnection) -> None:
         with self._lock:
             queues, self._pending = self._pending, set()
         try:
@@ -172,7 +172,12 @@ class PostgresListening(Listening):
     def __init__(self, listen: Connect, tell: Connect, channel: str, heard: Heard) -> None:
         """`listen`: to the server itself. `tell`: as the store does, to find out whether one hears
         it."""
-        self._listen, self._tell, self._channel, self._heard = listen, tell, channel, heard
+        self._listen, self._connect_sender, self._channel, self._heard = (
+            listen,
+            tell,
+            channel,
+            heard,
+        )
         super().__init__()
         self._hints: list[str] = []
         self._probe, self._probe_until = "", 0.0
@@ -249,7 +254,7 @@ class PostgresListening(Listening):
         transaction hears only itself."""
         self._probe, self._probe_until = PROBE + secrets.token_hex(8), time.monotonic() + PROBE_S
         try:
-            with contextlib.closing(self._tell()) as session:
+            with contextlib.closing(self._connect_sender()) as session:
                 session.answer_s = PROBE_S
                 _send(session, self._channel, self._probe)
         except (psycopg.Error, StoreError, OSError) as problem:

@@ -199,11 +199,11 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
     ) -> None:
         self.db.do("skip_turn", ids=list(looping))
         status = {each.id: each.status for each in self.rows.known(looping)}
-        told = [
+        ended_rows = [
             crash_loop_row(id, *raised[id], lost[id].claimed_by, status[id], ended)
             for id, ended in looping.items()
         ]
-        self.rows.tell(told, now)
+        self.rows.write_history(ended_rows, now)
         ends = [
             end_of(id, ended, raised[id][1], lost[id].claimed_by) for id, ended in looping.items()
         ]

@@ -282,7 +282,7 @@ class PostgresRows:
         self.db.do("delete_unclaimed", ids=ids)
         return self.finish([end_of(id, ended) for (id,) in self.db.all("not_ready", ids=ids)], now)
 
-    def tell(self, rows: Iterable[HistoryRow], now: int) -> None:
+    def write_history(self, rows: Iterable[HistoryRow], now: int) -> None:
         """Adds to the histories of executions."""
         self.db.batch("insert_history", [row._asdict() for row in rows], now=now)
 

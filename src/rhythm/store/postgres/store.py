@@ -53,7 +53,7 @@ class PostgresStore(Store):
         self.door = Connection(url, schema, clock, access)
         self.spare = Spare(url, access)
         self._assemble(
-            Connection(url, schema, clock, access, self._notifier.tell if access.notify else None)
+            Connection(url, schema, clock, access, self._notifier.notify if access.notify else None)
         )
 
     def _assemble(self, db: Connection) -> None:

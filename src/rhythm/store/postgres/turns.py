@@ -125,7 +125,7 @@ class PostgresTurns(PostgresRole, TurnStore):
             if outcome != "kept":
                 raise psycopg.Rollback(undo)
         if freed and self.db.access.notify:
-            self.notifier.tell(freed)
+            self.notifier.notify(freed)
         return outcome
 
     def _complete(
@@ -135,7 +135,7 @@ class PostgresTurns(PostgresRole, TurnStore):
             return "undone"
         if connection.info.transaction_status is TransactionStatus.INERROR:
             return "aborted"
-        joined = Joined(connection, self.db, tells=False)
+        joined = Joined(connection, self.db, notifies=False)
         _, accepted = joined.transaction(
             lambda: Flush(PostgresRows(joined, self.rows.limits), (), [end]).run()
         )

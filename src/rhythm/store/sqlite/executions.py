@@ -125,7 +125,7 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
         fence = self.db.one("next_fence")[0]
         seq = self.db.one("raise_context_fence", fence, id)[0]
         self.db.all("skip_turn", id)
-        self.rows.tell(terminated_row(id, seq, fence, status), now)
+        self.rows.write_history(terminated_row(id, seq, fence, status), now)
         self.rows.end_workflow(id, BY_FORCE, now, fence, None, wakes=False)
 
     def retry(

@@ -71,7 +71,7 @@ class SqliteFlush:
         }
         self.db.all("note_attempt", noted)
         if again.row:
-            self.rows.tell(again.row, now)
+            self.rows.write_history(again.row, now)
 
     def commit_turn(self, turn: TurnCommit, now: int) -> Committed:
         known = self.rows.find(turn.id)
@@ -91,7 +91,7 @@ class SqliteFlush:
         ended = end_of_turn(turn, known.cancelled)
         if (upto := turn.resumed_upto(wakes)) is not None:
             self._executed(turn.id, upto, ended.error if ended else None, now)
-        self.rows.tell(turn_row(turn, known.status, ended), now)
+        self.rows.write_history(turn_row(turn, known.status, ended), now)
         if ended:
             self.db.all("delete_claimed", turn.id, turn.fence)
             self.rows.end_workflow(turn.id, ended, now, turn.fence, turn.worker)
@@ -181,7 +181,7 @@ class SqliteFlush:
             if new.child_no not in turn.promoted:
                 self.rows.start(new, now)
             if new.failed is not None:
-                self.rows.tell(
+                self.rows.write_history(
                     attempt_row(new.id, new.attempt, turn.fence, turn.worker, new.failed), now
                 )
         for timer in turn.timers:

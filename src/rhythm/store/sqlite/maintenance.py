@@ -141,7 +141,9 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
             (found,) = self.rows.known([id]).values()
             self.db.all("delete_ready", id)
             self.db.all("skip_turn", id)
-            self.rows.tell(crash_loop_row(id, seq, raised, worker, found.status, ended), now)
+            self.rows.write_history(
+                crash_loop_row(id, seq, raised, worker, found.status, ended), now
+            )
             self.rows.end_workflow(id, ended, now, raised, worker)
 
     def end_cancelled_tasks(self, limit: int) -> list[str]:

@@ -182,7 +182,7 @@ class SqliteRows:
         self.db.all("unseen_resumes", id)
         self.finish(id, ended, now, fence, worker)
 
-    def tell(self, row: HistoryRow, now: int) -> None:
+    def write_history(self, row: HistoryRow, now: int) -> None:
         """Adds to the history of an execution."""
         self.db.all("insert_history", {**row._asdict(), "now": now})
 

@@ -213,7 +213,7 @@ class SqliteSession:
                 cursor = self.connection.execute(text, args)
                 return cursor.fetchall(), cursor
         except sqlite3.OperationalError as problem:
-            raise self._told(problem) from problem
+            raise self._translated(problem) from problem
 
     def run(self, text: str, args: Any = ()) -> tuple[list[Any], int]:
         """The rows of a statement, with their columns, and how many it has changed."""
@@ -234,9 +234,9 @@ class SqliteSession:
         try:
             return self.readers.read(text, args, most_bytes)
         except sqlite3.OperationalError as problem:
-            raise self._told(problem) from problem
+            raise self._translated(problem) from problem
 
-    def _told(self, problem: sqlite3.OperationalError) -> Exception:
+    def _translated(self, problem: sqlite3.OperationalError) -> Exception:
         """A file that is locked for too long or cannot be written, or a disk that is full, is a
         database that does not answer."""
         # the statement itself is wrong
