@@ -117,8 +117,9 @@ def advance(
     machine = Machine(snapshot, inputs, limits)
     # a workflow that takes no inputs or ctx may have variables of these names
     frame: Frame = {"inputs": inputs.inputs, "ctx": machine.ctx, **snapshot.locals, "$m": machine}
-    for hidden in (STARTED, RESUMED, ORIGINS):
-        frame.pop(hidden, None)
+    frame.pop(STARTED, None)
+    frame.pop(RESUMED, None)
+    frame.pop(ORIGINS, None)
     if inputs.resume_data and CONTEXT in frame:
         frame[CONTEXT] = {**frame[CONTEXT], **inputs.resume_data}
     return _Turn(program, snapshot, machine, frame, over).run()
@@ -252,8 +253,8 @@ class _Turn:
             locals[STARTED] = machine.plans
         if machine.resumed is not None:
             locals[RESUMED] = machine.resumed
-        if origins := encode_origins(machine.origins, locals):
-            locals[ORIGINS] = origins
+        if machine.origins:
+            locals[ORIGINS] = encode_origins(machine.origins, locals)
         try:
             return outcome(tuple(machine.commands), machine.drew, self._snapshot(locals))
         except LimitFault as fault:

@@ -8,7 +8,6 @@ from typing import Any
 from rhythm.limits import Limits
 from rhythm.record import Record
 from rhythm.vm.commands import Command
-from rhythm.vm.origins import decode_origins
 from rhythm.vm.snapshot import Snapshot
 from rhythm.vm.values import LimitFault
 
@@ -122,7 +121,7 @@ class Machine:
         # by number: what was started and can be awaited by id
         self.plans: dict[str, Any] = dict(snapshot.locals.get(STARTED, {}))
         # by variable: the place where the error in it arose
-        self.origins = decode_origins(snapshot.locals.get(ORIGINS, ()))
+        self.origins: dict[str, int] = dict(snapshot.locals.get(ORIGINS, ()))
         self.ends: dict[int, Ends] = {}  # of groups, by number, as far as this turn has looked
         # the numbers of waits of which this turn knows all that decides them
         self.known: set[int] = set()

@@ -66,8 +66,3 @@ def encode_origins(origins: dict[str, int], locals: dict[str, Any]) -> list[list
     """The places as a snapshot keeps them: those of variables that it has. Pairs, since the object
     of a hidden local may be taken for a loop's."""
     return [[name, at] for name, at in origins.items() if name in locals]
-
-
-def decode_origins(pairs: Sequence[Any]) -> dict[str, int]:
-    """The places that `encode_origins` wrote."""
-    return dict(pairs)
