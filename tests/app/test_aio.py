@@ -185,6 +185,10 @@ def test_strict_type_checkers_see_coroutines_and_their_results(tmp_path: Path) -
         "    app.schedules(brif=True)\n"
         "    await app.aio.schedules(brif=True)\n"
         "    await rhythm.schedules(brif=True)\n"
+        "    await app.aio.result('x', timout=1)\n"
+        "    await app.aio.executions.result('x', '1s', 2)\n"
+        "    await handle.result(timout=1)\n"
+        "    await rhythm.result(timeout='1s')\n"
         "    app.aio.nothing\n"
         "    views: list[rhythm.ScheduleView] = [*app.schedules(), *await "
         "app.aio.schedules(), app.schedules.get('s')]\n"
@@ -213,6 +217,6 @@ def test_strict_type_checkers_see_coroutines_and_their_results(tmp_path: Path) -
         line.partition(": ")[0].rpartition(":")[2]
         for line in checked.splitlines()
         if ": error: " in line
-    ] == [str(line) for line in range(9, 19)], checked
+    ] == [str(line) for line in range(9, 23)], checked
     assert "-> Any" in checked
     assert "rhythm.app.views.Page" in checked

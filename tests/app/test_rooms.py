@@ -107,6 +107,41 @@ def test_flat_names_have_their_coroutines(app: Rhythm) -> None:
     same(Handle(app, "x"), AsyncHandle(Handle(app, "x")))
 
 
+def test_no_coroutine_is_typed_by_hand() -> None:
+    """Each is made of its method: a signature or a docstring that changes there changes here."""
+    written = {
+        f"{cls.__name__}.{name}"
+        for cls in (AsyncHandle, AsyncRhythm, *Proxy.__subclasses__())
+        for name, member in vars(cls).items()
+        if inspect.isfunction(member) and not hasattr(member, "__wrapped__")
+    }
+    assert written == {"AsyncRhythm.__init__"}
+
+
+def test_functions_of_the_module_have_the_signature_and_the_words_of_their_coroutines(
+    app: Rhythm,
+) -> None:
+    functions = {
+        name: member
+        for name in rhythm.__all__
+        if inspect.iscoroutinefunction(member := getattr(rhythm, name))
+    }
+    assert len(functions) > 35
+    for name, member in functions.items():
+        found = getattr(app.aio, "list" if name == "list_executions" else name)
+        called = found.__call__ if isinstance(found, Proxy) else found
+        assert inspect.signature(member).parameters == inspect.signature(called).parameters, name
+        assert (member.__doc__, member.__name__) == (called.__doc__, name), name
+
+
+def test_init_takes_what_an_application_takes() -> None:
+    """Not the store and the environment: those are for tests, and for applications in others."""
+    of_app, of_init = (inspect.signature(one).parameters for one in (Rhythm, rhythm.init))
+    assert {**of_init} == {
+        name: one for name, one in of_app.items() if name not in ("store", "environment")
+    }
+
+
 def same(plain: Any, proxy: Any, besides: set[str] = set()) -> None:  # noqa: B006 - nobody changes it
     methods, coroutines = public(plain), public(proxy)
     assert coroutines.keys() - besides == methods.keys() - besides

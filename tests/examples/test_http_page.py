@@ -3,14 +3,17 @@ code."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import time
 from pathlib import Path
+from typing import Any, get_args
 
 from rhythm import errors
 from rhythm.app import Rhythm
 from rhythm.http.routes import ROUTES, V1
+from rhythm.store.approvals import RefusalCode
 from tests.support.serving import serving
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +71,33 @@ def test_page_names_every_route() -> None:
     }
 
 
+def test_page_names_what_every_route_takes() -> None:
+    document = json.loads((ROOT / "docs" / "openapi.json").read_text(encoding="utf-8"))
+    rows = [row for row in PAGE.split("## Pages")[0].splitlines() if row.startswith("| `")]
+    (above,) = [row for row in rows if row.startswith("| `POST /schedules`")]
+    everywhere = {"limit", "cursor", "Idempotency-Key", "last-event-id"}
+    for path, methods in document["paths"].items():
+        for method, route in methods.items():
+            name = f"`{method.upper()} {path.removeprefix(V1)}`"
+            (row,) = [row for row in rows if name in row]
+            given = {one["name"] for one in route.get("parameters", ()) if one["in"] != "path"}
+            taken = given - everywhere | fields_of(document, route)
+            # what a schedule has stands in the row of those who make one
+            words = set(re.findall(r"\w+", above + row if method == "patch" else row))
+            assert taken <= words, (name, taken - words)
+
+
+def fields_of(document: Any, route: Any) -> set[str]:
+    """The fields of a route's JSON body."""
+    content = route.get("requestBody", {}).get("content", {}).get("application/json", {})
+    schema = content.get("schema", {})
+    of = [schema, *schema.get("anyOf", ()), *schema.get("allOf", ())]
+    names = [one["$ref"].rpartition("/")[2] for one in of if "$ref" in one]
+    return {
+        field for name in names for field in document["components"]["schemas"][name]["properties"]
+    }
+
+
 def test_page_names_every_code() -> None:
     source = "".join(
         path.read_text(encoding="utf-8") for path in (ROOT / "src" / "rhythm" / "http").glob("*.py")
@@ -76,6 +106,7 @@ def test_page_names_every_code() -> None:
         set(re.findall(r'Refused\(\s*\d+, "(\w+)"', source))
         | set(re.findall(r'\d{3}: "(\w+)"', source))
         | set(errors_of_callers())
+        | set(get_args(RefusalCode)) - {""}  # for which a decision is refused
     )
     named = set(re.findall(r"`(\w+)`", PAGE.split("## Problems")[1].split("## Streams")[0]))
     assert ours - {"text"} <= named

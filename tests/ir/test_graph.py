@@ -244,6 +244,14 @@ def test_every_node_can_be_reached_from_the_start(program: Program) -> None:
     assert [of.nodes[number] for number in range(len(of.nodes)) if number not in reached] == []
 
 
+@pytest.mark.parametrize("leaves", ["return 1", 'throw "x"'])
+def test_what_follows_a_finally_that_always_leaves_is_not_drawn(leaves: str) -> None:
+    body = f"try {{ await sleep(1) }} finally {{ {leaves} }}\nlog(2)"
+    outline = as_text(graph(compiled(f"workflow w {{ {body} }}")))
+    assert "finally" in outline
+    assert "log" not in outline
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.file)
 def test_the_chart_has_a_line_for_each_node_and_edge_and_nothing_to_trip_over(
     program: Program,

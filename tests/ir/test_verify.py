@@ -127,6 +127,7 @@ REFUSED: list[tuple[str, Program]] = [
     ("instruction 0: is nested too deep", program(ir.Return(nested(HEIGHT)))),
     ("instruction 0: uses '$m' as a variable", program(ir.Set("$m", ONE), END)),
     ("instruction 0: uses '$started' as a variable", program(ir.Await(TASK, "$started"), END)),
+    ("instruction 0: uses '$origins' as a variable", program(ir.Set("$origins", ONE), END)),
     ("uses '$m' as a variable", program(END, handlers=(ir.Handler(0, 1, 0, "$m", "catch"),))),
     (
         "instruction 1: uses 's' as a variable; elsewhere it is a loop with 1 names",

@@ -3,7 +3,7 @@
 
 A coroutine is made of its method, here in a table: signature and documentation are the method's,
 for people and for type checkers. It runs in a thread of asyncio's pool. Only waiting for a result
-does not: a thousand waits must not need a thousand threads.
+does not (`in_loop`): a thousand waits must not need a thousand threads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import inspect
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from rhythm.app.application import Rhythm
 from rhythm.app.approvals import Approvals
@@ -63,6 +63,56 @@ def handles_from(method: Method[P, list[Handle]]) -> Async[P, list[AsyncHandle]]
         method, lambda handles: [*map(AsyncHandle, handles)], "list[AsyncHandle]"
     )
     return made
+
+
+def in_loop(method: Method[P, R]) -> Callable[[Async[P, R]], Async[P, R]]:
+    """The method as a coroutine that waits in no thread: `in_loop(method)(wait)`.
+
+    `wait` takes what the method takes. In two calls, so that type checkers hold it to that: given
+    both at once, they look for a signature that would do for either.
+    """
+
+    def made_of(wait: Async[P, R]) -> Async[P, R]:
+        async def call(self: Proxy, *args: Any, **kwargs: Any) -> Any:
+            return await wait(self._behind, *args, **kwargs)
+
+        made: Any = Delegate(call, method, inspect.signature(method))
+        return cast(Async[P, R], made)
+
+    return made_of
+
+
+async def wait_for_result(
+    app: Rhythm | Executions, id: Id, timeout: float | str | None = None
+) -> Any:
+    """`Rhythm.result`, but nothing is blocked meanwhile, and whoever waits can be cancelled."""
+    patience, changed = PollBackoff(timeout, time.monotonic), asyncio.Event()
+    with app.changes.heard_by(_setter(changed)):
+        while (
+            isinstance(found := await asyncio.to_thread(look, app.get, id), StoreError)
+            or not found.ended
+        ):
+            rest_s = patience.rest_s(found)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), rest_s)
+            changed.clear()
+    return found.value()
+
+
+async def wait_for_handle(handle: Handle, timeout: float | str | None = None) -> Any:
+    """`Handle.result`, in the same way."""
+    return await wait_for_result(handle._executions, handle.id, timeout)
+
+
+def _setter(event: asyncio.Event) -> Callable[[], None]:
+    """Sets the event from any thread."""
+    loop = asyncio.get_running_loop()
+
+    def set_event() -> None:
+        with suppress(RuntimeError):  # the loop has just been closed
+            loop.call_soon_threadsafe(event.set)
+
+    return set_event
 
 
 def _coroutine(method: Any, wrapped: Callable[[Any], Any] | None = None, returned: str = "") -> Any:
@@ -120,9 +170,7 @@ class AsyncHandle(Proxy):
     def created(self) -> bool:
         return self._behind.created
 
-    async def result(self, timeout: float | str | None = None) -> Any:
-        return await wait_for_result(self._behind._executions, self.id, timeout)
-
+    result = in_loop(Handle.result)(wait_for_handle)
     get = coroutine(Handle.get)
     status = coroutine(Handle.status)
     cancel = coroutine(Handle.cancel)
@@ -144,11 +192,7 @@ class AsyncWorkflows(Proxy):
 class AsyncExecutions(Proxy):
     """`Executions`, with coroutines."""
 
-    _behind: Executions
-
-    async def result(self, id: Id, timeout: float | str | None = None) -> Any:
-        return await wait_for_result(self._behind, id, timeout)
-
+    result = in_loop(Executions.result)(wait_for_result)
     __call__ = coroutine(Executions.__call__)
     get = coroutine(Executions.get)
     get_many = coroutine(Executions.get_many)
@@ -266,8 +310,6 @@ class AsyncAudit(Proxy):
 class AsyncRhythm(Proxy):
     """`Rhythm`, with coroutines: in rooms, and by their flat names."""
 
-    _behind: Rhythm
-
     def __init__(self, app: Rhythm) -> None:
         super().__init__(app)
         self.workflows = AsyncWorkflows(app.workflows)
@@ -284,9 +326,6 @@ class AsyncRhythm(Proxy):
         self.tokens = AsyncTokens(app.tokens)
         self.audit = AsyncAudit(app.audit)
 
-    async def result(self, id: Id, timeout: float | str | None = None) -> Any:
-        return await wait_for_result(self._behind, id, timeout)
-
     register = coroutine(Rhythm.register)
     workflow = coroutine(Rhythm.workflow)
 
@@ -295,6 +334,7 @@ class AsyncRhythm(Proxy):
     queue_task = handle_from(Rhythm.queue_task)
     queue_many = handles_from(Rhythm.queue_many)
 
+    result = in_loop(Rhythm.result)(wait_for_result)
     get = coroutine(Rhythm.get)
     list = coroutine(Rhythm.list)
     children = coroutine(Rhythm.children)
@@ -340,29 +380,3 @@ class AsyncRhythm(Proxy):
 
     run = coroutine(Rhythm.run)
     close = coroutine(Rhythm.close)
-
-
-async def wait_for_result(app: Rhythm | Executions, id: Id, timeout: float | str | None) -> Any:
-    """`Rhythm.result`, but nothing is blocked meanwhile, and whoever waits can be cancelled."""
-    patience, changed = PollBackoff(timeout, time.monotonic), asyncio.Event()
-    with app.changes.heard_by(_setter(changed)):
-        while (
-            isinstance(found := await asyncio.to_thread(look, app.get, id), StoreError)
-            or not found.ended
-        ):
-            rest_s = patience.rest_s(found)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), rest_s)
-            changed.clear()
-    return found.value()
-
-
-def _setter(event: asyncio.Event) -> Callable[[], None]:
-    """Sets the event from any thread."""
-    loop = asyncio.get_running_loop()
-
-    def set_event() -> None:
-        with suppress(RuntimeError):  # the loop has just been closed
-            loop.call_soon_threadsafe(event.set)
-
-    return set_event

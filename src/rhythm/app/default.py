@@ -7,6 +7,7 @@ Each function is the coroutine of the same name on the default application (`lis
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -102,5 +103,18 @@ def __getattr__(name: str) -> Any:
 
     if name.startswith("_"):
         raise AttributeError(name)
+    return _documented(call, name)
+
+
+def _documented(call: Any, name: str) -> Any:
+    """The function with the signature and the words of the coroutine that it calls: for `help`, and
+    for editors that ask a running Python."""
+    method = _NAMES.get(name, name)
+    # a room is the application's own, not of the class; there, its name is that of its list
+    like = getattr(AsyncRhythm, method, None) or getattr(Rhythm, method, None)
     call.__name__ = call.__qualname__ = name
+    if like is not None:
+        signature = inspect.signature(like)
+        _, *parameters = signature.parameters.values()
+        call.__doc__, call.__signature__ = like.__doc__, signature.replace(parameters=parameters)
     return call

@@ -154,7 +154,7 @@ ROUTES = (
     Route("GET", f"{V1}/schedules/{{name:path}}", schedules.get, READ, SCHEDULE,
         {200: schedules.Schedule}, OF_ONE),
     Route("PATCH", f"{V1}/schedules/{{name:path}}", schedules.change, PLAN, SCHEDULE,
-        {200: schedules.Schedule}, ACT),
+        {200: schedules.Schedule}, (409, *ACT)),
     Route("DELETE", f"{V1}/schedules/{{name:path}}", schedules.delete, PLAN, SCHEDULE, {204: None},
         (404, 409)),
     Route("POST", f"{V1}/schedules/{{name:path}}/pause", schedules.pause, PLAN, SCHEDULE,

@@ -213,7 +213,8 @@ class _Flow:
 
     def reach(self, entry: int) -> set[int]:
         """The instructions that may run when an execution begins at the entry."""
-        reached: set[int] = set()
+        reached, ended = set[int](), set[str]()
+        behind: dict[str, list[int]] = {}  # what runs only after a `finally` block has ended
         ahead = [entry]
         while ahead:
             pc = ahead.pop()
@@ -222,13 +223,31 @@ class _Flow:
             reached.add(pc)
             ahead += [handler.target for handler in self.handlers[pc]]
             instruction = self.code[pc]
-            # leads to both of its ends; where EndFinally leads follows from that
-            if isinstance(instruction, ir.Pend):
+            if isinstance(instruction, ir.EndFinally):
+                ended.add(instruction.state)
+                ahead += behind.pop(instruction.state, ())
+            elif isinstance(instruction, ir.Pend):
                 self.pending.setdefault(instruction.state, []).append(pc)
-                ahead += [instruction.block, instruction.to]
+                ahead.append(instruction.block)
+            state, follow = self._follow(pc)
+            if state is None or state in ended:
+                ahead += follow
             else:
-                ahead += [to for _, to in self._plain_ways(pc)]
+                behind.setdefault(state, []).extend(follow)
         return reached
+
+    def _follow(self, pc: int) -> tuple[str | None, list[int]]:
+        """Where an instruction leads, and the state of the `finally` block that must end before.
+
+        A departure is drawn before the blocks that it passes: only what it leads to waits for them.
+        """
+        instruction = self.code[pc]
+        if isinstance(instruction, ir.Pend):
+            departs = instruction.to == pc + 1
+            return None if departs else instruction.state, [instruction.to]
+        passed = self.code[pc - 1] if pc in self.pends else None
+        state = passed.state if isinstance(passed, ir.Pend) else None
+        return state, [to for _, to in self._plain_ways(pc)]
 
     def ways(self, pc: int) -> list[tuple[str, int]]:
         """Where an instruction leads, with departures before the `finally` blocks they pass."""

@@ -30,7 +30,7 @@ from rhythm.record import Record
 
 _SPREADABLE = (ir.ListOf, ir.ObjectOf, ir.OperandList, ir.OperandObject)
 # the interpreter's own: no instruction sets them
-RESERVED = frozenset({"$m", "$started", "$resumed"})
+RESERVED = frozenset({"$m", "$started", "$resumed", "$origins"})
 # of one instruction, so that compiling it and running it stay within Python's own limit
 HEIGHT = 200
 

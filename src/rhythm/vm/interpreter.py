@@ -26,7 +26,8 @@ from rhythm.record import Record
 from rhythm.vm.awaits import forget_unused, release, release_all
 from rhythm.vm.commands import Cancel, Command
 from rhythm.vm.expressions import Frame
-from rhythm.vm.machine import CONTEXT, RESUMED, STARTED, Inputs, Machine
+from rhythm.vm.machine import CONTEXT, ORIGINS, RESUMED, STARTED, Inputs, Machine
+from rhythm.vm.origins import encode_origins
 from rhythm.vm.snapshot import Snapshot
 from rhythm.vm.statements import BLOCKED, DONE, SUSPEND, Run, StatementCompiler
 from rhythm.vm.values import CancelFault, Fault, LimitFault, weigh
@@ -86,7 +87,16 @@ class Blocked(TurnEnd):
 
 Turn = Suspended | Continue | Completed | Failed | Blocked
 
-_CODE: WeakKeyDictionary[Program, tuple[Limits, list[Run]]] = WeakKeyDictionary()
+
+class _Prepared(Record):
+    """A program ready to run under these limits."""
+
+    limits: Limits
+    code: list[Run]
+    carriers: frozenset[str]  # variables in which the place of a caught error is followed
+
+
+_CODE: WeakKeyDictionary[Program, _Prepared] = WeakKeyDictionary()
 
 
 def advance(
@@ -110,18 +120,19 @@ def advance(
     frame: Frame = {"inputs": inputs.inputs, "ctx": machine.ctx, **snapshot.locals, "$m": machine}
     frame.pop(STARTED, None)
     frame.pop(RESUMED, None)
+    frame.pop(ORIGINS, None)
     if inputs.resume_data and CONTEXT in frame:
         frame[CONTEXT] = {**frame[CONTEXT], **inputs.resume_data}
     return _Turn(program, snapshot, machine, frame, over).run()
 
 
-def _prepared(program: Program, limits: Limits) -> list[Run]:
+def _prepared(program: Program, limits: Limits) -> _Prepared:
     """The program's instructions as closures, compiled the first time."""
     cached = _CODE.get(program)
-    if cached is None or cached[0] is not limits:
-        cached = limits, StatementCompiler(program.code, limits).compile()
-        _CODE[program] = cached
-    return cached[1]
+    if cached is None or cached.limits is not limits:
+        compiler = StatementCompiler(program.code, limits)
+        cached = _CODE[program] = _Prepared(limits, compiler.compile(), compiler.carriers)
+    return cached
 
 
 class _Turn:
@@ -139,9 +150,10 @@ class _Turn:
         self.machine = machine
         self.frame = frame
         self.pc = snapshot.statement_index
+        self.prepared = _prepared(program, machine.limits)
 
     def run(self) -> Turn:
-        code = _prepared(self.program, self.machine.limits)
+        code = self.prepared.code
         if self.machine.inputs.cancel and not self.machine.cancelled:
             ended = self._cancel()
             if ended:
@@ -242,6 +254,8 @@ class _Turn:
             locals[STARTED] = machine.plans
         if machine.resumed is not None:
             locals[RESUMED] = machine.resumed
+        if machine.origins:
+            locals[ORIGINS] = encode_origins(machine.origins, locals)
         try:
             return outcome(tuple(machine.commands), machine.drew, self._snapshot(locals))
         except LimitFault as fault:
@@ -312,6 +326,8 @@ class _Turn:
             ):
                 if handler.kind == "catch":
                     frame[handler.into] = fault.value()
+                    if handler.into in self.prepared.carriers:
+                        machine.origins[handler.into] = at
                 else:
                     frame[handler.into] = {
                         "throw": fault.value(),

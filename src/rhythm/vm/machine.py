@@ -54,6 +54,7 @@ class Inputs(Record):
 
 STARTED = "$started"  # the local that keeps `plans` in the snapshot
 RESUMED = "$resumed"  # the local that keeps what `ctx.resume_data` gives
+ORIGINS = "$origins"  # the local that keeps `origins`
 CONTEXT = "$context"  # the local of a program, if it has one, that what a person gives goes into
 # what asking for something costs, in instructions: so a turn's commit has some ten thousand
 # commands at most
@@ -91,6 +92,7 @@ class Machine:
         "mark",
         "matched",
         "next_child",
+        "origins",
         "plans",
         "result",
         "resumed",
@@ -118,6 +120,8 @@ class Machine:
         self.result: Any = None
         # by number: what was started and can be awaited by id
         self.plans: dict[str, Any] = dict(snapshot.locals.get(STARTED, {}))
+        # by variable: the place where the error in it arose
+        self.origins: dict[str, int] = dict(snapshot.locals.get(ORIGINS, ()))
         self.ends: dict[int, Ends] = {}  # of groups, by number, as far as this turn has looked
         # the numbers of waits of which this turn knows all that decides them
         self.known: set[int] = set()

@@ -30,6 +30,7 @@ from rhythm.vm.expressions import (
 )
 from rhythm.vm.machine import COMMAND_WORK, Machine, Outcome
 from rhythm.vm.operations import check_fan_out, emit, start_branch, start_group, start_operation
+from rhythm.vm.origins import carriers, followed
 from rhythm.vm.prices import statement_work
 from rhythm.vm.values import (
     CancelFault,
@@ -59,6 +60,7 @@ class StatementCompiler:
         self.limits = limits
         self.expressions = ExpressionCompiler(limits)
         self.value = self.expressions.compile
+        self.carriers = carriers(code)
 
     def compile(self) -> list[Run]:
         return [
@@ -68,6 +70,7 @@ class StatementCompiler:
 
     def _compiled(self, instruction: ir.Instruction, next: int) -> Run:
         run: Run = self._TABLE[type(instruction)](self, instruction, next)
+        run = followed(instruction, run, self.carriers)
         work = statement_work(instruction)
         if not work:
             return run
@@ -276,13 +279,14 @@ class StatementCompiler:
 
     def _throw(self, node: ir.Throw, next: int) -> Run:
         value, at, limits = self.value(node.value), node.at, self.limits
+        name = node.value.name if isinstance(node.value, ir.Local) else ""
 
         def run(frame: Frame) -> int:
             error = value(frame)
             frame["$m"].charge(
                 placed(at, weigh, error, limits.payload_bytes, "the error", limits.depth) // 16
             )
-            raise _thrown(error, at)
+            raise _thrown(error, frame["$m"].origins.get(name, at))
 
         return run
 
