@@ -189,7 +189,7 @@ def test_tasks_beside_which_too_many_workers_died_fail(
         queued,
         failed,
     )
-    assert (plan.look_again, {row.attempt for row in plan.commit.starts} <= {crashes}) == (
+    assert (plan.load_again, {row.attempt for row in plan.commit.starts} <= {crashes}) == (
         failed > 0,
         True,
     )

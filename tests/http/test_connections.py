@@ -111,7 +111,7 @@ class House:
         """It is looked at once a second."""
         for _ in range(round(seconds)):
             self.clock.now += 1
-            self.all.look()
+            self.all.check()
 
 
 def does(connection: Any, doing: str) -> None:
@@ -339,7 +339,7 @@ def is_over(client: socket.socket) -> bool:
 
 def test_clients_that_do_not_read_are_cut_off(tmp_path: Path) -> None:
     with (
-        rhythm_server(tmp_path, "c.LOOK_S = 0.1", write_timeout="0.3s") as base,
+        rhythm_server(tmp_path, "c.POLL_INTERVAL_S = 0.1", write_timeout="0.3s") as base,
         ExitStack() as stack,
     ):
         slow = [stack.enter_context(deaf(base)) for _ in range(20)]

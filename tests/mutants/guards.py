@@ -97,7 +97,7 @@ def pg_code(file: str, function: str, old: str, new: str) -> tuple[Change, ...]:
 
 
 def step(old: str, new: str) -> tuple[Change, ...]:
-    return (Change("store/steps.py", "is_step", old, new),)
+    return (Change("store/light_turns.py", "is_light", old, new),)
 
 
 def verdict(function: str, old: str, new: str) -> tuple[Change, ...]:
@@ -252,7 +252,7 @@ FENCES = (
     Guard(
         "step: no fence in the context is newer than mine",
         rule("after_a_rescue_the_old_owner_is_refused_and_the_new_one_is_not"),
-        postgres=pg("step", " AND c.fence <= x.fence", ""),
+        postgres=pg("light_turns", " AND c.fence <= x.fence", ""),
     ),
     Guard(
         "turn: only under the claim that is in force",
@@ -267,7 +267,7 @@ FENCES = (
     ),
     Guard(
         "step: its own seq", rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
-        postgres=pg("step", " AND c.seq = x.seq", ""),
+        postgres=pg("light_turns", " AND c.seq = x.seq", ""),
     ),
     Guard(
         "step: nothing that its statement does not write",
@@ -424,7 +424,7 @@ WAKES = (
     ),
     Guard(
         "a pause wakes", rule("pausing_wakes_and_is_told_to_whoever_loads"),
-        people("sqlite", "_look_up", "self.rows.wake(id, now)", "pass"),
+        people("sqlite", "_wake_changed", "self.rows.wake(id, now)", "pass"),
         people("postgres", "pause", "self.rows.call(list(ids))", "pass"),
     ),
     Guard(
@@ -472,8 +472,8 @@ EVENTS = (
     Guard(
         "who begins to wait looks for what is there",
         event("an_event_that_came_before_the_wait_ends_it_and_the_turn_does_not_park"),
-        lite_code("exchange", "look", "while open_ and", "while False and"),
-        pg_code("exchange", "look", "while after and", "while False and"),
+        lite_code("exchange", "match_earlier_events", "while open_ and", "while False and"),
+        pg_code("exchange", "match_earlier_events", "while after and", "while False and"),
     ),
     Guard(
         "publishers and waiters lock the type first",
@@ -577,7 +577,7 @@ EVENTS = (
     Guard(
         "below a mark nothing is written that others see",
         family("an_owner_in_a_family_that_is_being_ended_only_takes_steps"),
-        lite_code("flush", "commit_turn", "not is_step(turn) and",
+        lite_code("flush", "commit_turn", "not is_light(turn) and",
             '(turn.end != "own" or turn.starts) and'),
         pg_code("flush", "_owns", " and not self.known[item.id].terminated", ""),
     ),
@@ -706,8 +706,8 @@ RESCUE = (
     ),
     Guard(
         "a look misses no dead worker", peers("recovering_rescues_and_ends_cancelled_tasks"),
-        lite("look", "OR r.claimed_by IN", "OR false AND r.claimed_by IN"),
-        pg("look", "OR r.claimed_by =", "OR false AND r.claimed_by ="),
+        lite("maintenance_due", "OR r.claimed_by IN", "OR false AND r.claimed_by IN"),
+        pg("maintenance_due", "OR r.claimed_by =", "OR false AND r.claimed_by ="),
     ),
     Guard(
         "a worker with claims is not forgotten",

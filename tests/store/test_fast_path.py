@@ -18,7 +18,7 @@ from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Done, NewTimer, TurnCommit
 from rhythm.store.lifecycle import FAILED, SUSPENDED, WORKFLOW
-from rhythm.store.steps import STEP_FIELDS, is_step
+from rhythm.store.light_turns import LIGHT_FIELDS, is_light
 from tests.support.postgres import Schemas
 from tests.support.stores import MakeStore, rows
 
@@ -36,27 +36,27 @@ GUARDED = {"id", "seq", "fence", "end"}
 
 
 def test_plain_turn_is_a_step() -> None:
-    assert is_step(PLAIN)
-    assert is_step(PLAIN.replace(**WRITTEN))
+    assert is_light(PLAIN)
+    assert is_light(PLAIN.replace(**WRITTEN))
 
 
-@pytest.mark.parametrize("field", [name for name in TurnCommit._fields if name not in STEP_FIELDS])
+@pytest.mark.parametrize("field", [name for name in TurnCommit._fields if name not in LIGHT_FIELDS])
 def test_turn_with_anything_that_a_step_does_not_write_takes_the_full_way(field: str) -> None:
-    assert not is_step(PLAIN.replace(**{field: object()}))
+    assert not is_light(PLAIN.replace(**{field: object()}))
 
 
 @pytest.mark.parametrize("end", ["park", "yield", "finish"])
 def test_owner_who_does_not_go_on_takes_the_full_way(end: str) -> None:
-    assert not is_step(PLAIN.replace(end=end))
+    assert not is_light(PLAIN.replace(end=end))
 
 
 def test_large_snapshot_and_unchanged_tasks_take_the_full_way() -> None:
-    assert not is_step(PLAIN.replace(snapshot=b"x" * (INLINE_BYTES + 1)))
-    assert not is_step(PLAIN.replace(owned=None))
+    assert not is_light(PLAIN.replace(snapshot=b"x" * (INLINE_BYTES + 1)))
+    assert not is_light(PLAIN.replace(owned=None))
 
 
 def test_every_field_of_a_step_is_tried() -> None:
-    assert WRITTEN.keys() == STEP_FIELDS - GUARDED
+    assert WRITTEN.keys() == LIGHT_FIELDS - GUARDED
 
 
 @pytest.mark.parametrize("field", sorted(WRITTEN))
@@ -64,7 +64,7 @@ def test_step_writes_what_the_full_way_writes(
     field: str, schemas: Schemas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short = after(schemas.empty_store(lambda: NOW), {field: WRITTEN[field]})
-    monkeypatch.setattr("rhythm.store.postgres.turns.is_step", lambda turn: False)
+    monkeypatch.setattr("rhythm.store.postgres.turns.is_light", lambda turn: False)
     assert after(schemas.empty_store(lambda: NOW), {field: WRITTEN[field]}) == short
 
 

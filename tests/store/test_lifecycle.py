@@ -30,14 +30,14 @@ from rhythm.store.lifecycle import (
     PENDING,
     STATUS_NAMES,
     STATUSES,
-    STEPS,
     SUSPENDED,
     TASK,
     TERMINAL,
+    TRANSITIONS,
     WORKFLOW,
     By,
-    LifecycleStep,
     Outcome,
+    StatusTransition,
     TurnEnd,
     Type,
     has_ended,
@@ -117,15 +117,17 @@ def test_statuses_have_a_number_a_name_and_a_sentence_each() -> None:
 
 
 def test_nothing_leads_out_of_an_end_and_everything_leads_to_one() -> None:
-    assert len(set(STEPS)) == len(STEPS)
-    assert not [str(step) for step in STEPS if step.before is not None and has_ended(step.before)]
+    assert len(set(TRANSITIONS)) == len(TRANSITIONS)
+    assert not [
+        str(step) for step in TRANSITIONS if step.before is not None and has_ended(step.before)
+    ]
     for of in get_args(Type):
-        used = {step.after for step in STEPS if step.of == of}
-        made = {step.after for step in STEPS if step.of == of and step.before is None}
-        left = {step.before for step in STEPS if step.of == of and step.after in ENDS}
+        used = {step.after for step in TRANSITIONS if step.of == of}
+        made = {step.after for step in TRANSITIONS if step.of == of and step.before is None}
+        left = {step.before for step in TRANSITIONS if step.of == of and step.after in ENDS}
         assert used - set(ENDS) == left - {None}, "who lives can end"
         assert made >= {PENDING}
-    assert {step.after for step in STEPS} == set(STATUS_NAMES)
+    assert {step.after for step in TRANSITIONS} == set(STATUS_NAMES)
 
 
 def test_every_way_to_a_transition_is_named_in_the_table() -> None:
@@ -328,7 +330,7 @@ class World:
         self.seq += answered != "lost"
         return answered
 
-    def bring(self, step: LifecycleStep, **changes: Any) -> None:
+    def bring(self, step: StatusTransition, **changes: Any) -> None:
         """A child in the status before, claimed if it has taken a turn."""
         self.start(step.of, **changes)
         if step.before not in (None, PENDING):
@@ -352,7 +354,7 @@ class World:
         return self.parent in {id for id, *_ in ready_rows(self.store)}
 
 
-Driver = Callable[[World, LifecycleStep], None]
+Driver = Callable[[World, StatusTransition], None]
 # what takes a transition, and what the child is made with
 DRIVERS: dict[tuple[Type, By], tuple[Driver, dict[str, Any]]] = {}
 
@@ -367,39 +369,39 @@ def takes(of: Type, *ways: By, **changes: Any) -> Callable[[Driver], Driver]:
 
 @takes("workflow", "start")
 @takes("task", "start")
-def start(world: World, step: LifecycleStep) -> None:
+def start(world: World, step: StatusTransition) -> None:
     world.start(step.of)
 
 
 @takes("workflow", "turn")
-def take_a_turn(world: World, step: LifecycleStep) -> None:
+def take_a_turn(world: World, step: StatusTransition) -> None:
     assert world.turn(step.after, "park") == "parked"
 
 
 @takes("workflow", "finish")
-def take_the_last_turn(world: World, step: LifecycleStep) -> None:
+def take_the_last_turn(world: World, step: StatusTransition) -> None:
     assert world.turn(step.after, "finish", ERROR) == "finished"
 
 
 @takes("task", "turn")
-def run_by_its_owner(world: World, step: LifecycleStep) -> None:
+def run_by_its_owner(world: World, step: StatusTransition) -> None:
     done = Done(1, "work", "default", "{}", step.after, ERROR, 1, 0)
     assert outcome(world.store, turn(begun(world.store), end="own", done=(done,))) == "own"
 
 
 @takes("task", "attempt")
-def fail_for_now(world: World, step: LifecycleStep) -> None:
+def fail_for_now(world: World, step: StatusTransition) -> None:
     assert world.end(FAILED, retry_s=5.0)
 
 
 @takes("task", "end")
-def end_the_task(world: World, step: LifecycleStep) -> None:
+def end_the_task(world: World, step: StatusTransition) -> None:
     assert world.end(step.after)
 
 
 @takes("workflow", "cancel")
 @takes("task", "cancel")
-def ask_to_end(world: World, step: LifecycleStep) -> None:
+def ask_to_end(world: World, step: StatusTransition) -> None:
     if step.of == "task" and not has_ended(step.after):
         world.hold()
     assert world.store.executions.cancel([world.id]) == {world.id: True}
@@ -407,7 +409,7 @@ def ask_to_end(world: World, step: LifecycleStep) -> None:
 
 @takes("workflow", "time out", timeout_s=5.0)
 @takes("task", "time out", timeout_s=5.0)
-def let_the_time_pass(world: World, step: LifecycleStep) -> None:
+def let_the_time_pass(world: World, step: StatusTransition) -> None:
     if step.of == "task" and not has_ended(step.after):
         world.hold()
     world.clock.forward(6)
@@ -416,7 +418,7 @@ def let_the_time_pass(world: World, step: LifecycleStep) -> None:
 
 @takes("workflow", "rescue")
 @takes("task", "rescue")
-def lose_the_worker(world: World, step: LifecycleStep) -> None:
+def lose_the_worker(world: World, step: StatusTransition) -> None:
     world.hold()
     world.clock.forward(TTL + 1)
     assert world.store.maintenance.rescue(9, crash_limit=1 if has_ended(step.after) else 5) == [
@@ -426,13 +428,13 @@ def lose_the_worker(world: World, step: LifecycleStep) -> None:
 
 @takes("workflow", "terminate")
 @takes("task", "terminate")
-def end_by_force(world: World, step: LifecycleStep) -> None:
+def end_by_force(world: World, step: StatusTransition) -> None:
     assert world.store.executions.terminate([world.id]) == {world.id: True}
 
 
 @takes("workflow", "retry")
 @takes("task", "retry")
-def retry(world: World, step: LifecycleStep) -> None:
+def retry(world: World, step: StatusTransition) -> None:
     """Child `v.1` of a retry that someone else made; a task or workflow that ended is as it was."""
     done = Done(1, "work", "default", "{}", FAILED, ERROR, 1, 0)
     old = begun(world.store)
@@ -458,11 +460,11 @@ def retry(world: World, step: LifecycleStep) -> None:
 
 
 def test_every_driver_is_of_the_table() -> None:
-    assert DRIVERS.keys() == {(step.of, step.by) for step in STEPS}
+    assert DRIVERS.keys() == {(step.of, step.by) for step in TRANSITIONS}
 
 
-@pytest.mark.parametrize("step", STEPS, ids=str)
-def test_every_transition_is_taken(store: Store, clock: Clock, step: LifecycleStep) -> None:
+@pytest.mark.parametrize("step", TRANSITIONS, ids=str)
+def test_every_transition_is_taken(store: Store, clock: Clock, step: StatusTransition) -> None:
     """As the table says: the status, the row in the history, and the wake of the parent if it is an
     end."""
     world = World(store, clock)
@@ -519,7 +521,9 @@ def test_one_that_is_named_twice_is_ended_once_and_recorded_once(
 # what has ended stays as it is
 
 
-TO_AN_END = [step for step in STEPS if has_ended(step.after) and step.before in (PENDING, None)]
+TO_AN_END = [
+    step for step in TRANSITIONS if has_ended(step.after) and step.before in (PENDING, None)
+]
 
 
 def late_turn(world: World) -> None:
@@ -589,7 +593,7 @@ LATE = (
 
 
 @pytest.mark.parametrize("step", TO_AN_END, ids=str)
-def test_nothing_leaves_an_end(store: Store, clock: Clock, step: LifecycleStep) -> None:
+def test_nothing_leaves_an_end(store: Store, clock: Clock, step: StatusTransition) -> None:
     """Whatever anybody does: it stays as it ended, and its history has nothing to add."""
     world = World(store, clock)
     driver, changes = DRIVERS[step.of, step.by]

@@ -74,7 +74,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("wake", dict(ids=IDS, now=1), ""),
     ("claimed_by", dict(worker="worker1"), "ready_claimed"),
     ("expired", dict(dead=True, limit=10), "ready_claimed executions_pkey"),
-    ("look", dict(dead=True, forgotten_us=1), "ready_claimed executions_cancelled"),
+    ("maintenance_due", dict(dead=True, forgotten_us=1), "ready_claimed executions_cancelled"),
     ("dead_workers", dict(ids=IDS, now=1), "worker_heartbeats_pkey"),
     ("forget_workers", dict(forgotten_us=1, limit=10), "ready_claimed"),
     ("workers", {}, "ready_claimed"),
@@ -94,7 +94,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("ended", dict(ids=IDS, id=IDS, n=ONES), "executions_pkey timer_tasks_pkey"),
     ("mail", dict(ids=IDS), "signals_waiting"),
     (
-        "step",
+        "light_turns",
         dict(id=IDS, seq=ONES, fence=ONES, status=ONES, worker=TEXTS, cause=TEXTS, statement=ONES,
             snapshot=[b"", b"", b""], owned=TEXTS,
              awaiting=TEXTS, done_id=IDS, done_n=ONES, done_name=TEXTS, done_queue=TEXTS,
@@ -295,8 +295,8 @@ def test_postgres_goes_along_the_index(
 
 def test_tasks_of_a_step_find_their_turn_by_hash(plans: Plans) -> None:
     """As a join it takes a look at every turn for every task: 280 ms for 1,000 of them."""
-    (values,) = (values for name, values, _ in POSTGRES if name == "step")
-    assert "hashed SubPlan" in plans.of(SQL["step"], values)
+    (values,) = (values for name, values, _ in POSTGRES if name == "light_turns")
+    assert "hashed SubPlan" in plans.of(SQL["light_turns"], values)
 
 
 READS: list[tuple[Callable[[Store], Any], str]] = [
@@ -360,7 +360,7 @@ ALONG = {
     "retries": "executions_retries",
     "expire_claims": "ready_claimed", "old_events": "events_published",
     "forget_waits": "waits_taken",
-    "claimed_now": "ready_claimed", "workers": "ready_claimed", "look": "ready_claimed",
+    "claimed_now": "ready_claimed", "workers": "ready_claimed", "maintenance_due": "ready_claimed",
     "forget_workers": "ready_claimed",
     "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due",
     "open_waits": "waits_open",

@@ -95,7 +95,7 @@ def test_every_operation_asks_a_fixed_number_of_times(
     measure("mail", lambda: store.messages.mail(ids))
     done = (Done(1, "work", "default", "{}", COMPLETED, "1", 1, 0),)
     measure(
-        "step",
+        "light_turns",
         lambda: store.turns.commit(
             [turn(claim, 0, "own", done=done) for claim in held.values()], []
         ),
@@ -147,7 +147,7 @@ def test_every_operation_asks_a_fixed_number_of_times(
         "load": 1,
         "outcomes": 2,
         "mail": 1,
-        "step": 1,
+        "light_turns": 1,
         "extend": 1,
         "beat": 2,
         "declare": 1,

@@ -51,7 +51,7 @@ def _section(of: Type) -> Iterator[str]:
     changes = [change for change in CHANGES if change.of == of]
     yield "```mermaid"
     yield "stateDiagram-v2"
-    used = {step.after for change in changes for step in change.steps()}
+    used = {step.after for change in changes for step in change.transitions()}
     live = [STATUS_NAMES[status] for status in LIVE if status in used]
     if len(live) > 1:
         yield "\n    ".join(["  state live {", *live]) + "\n  }"
@@ -86,7 +86,7 @@ def _arrows(change: Change, live: tuple[int, ...]) -> Iterator[tuple[str, str]]:
     if not change.after and change.by != "attempt":
         return
     every = len(live) > 1 and change.before == live
-    for step in change.steps():
+    for step in change.transitions():
         before = "[*]" if step.before is None else "live" if every else STATUS_NAMES[step.before]
         yield before, STATUS_NAMES[step.after]
 

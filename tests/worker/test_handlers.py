@@ -107,7 +107,7 @@ def test_body_gets_its_inputs_as_its_hints_say() -> None:
     def function(order: Order, count: int = 1) -> Any:
         return order, count
 
-    assert make(function).body(order={"due": "2026-01-31"}, count=2.0) == (
+    assert make(function).handler(order={"due": "2026-01-31"}, count=2.0) == (
         Order(date(2026, 1, 31)),
         2,
     )
@@ -118,12 +118,12 @@ def test_body_of_an_async_function_is_awaited() -> None:
     async def function(day: date) -> date:
         return day
 
-    assert asyncio.run(make(function).body(day="2026-01-31")) == date(2026, 1, 31)
+    assert asyncio.run(make(function).handler(day="2026-01-31")) == date(2026, 1, 31)
 
 
 @pytest.mark.parametrize("function", [lambda a: a, print])
 def test_body_of_a_function_without_hints_is_the_function(function: Callable[..., Any]) -> None:
-    assert make(function).body is function
+    assert make(function).handler is function
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -138,7 +138,7 @@ def test_input_that_does_not_fit_fails_the_task_at_once_and_names_the_parameter(
 
     task = make(async_function if asynchronous else function)
     ended = ended_by(
-        task, lambda: (asyncio.run if asynchronous else bool)(task.body(order={"due": "soon"}))
+        task, lambda: (asyncio.run if asynchronous else bool)(task.handler(order={"due": "soon"}))
     )
     assert ended.error is not None
     expected = (

@@ -29,7 +29,7 @@ from rhythm.app.queues import Queues
 from rhythm.app.schedules import Schedules
 from rhythm.app.starts import Starts
 from rhythm.app.tokens import Tokens
-from rhythm.app.waiting import PollBackoff, look
+from rhythm.app.waiting import PollBackoff, try_get
 from rhythm.app.why import Why
 from rhythm.app.workflows import Workflows
 from rhythm.errors import StoreError
@@ -89,7 +89,7 @@ async def wait_for_result(
     patience, changed = PollBackoff(timeout, time.monotonic), asyncio.Event()
     with app.changes.heard_by(_setter(changed)):
         while (
-            isinstance(found := await asyncio.to_thread(look, app.get, id), StoreError)
+            isinstance(found := await asyncio.to_thread(try_get, app.get, id), StoreError)
             or not found.ended
         ):
             rest_s = patience.rest_s(found)

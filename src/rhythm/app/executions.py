@@ -24,7 +24,7 @@ from rhythm.app.checks import (
 )
 from rhythm.app.handle import Handle
 from rhythm.app.views import ExecutionView, Page, TracePage, TraceStep, brief_view, step, view
-from rhythm.app.waiting import PollBackoff, look
+from rhythm.app.waiting import PollBackoff, try_get
 from rhythm.engine.payload import dump
 from rhythm.errors import NotDelivered, NotRetryable, StoreError
 from rhythm.ir.program import Program
@@ -132,7 +132,7 @@ class Executions:
         """
         patience, changed = PollBackoff(timeout, time.monotonic), threading.Event()
         with self.changes.heard_by(changed.set):
-            while isinstance(found := look(self.get, id), StoreError) or not found.ended:
+            while isinstance(found := try_get(self.get, id), StoreError) or not found.ended:
                 changed.wait(patience.rest_s(found))
                 changed.clear()
         return found.value()

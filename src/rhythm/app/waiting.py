@@ -59,7 +59,7 @@ class Changes:
 
 
 class PollBackoff:
-    """How long to wait until the next look, and when it has been long enough. `now`: seconds of a
+    """How long to wait until the next poll, and when it has been long enough. `now`: seconds of a
     clock that only goes forward."""
 
     def __init__(self, timeout: float | str | None, now: Callable[[], float]) -> None:
@@ -89,7 +89,7 @@ class PollBackoff:
         return min(ends, default=math.inf) - now
 
 
-def look(get: Callable[[Id], ExecutionView], id: Id) -> ExecutionView | StoreError:
+def try_get(get: Callable[[Id], ExecutionView], id: Id) -> ExecutionView | StoreError:
     """The execution, or why the database did not answer."""
     try:
         return get(id)

@@ -107,7 +107,7 @@ def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
                 _say(_introduction(args.host, sockets[0].getsockname()[1], app, tokens))
 
         async def on_tick(self, counter: int) -> bool:
-            connections.look()
+            connections.check()
             return bool(await super().on_tick(counter))
 
         async def shutdown(self, sockets: Any = None) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-LOOK_S = 0.05
+POLL_INTERVAL_S = 0.05
 # a process that died younger is replaced only after a while: ever longer, if it happens again
 YOUNG_S = 5.0
 LONGEST_S = 10.0
@@ -133,7 +133,7 @@ def supervise(count: int, work: Work, say: Callable[[int, str], None]) -> int:
         for process in processes:
             if not asked and not process.pid and time.monotonic() >= process.again_at:
                 process.begin(work, ready.say)
-        time.sleep(LOOK_S)
+        time.sleep(POLL_INTERVAL_S)
 
 
 def _reap(

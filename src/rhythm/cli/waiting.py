@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
-from rhythm.app.waiting import PollBackoff, look
+from rhythm.app.waiting import PollBackoff, try_get
 from rhythm.cli.output import control, print, print_problem
 from rhythm.cli.table import cut, paint, width_of
 from rhythm.cli.words import length, waits_for
@@ -102,7 +102,7 @@ def _wait(
 ) -> ExecutionView:
     changed, hinted, since, before = threading.Event(), "", time.monotonic(), ""
     with app.changes.heard_by(changed.set):
-        while isinstance(found := look(app.get, id), StoreError) or not found.ended:
+        while isinstance(found := try_get(app.get, id), StoreError) or not found.ended:
             alive()
             if not isinstance(found, StoreError):
                 progress(found)

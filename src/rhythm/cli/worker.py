@@ -92,7 +92,7 @@ OPTIONS = (
 )
 # for giving back what has not ended; then the process ends whatever the database does
 GIVE_BACK_S = 0.5
-LOOK_S = 0.02  # between two looks at what the signals ask for
+POLL_INTERVAL_S = 0.02  # between two polls at what the signals ask for
 LONGEST_S = 5.0  # between two attempts to reach the database
 SAID = ("worker_started", "worker_draining")  # events that this command has told in its own words
 
@@ -117,7 +117,7 @@ class Stopping:
         """Whether it is to stop, within this time."""
         until = time.monotonic() + seconds
         while not self.signals and (rest_s := until - time.monotonic()) > 0:
-            time.sleep(min(rest_s, LOOK_S))
+            time.sleep(min(rest_s, POLL_INTERVAL_S))
         return self.signals > 0
 
 
@@ -183,7 +183,7 @@ def _stop(args: Arguments, worker: PooledWorker, stopping: Stopping, grace: floa
     while ending.is_alive():
         if stopping.signals > 1:
             worker.hurry()
-        ending.join(LOOK_S)
+        ending.join(POLL_INTERVAL_S)
     for problem in problems:
         _say(args, f"the worker failed: {problem}", "worker_failed")
     _leave_soon(len(problems))

@@ -85,7 +85,7 @@ class Planned(Record):
     commit: TurnCommit
     snapshot: Snapshot
     owned: Mapping[int, c.StartTask] = {}  # tasks that its owner runs itself
-    look_again: bool = False  # what it awaits may have ended before this turn: load before parking
+    load_again: bool = False  # what it awaits may have ended before this turn: load before parking
     slots: int = 0  # of the capacity, taken by tasks that begin with it
     snapshot_bytes: int = 0  # as JSON
 
@@ -176,7 +176,7 @@ class Planner:
             starts = tuple(rows.task(command, crashes) for command in commands)
             return self._staying(at, "park", "queued", {}, starts=starts)
         done = tuple(rows.quarantined(command, crashes) for command in commands)
-        return self._staying(at, "own", "queued", {}, done=done).replace(look_again=True)
+        return self._staying(at, "own", "queued", {}, done=done).replace(load_again=True)
 
     def failure(self, at: Standpoint, code: str, message: str) -> Planned:
         """The workflow fails, for a reason that its program knows nothing of."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rhythm.settings import Settings
 
 HEAD_S = 20.0  # for what comes before the body of a request, from the first sign of it
-LOOK_S = 1.0  # between two looks
+POLL_INTERVAL_S = 1.0  # between two polls
 GRACE_S = 1.0  # so long nobody is ended to make room for others
 SLOWEST = 16 * 1024  # bytes that a client must take within the time for writing
 UNSENT = 64 * 1024 * 1024  # bytes that wait for all clients together
@@ -70,7 +70,7 @@ class Seen:
         self.request: Any = None  # the last one that was begun
         self.unsent = self.taken = self.taken_before = 0
 
-    def look(self, connection: Any, now: float) -> None:
+    def update(self, connection: Any, now: float) -> None:
         """Notes what it does now. It is new if it does something else, or the same with another
         request."""
         self.unsent, request = connection.transport.get_write_buffer_size(), connection.cycle
@@ -140,7 +140,7 @@ class Connections:
         self._of: Counter[str] = Counter()
         self._away: set[Any] = set()
         self._waiting: list[Any] = []  # who would make room, those who do so first at the end
-        self._looked_at = self._sorted_at = clock() - LOOK_S
+        self._checked_at = self._sorted_at = clock() - POLL_INTERVAL_S
 
     def protocol(self, base: type[Any]) -> type[Any]:
         """The protocol of uvicorn with a place for each of its connections."""
@@ -201,7 +201,7 @@ class Connections:
         """Ends the connection that has kept us waiting for longest; of one address, if it is that
         which has too many."""
         now = self.clock()
-        if not self._waiting and now - self._sorted_at >= LOOK_S / 10:
+        if not self._waiting and now - self._sorted_at >= POLL_INTERVAL_S / 10:
             self._sorted_at = now
             self._look_at_all(now)
             waiting = [each for each, seen in self._seen.items() if seen.may_go(now)]
@@ -217,18 +217,18 @@ class Connections:
             elif address is None or self._seen[each].address == address:
                 del self._waiting[n]
                 before, seen = self._seen[each].doing, self._seen[each]
-                seen.look(each, now)
+                seen.update(each, now)
                 if seen.doing == before:
                     self._end(each)
                     return True
         return False
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Ends those who have kept us waiting for too long. To be called several times a second."""
         now = self.clock()
-        if now - self._looked_at < LOOK_S:
+        if now - self._checked_at < POLL_INTERVAL_S:
             return
-        self._looked_at = now
+        self._checked_at = now
         self._look_at_all(now)
         for each in [each for each, seen in self._seen.items() if seen.too_slow(now, self.write_s)]:
             self.report(
@@ -240,7 +240,7 @@ class Connections:
 
     def _look_at_all(self, now: float) -> None:
         for each, seen in self._seen.items():
-            seen.look(each, now)
+            seen.update(each, now)
 
     def _bound_unsent(self) -> None:
         """Whoever takes least makes room in memory, too."""

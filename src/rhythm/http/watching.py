@@ -22,8 +22,10 @@ from rhythm.errors import StoreError
 from rhythm.http.answers import document
 
 log = logging.getLogger("rhythm.http")
-LOOK_S = 0.25  # between two looks when nothing is heard: on PostgreSQL an end is not told to others
-GAP_S = 0.02  # between two looks whatever is heard
+POLL_INTERVAL_S = (
+    0.25  # between two polls when nothing is heard: on PostgreSQL an end is not told to others
+)
+GAP_S = 0.02  # between two polls whatever is heard
 SILENT_S = 10.0  # without an answer for so long, it is not well
 
 
@@ -122,9 +124,9 @@ class Watcher:
         try:
             with self.app.changes.hinted(self._due.set):
                 while self._goes_on():
-                    self._due.wait(LOOK_S)
+                    self._due.wait(POLL_INTERVAL_S)
                     self._due.clear()
-                    self._look()
+                    self._poll()
                     time.sleep(GAP_S)
         except Exception:  # a bug: those who follow are told, and come again
             log.exception("the watcher of streams has failed")
@@ -138,7 +140,7 @@ class Watcher:
             self._thread = None
             return False
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         with self._lock:
             known = dict(self._followed)
         try:

@@ -87,7 +87,7 @@ def is_orderly(status: StatusNumber) -> bool:
     return status in ORDERLY
 
 
-class LifecycleStep(Record):
+class StatusTransition(Record):
     """One transition. Without `before` the row is made so."""
 
     of: Type
@@ -116,11 +116,11 @@ class Change(Record):
     says: str  # of an execution: "it …"
     cause: str | None = None
 
-    def steps(self) -> Iterator[LifecycleStep]:
+    def transitions(self) -> Iterator[StatusTransition]:
         for before in self.before or (None,):
             for after in self.after or (before,):
                 assert after is not None, "a change leads somewhere"
-                yield LifecycleStep(self.of, before, after, self.by, self.cause)
+                yield StatusTransition(self.of, before, after, self.by, self.cause)
 
 
 OF_TURN = "…"  # the cause that whoever plans a turn has given it
@@ -172,6 +172,6 @@ CHANGES = (
     Change("task", (), (PENDING, COMPLETED, FAILED, CANCELLED), "retry",
            "belongs to a retry: it is tried again, or had ended"),
 )  # fmt: skip
-STEPS = tuple(step for change in CHANGES for step in change.steps())
+TRANSITIONS = tuple(each for change in CHANGES for each in change.transitions())
 
 EVENT_CAME, EVENT_MISSED = COMPLETED, FAILED  # how a wait for an event ends, if nobody cancels it

@@ -36,7 +36,7 @@ class HandlerCall(Record):
 
     def call(self) -> Any:
         args, kwargs = self.task.arguments(self.inputs)
-        return self.task.body(*args, **kwargs)
+        return self.task.handler(*args, **kwargs)
 
 
 class Handlers:

@@ -61,7 +61,7 @@ class Task(Generic[P, R]):
         return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(self.function)
 
     @cached_property
-    def body(self) -> Callable[..., Any]:
+    def handler(self) -> Callable[..., Any]:
         """The function, called with its inputs as its hints ask for them; raises `Misfit` where one
         is something else."""
         function, inputs = self.function, TypedInputs(self.function, self.signature)

@@ -149,7 +149,7 @@ class Worker:
         queues."""
         ownership = self.ownership
         idle = not (ownership.tasks or ownership.workflows)
-        if idle or self.now() - self._checked_at < self.settings.look_s:
+        if idle or self.now() - self._checked_at < self.settings.check_interval_s:
             return
         self._checked_at = self.now()
         self.slots.paused = self.store.workers.paused_queues()
@@ -187,7 +187,7 @@ class Worker:
             each.began + each.timeout_s for each in running.values() if each.timeout_s is not None
         ]
         if ownership.tasks or ownership.workflows:
-            limits.append(self._checked_at + settings.look_s)
+            limits.append(self._checked_at + settings.check_interval_s)
         return max(0.0, min(limits, default=float("inf")) - self.now())
 
     def stop(self) -> None:

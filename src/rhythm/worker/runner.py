@@ -36,7 +36,7 @@ from rhythm.worker.settings import WorkerSettings
 from rhythm.worker.stuck import why_stuck
 
 BATCH = 100
-LOOK_S = 0.05  # between two looks at what runs: a handler may be over its time
+POLL_INTERVAL_S = 0.05  # between two polls at what runs: a handler may be over its time
 
 
 class Runner:
@@ -177,14 +177,14 @@ class CheckpointingRunner(Runner):
             except StoreError:
                 if self.now() >= last:
                     raise
-                self.worker.sleep(LOOK_S)
+                self.worker.sleep(POLL_INTERVAL_S)
 
     def close(self, grace_s: float = 5.0) -> None:
         """Lets end what was begun here for others, and gives back the rest."""
         last = self.now() + grace_s
         self.worker.drain()
         while not self.worker.idle and self.now() < last:
-            self.worker.run_round(LOOK_S)
+            self.worker.run_round(POLL_INTERVAL_S)
         try:
             self.worker.stop()
         except StoreError as problem:
@@ -193,7 +193,9 @@ class CheckpointingRunner(Runner):
 
     def _round(self) -> None:
         did, wait_s = self.services.run(self._busy)
-        self._busy = self.worker.run_round(0.0 if did or self._busy else min(wait_s, LOOK_S))
+        self._busy = self.worker.run_round(
+            0.0 if did or self._busy else min(wait_s, POLL_INTERVAL_S)
+        )
 
 
 class Clock:
@@ -320,5 +322,7 @@ class InProcessRunner(Runner):
     def _wait_for_handlers(self, due: int | None) -> None:
         """Until one ends, or something is due, or for a moment."""
         self.worker.run_round(
-            LOOK_S if due is None else max(min((due - self.clock.us()) / 1e6, LOOK_S), 0.0)
+            POLL_INTERVAL_S
+            if due is None
+            else max(min((due - self.clock.us()) / 1e6, POLL_INTERVAL_S), 0.0)
         )

@@ -18,7 +18,9 @@ class WorkerSettings(Record):
     beat_s: float = 5.0  # between two heartbeats
     dead_after_s: float = 30.0  # silent for so long, it is dead to the others, and its work theirs
     margin_s: float = 6.0  # before it may be dead to them, or a claim expires, it begins no more
-    look_s: float = 1.0  # between two looks for cancelled tasks and paused queues, when busy
+    check_interval_s: float = (
+        1.0  # between two checks for cancelled tasks and paused queues, when busy
+    )
     share_s: float = 2.0  # a workflow may keep its worker, and a slot, while others wait
     share_turns: int = 1000  # and how many turns
     turn_s: float = 0.25  # a turn computes before it yields; its fuel ends most of them sooner

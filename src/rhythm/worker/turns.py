@@ -311,7 +311,7 @@ class Turns:
         again = answer.outcome == "woken" or answer.wakes != workflow.wakes
         if turn is not None and planned is not None:
             self._take_place(workflow, planned, turn)
-            again = again or planned.look_again
+            again = again or planned.load_again
         if again:
             workflow.wakes, workflow.stale = max(answer.wakes, workflow.wakes), True
         else:

@@ -69,7 +69,7 @@ class Exchange:
                 now,
             )
 
-    def look(self, opened: Sequence[tuple[str, int]], now: int) -> None:
+    def match_earlier_events(self, opened: Sequence[tuple[str, int]], now: int) -> None:
         """What waits for events from now on may find one that is there already."""
         waits = records(Wait, self.db.batch("waits_of", [dict(id=id, n=n) for id, n in opened]))
         seen = (

@@ -21,11 +21,11 @@ from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_chi
 from rhythm.store.interfaces.messages import NewEvent, NewSignal
 from rhythm.store.interfaces.turns import Committed, Done, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import TurnEnd, has_ended
+from rhythm.store.light_turns import LIGHT_COLUMNS
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.rows import US, PostgresFound, PostgresRows, Range, end_of
 from rhythm.store.provenance import NOBODY, Sender
 from rhythm.store.rows import fields, records
-from rhythm.store.steps import STEP
 from rhythm.store.verdicts import (
     Again,
     Ending,
@@ -45,16 +45,18 @@ class FamilyMember(PostgresFound):
     terminated: bool  # it is, or is below, one that was terminated
 
 
-def steps(rows: PostgresRows, turns: Sequence[TurnCommit]) -> list[Committed]:
-    """Turns that are all steps: one statement, without a lock on any ready row."""
-    columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in STEP}
+def commit_light(rows: PostgresRows, turns: Sequence[TurnCommit]) -> list[Committed]:
+    """Turns that are all light: one statement, without a lock on any ready row."""
+    columns: dict[str, list[Any]] = {
+        name: [getattr(turn, name) for turn in turns] for name in LIGHT_COLUMNS
+    }
     done = [(turn, done) for turn in turns for done in turn.done]
     columns |= {f"done_{name}": [getattr(each, name) for _, each in done] for name in Done._fields}
     columns |= {
         f"done_{name}": [getattr(turn, name) for turn, _ in done]
         for name in ("id", "fence", "worker")
     }
-    won = dict(rows.db.all("step", **columns))
+    won = dict(rows.db.all("light_turns", **columns))
     return [
         Committed(turn.id, "own", wakes)
         if (wakes := won.get(turn.id)) is not None
@@ -283,7 +285,7 @@ class Flush:
         opened += self.rows.release(
             [Range(turn.id, *numbers) for turn in won for numbers in turn.releases], self.now
         )
-        self.exchange.look(opened, self.now)
+        self.exchange.match_earlier_events(opened, self.now)
 
     def _set_waits(self, won: Sequence[TurnCommit]) -> None:
         waits = [

@@ -116,7 +116,7 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
 
     def due(self, dead: bool = False) -> MaintenanceDue:
         (due,) = records(
-            MaintenanceDue, self.db.ask("look", dead=dead, forgotten_us=_us(FORGOTTEN_S))
+            MaintenanceDue, self.db.ask("maintenance_due", dead=dead, forgotten_us=_us(FORGOTTEN_S))
         )
         return due
 

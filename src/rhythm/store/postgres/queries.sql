@@ -218,7 +218,7 @@ SELECT {h.SeenWorker but worker, claims, now, dead_after_s}, h.worker_id AS work
   (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) AS claims
 FROM worker_heartbeats h ORDER BY h.worker_id
 
--- name: look
+-- name: maintenance_due
 -- Says whether there is anything for the services to recover, without a lock.
 -- Everything that a pass of the rescuer might find to do, in one look, and how long it is until a schedule has something to do.
 -- Without `dead` no worker is.
@@ -355,7 +355,7 @@ WHERE execution_id = ANY(%(ids)s::text[]) AND consumed_seq IS NULL ORDER BY exec
 -- The signals of one, without what they bring, which may be large.
 SELECT {Mail but payload}, 'null' AS payload FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL ORDER BY n
 
--- name: step
+-- name: light_turns
 -- Commits turns after which their owners go on; a turn that has lost its claim has no row.
 -- A turn after which its owner goes on, with the tasks it has run: one statement, and whoever has lost falls out of it. The planner
 -- takes `won` for one row, and would go through all of it for each task; an IN that is not the condition itself it looks up by hash.

@@ -22,16 +22,16 @@ from rhythm.store.interfaces.turns import (
     brief_outcome,
 )
 from rhythm.store.lifecycle import Completion
+from rhythm.store.light_turns import is_light
 from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, Connection, Joined, Spare
-from rhythm.store.postgres.flush import Flush, steps
+from rhythm.store.postgres.flush import Flush, commit_light
 from rhythm.store.postgres.hints import Notifier
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import PostgresRows
 from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.rows import records, records_with
-from rhythm.store.steps import is_step
 
 BRIEFLY_ENDED = b"SELECT " + BRIEF_OUTCOME.encode() + b" FROM (" + SQL["ended"] + b") AS outcome"
 
@@ -95,23 +95,27 @@ class PostgresTurns(PostgresRole, TurnStore):
     ) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
             raise ValueError("a commit takes one turn of each workflow")
-        plain, others = list[TurnCommit](), list[TurnCommit]()
+        light, others = list[TurnCommit](), list[TurnCommit]()
         for turn in turns:
-            (plain if is_step(turn) else others).append(turn)
-        return self._flush(others, ends, plain) if others or ends else (self._steps(plain), set())
+            (light if is_light(turn) else others).append(turn)
+        return (
+            self._flush(others, ends, light)
+            if others or ends
+            else (self._commit_light(light), set())
+        )
 
     @autocommit
-    def _steps(self, turns: Sequence[TurnCommit]) -> list[Committed]:
-        return steps(self.rows, turns)
+    def _commit_light(self, turns: Sequence[TurnCommit]) -> list[Committed]:
+        return commit_light(self.rows, turns)
 
     @transaction
     def _flush(
-        self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], plain: Sequence[TurnCommit]
+        self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], light: Sequence[TurnCommit]
     ) -> tuple[list[Committed], set[str]]:
         """The steps come last: they see whom the others have woken."""
         flush = Flush(self.rows, turns, ends)
         answers, accepted = flush.run()
-        answers = [*answers, *(steps(self.rows, plain) if plain else ())]
+        answers = [*answers, *(commit_light(self.rows, light) if light else ())]
         for actor, acts in flush.acts:
             self.auditor.add(actor, acts, flush.now)
         return answers, accepted

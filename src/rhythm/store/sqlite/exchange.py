@@ -48,7 +48,7 @@ class SqliteExchange:
         for execution in triggered(triggers, [event], {event.id: by}, now):
             self.rows.start(execution, now)
 
-    def look(self, id: str, numbers: Sequence[int], now: int) -> None:
+    def match_earlier_events(self, id: str, numbers: Sequence[int], now: int) -> None:
         """What waits for events from now on may find one that is there already."""
         waits = records(Wait, self.db.all("waits_of", id, json.dumps(list(numbers))))
         seen = set(self.db.all("taken_events", id)) if waits else set()

@@ -14,12 +14,12 @@ from rhythm.store.events import key_of
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
 from rhythm.store.interfaces.turns import Committed, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import has_ended
+from rhythm.store.light_turns import is_light
 from rhythm.store.rows import fields, records
 from rhythm.store.sqlite.auditing import SqliteAuditor
 from rhythm.store.sqlite.exchange import SqliteExchange
 from rhythm.store.sqlite.rows import ReleasedExecution, SqliteRows
 from rhythm.store.sqlite.session import US, SqliteSession
-from rhythm.store.steps import is_step
 from rhythm.store.verdicts import (
     Again,
     Ending,
@@ -78,7 +78,7 @@ class SqliteFlush:
         fence, wakes = self.db.one("ready_of", turn.id) or (None, 0)
         if fence != turn.fence or known is None or has_ended(known.status):
             return refused(turn.id)
-        if not is_step(turn) and (refusal := self._refusal(turn, known.root_id, now)):
+        if not is_light(turn) and (refusal := self._refusal(turn, known.root_id, now)):
             return refusal
         if not self._advance(turn, now):
             return refused(turn.id)
@@ -211,7 +211,7 @@ class SqliteFlush:
         for first, last in turn.releases:
             opened += self._release(turn.id, first, last, now)
         if opened:
-            self.exchange.look(turn.id, opened, now)
+            self.exchange.match_earlier_events(turn.id, opened, now)
 
     def _request(self, execution_id: str, new: NewApproval, now: int) -> None:
         id, timeout_us = (

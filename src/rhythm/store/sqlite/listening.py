@@ -10,7 +10,7 @@ from contextlib import closing
 
 from rhythm.store.interfaces.store import Listening
 
-LOOK_S = 0.02  # a look takes microseconds
+POLL_INTERVAL_S = 0.02  # a poll takes microseconds
 RETRY_S = 1.0
 CLOSE_S = 1.0
 
@@ -35,16 +35,16 @@ class SqliteListening(Listening):
         while not self._closed.is_set():
             try:
                 with closing(self._connect()) as db:
-                    self._look(db)
+                    self._poll(db)
             except sqlite3.Error as problem:
                 self.problem = f"the SQLite database cannot be read: {problem}"
                 self._closed.wait(RETRY_S)
 
-    def _look(self, db: sqlite3.Connection) -> None:
+    def _poll(self, db: sqlite3.Connection) -> None:
         seen = None
         while not self._closed.is_set():
             version = db.execute("PRAGMA data_version").fetchone()
             if version != seen:
                 seen, self.problem = version, ""
                 self._heard(frozenset())
-            self._closed.wait(LOOK_S)
+            self._closed.wait(POLL_INTERVAL_S)

@@ -86,7 +86,8 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
 
     def due(self, dead: bool = False) -> MaintenanceDue:
         (due,) = records(
-            MaintenanceDue, self.db.all("look", {"dead": dead, "forgotten_us": us(FORGOTTEN_S)})
+            MaintenanceDue,
+            self.db.all("maintenance_due", {"dead": dead, "forgotten_us": us(FORGOTTEN_S)}),
         )
         return due
 

@@ -150,7 +150,7 @@ class SqlitePeople(SqliteRole, PeopleStore):
                 "now": now,
             }
             paused = {id: bool(self.db.count("pause", {**values, "id": id})) for id in known}
-            self._look_up(known, paused, now)
+            self._wake_changed(known, paused, now)
             held = [id for id, changed in paused.items() if changed]
             self.auditor.record(actor, pause_acts(held, reason, timeout_s, then_what), now)
             return paused
@@ -174,12 +174,14 @@ class SqlitePeople(SqliteRole, PeopleStore):
                 self.rows.contribute(
                     id, provenance_of(actor).contributors if data != "null" else (), now
                 )
-            self._look_up(known, resumed, now)
+            self._wake_changed(known, resumed, now)
             self.rows.queue_again(freed)
             self.auditor.record(actor, resume_acts(freed, reason, data), now)
             return resumed
 
-    def _look_up(self, known: dict[str, SqliteFound], changed: dict[str, bool], now: int) -> None:
+    def _wake_changed(
+        self, known: dict[str, SqliteFound], changed: dict[str, bool], now: int
+    ) -> None:
         """Whoever has them looks again; one that is held back looks when it begins."""
         for id, found in known.items():
             if changed[id] and not found.held:
@@ -219,7 +221,7 @@ class SqlitePeople(SqliteRole, PeopleStore):
                 self.rows.cancel(id, self.rows.find(id), now)
             else:
                 self.rows.resumed(id, "timeout", "", "null", now)
-                self._look_up(self.rows.known([id]), {id: True}, now)
+                self._wake_changed(self.rows.known([id]), {id: True}, now)
                 self.rows.queue_again([id])
         self.auditor.add(SERVICE, [pause_over_act(id, then) for id, then in due], now)
         return len(due)

@@ -150,7 +150,7 @@ SELECT {h.SeenWorker but worker, claims, now, dead_after_s}, h.worker_id AS work
   (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) AS claims
 FROM worker_heartbeats h ORDER BY h.worker_id
 
--- name: look
+-- name: maintenance_due
 -- Says whether there is anything for the services to recover, without a lock.
 -- Everything that a pass of the rescuer might find to do, in one look, and how long it is until a schedule has something to do.
 -- Without `dead` no worker is.
