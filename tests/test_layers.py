@@ -170,7 +170,7 @@ def test_the_thinking_of_the_engine_knows_no_store_no_worker_and_no_clock(name: 
 
 
 RULES = (
-    "acts approvals attributes audit_checks blobs events families lifecycle provenance steps"
+    "acts approvals attributes audit_checks blobs events families lifecycle light_turns provenance"
     " triggers verdicts"
 ).split()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rhythm.paths import KEY, SHOWN, Path, show_path
+from rhythm.paths import KEY, MAX_PATH_CHARACTERS, Path, show_path
 
 
 def test_a_path_is_shown_as_one_would_write_it() -> None:
@@ -23,4 +23,4 @@ def test_of_a_long_path_the_end_is_shown() -> None:
         path = (path, f"{n}" * KEY)
     shown = show_path((path, "price"))
     assert (shown[:2], shown[-6:]) == ("…[", ".price")
-    assert SHOWN <= len(shown) <= 2 * SHOWN
+    assert MAX_PATH_CHARACTERS <= len(shown) <= 2 * MAX_PATH_CHARACTERS

@@ -11,7 +11,7 @@ from rhythm.limits import TEXTS
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 LENGTH = 26
-LONGEST = TEXTS.id
+MAX_ID_CHARACTERS = TEXTS.id
 
 
 def encode_id(time_ms: int, chance: int) -> str:
@@ -32,8 +32,8 @@ def child_id(parent: str, n: int) -> str:
 
 def problem_with_id(id: str) -> str:
     """Why a user's own id cannot be used; empty if it can."""
-    if not id or len(id) > LONGEST:
-        return f"an id has 1 to {LONGEST} characters"
+    if not id or len(id) > MAX_ID_CHARACTERS:
+        return f"an id has 1 to {MAX_ID_CHARACTERS} characters"
     if not id.isprintable() or any(c in id for c in "./ "):
         return "an id contains no dot, slash, space or control character"
     return ""

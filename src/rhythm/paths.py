@@ -7,7 +7,7 @@ import json
 import re
 
 KEY = 40  # characters of a key that a message shows
-SHOWN = 200  # characters of a path, about: of a longer one its end
+MAX_PATH_CHARACTERS = 200  # characters of a path, about: of a longer one its end
 _NAME = re.compile(r"[^\W\d]\w*")
 
 # linked: each part adds its own key, and copies none of those above it
@@ -18,7 +18,7 @@ def show_path(path: Path) -> str:
     """The way down to a part, as one would write it: `.order.items[3]["unit price"]`."""
     steps: list[str] = []
     size = 0
-    while path is not None and size < SHOWN:
+    while path is not None and size < MAX_PATH_CHARACTERS:
         path, key = path
         steps.append(_step(key))
         size += len(steps[-1])

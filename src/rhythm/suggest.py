@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 
-COMPARED = 10  # names, letter by letter, with one that is unknown
+MAX_COMPARED = 10  # names, letter by letter, with one that is unknown
 
 
 def nearest(word: str, known: Iterable[str], likeness: float = 0.65) -> str | None:
@@ -22,7 +22,7 @@ def nearest(word: str, known: Iterable[str], likeness: float = 0.65) -> str | No
         folded,
         key=lambda name: len(_pairs(word) & _pairs(name)) / (len(word) + len(name) + 1),
         reverse=True,
-    )[:COMPARED]
+    )[:MAX_COMPARED]
     match = difflib.get_close_matches(word, likely, n=1, cutoff=likeness)
     return folded[match[0]] if match else None
 

@@ -11,7 +11,7 @@ import pytest
 
 import rhythm
 from rhythm.app import Rhythm
-from rhythm.app.explain import ASKED
+from rhythm.app.explain import MAX_ASKED_EXECUTIONS
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.interfaces.executions import Reach
 from rhythm.store.interfaces.messages import NewSignal
@@ -95,7 +95,7 @@ def test_why_reads_no_results_of_what_was_awaited_and_has_come(make_app: MakeApp
 def test_why_asks_a_bounded_number_of_a_tree(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rhythm.app.explain.ASKED", 10)
+    monkeypatch.setattr("rhythm.app.explain.MAX_ASKED_EXECUTIONS", 10)
     app = make_app(flows=(TREE,))
     with app.worker():
         app.start_workflow("main", 3, id="x")
@@ -112,7 +112,7 @@ def test_why_asks_a_bounded_number_of_a_tree(
     )
     assert len(app.why("x").reasons) < 10 * 5
     assert len(asked) < 10 * 6
-    assert ASKED == 100
+    assert MAX_ASKED_EXECUTIONS == 100
 
 
 def test_retry_reads_no_payloads_and_has_them(make_app: MakeApp) -> None:

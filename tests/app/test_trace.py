@@ -236,7 +236,7 @@ def test_a_trace_has_its_limits(app: Rhythm, ran: str, monkeypatch: pytest.Monke
     steps = app.trace(ran)
     assert len({step.execution_id for step in steps}) == 3
     assert [step.what for step in steps].count("turn") <= 1
-    assert reading.TRACED == 10_000
+    assert reading.MAX_TRACED_EXECUTIONS == 10_000
 
 
 @pytest.mark.parametrize(

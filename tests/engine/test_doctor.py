@@ -706,7 +706,7 @@ def test_of_many_findings_the_first_are_told_and_all_are_counted(make_store: Mak
 def test_waits_are_judged_in_portions_of_any_size(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, rule: str
 ) -> None:
-    monkeypatch.setattr(doctor, "PAGE", 1)
+    monkeypatch.setattr(doctor, "PAGE_SIZE", 1)
     monkeypatch.setattr(doctor, "NUMBERS", 2)
     test_damage_is_found_by_its_rule(make_store, *next(case for case in DAMAGES if case[0] == rule))
 

@@ -97,7 +97,7 @@ def test_terminate_wins_against_a_family_that_grows(
     make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Workers go on between any two transactions of it."""
-    monkeypatch.setattr(executions, "PASS", 5)
+    monkeypatch.setattr(executions, "PASS_SIZE", 5)
     world = make_world(FORK)
     world.inner.limits = DEFAULT_LIMITS.replace(family=10**9)
     world.start()
@@ -112,7 +112,7 @@ def test_terminate_wins_against_a_family_that_grows(
         return one_pass(limit)
 
     monkeypatch.setattr(world.inner.executions, "end_terminated", among_others)
-    monkeypatch.setattr(executions, "PASSES", 1000)
+    monkeypatch.setattr(executions, "MAX_PASSES", 1000)
     assert world.inner.executions.terminate(["run"]) == {"run": True}
     assert (
         count(world, "finished_at IS NULL"),
@@ -133,7 +133,7 @@ def test_a_family_whose_terminate_was_killed_is_ended_by_the_services(
     world.start()
     while count(world) < 200:
         world.worker.run_round()
-    monkeypatch.setattr(executions, "PASSES", 0)
+    monkeypatch.setattr(executions, "MAX_PASSES", 0)
     world.inner.executions.terminate(["run"])
     assert count(world, "finished_at IS NULL") >= 199
     assert world.run().status == "cancelled"

@@ -48,7 +48,7 @@ def test_numbers_are_those_of_the_code(tmp_path: Path) -> None:
     told, silence, gap = (
         f"{hints.IDLE_S:g} s",
         f"{connecting.ANSWER_S:g} s",
-        f"{hints.GAP_S * 1000:g} ms",
+        f"{hints.MIN_INTERVAL_S * 1000:g} ms",
     )
     poll = poll.replace("1s", "1 s")
     for said in (

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from rhythm.engine.schedules import LATE_US
 from rhythm.schedule_times import MOST_CAUGHT_UP, OVERLAPS, US, Timing, slots
-from rhythm.store.schedules import KEPT
+from rhythm.store.schedules import KEPT_SLOTS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "schedules.md").read_text(encoding="utf-8")
 
@@ -40,7 +40,7 @@ def test_page_names_every_policy_and_limit() -> None:
     table = PAGE.split("## While the last execution still runs")[1].split("## ")[0]
     assert tuple(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)[1:]) == OVERLAPS
     assert f"a number up to {MOST_CAUGHT_UP:,}" in PAGE
-    assert (LATE_US, KEPT) == (60 * US, 100)
+    assert (LATE_US, KEPT_SLOTS) == (60 * US, 100)
 
 
 def test_clocks_change_as_the_table_says() -> None:

@@ -25,12 +25,12 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(base: str, admin:
             f"POST /api/v1/executions HTTP/1.1\r\nHost: x\r\nAuthorization: "
             f"{token}\r\nContent-Type: application/json\r\n"
         )
-        raw.sendall(f"{head}Content-Length: {bodies.LARGEST + 1}\r\n\r\n".encode())
+        raw.sendall(f"{head}Content-Length: {bodies.MAX_BODY_BYTES + 1}\r\n\r\n".encode())
         assert b" 413 " in raw.recv(10_000)
 
 
 def test_a_body_of_unknown_length_is_cut_off_at_the_limit(admin: Client) -> None:
-    chunks = (b"x" * 65536 for _ in range(bodies.LARGEST // 65536 + 2))
+    chunks = (b"x" * 65536 for _ in range(bodies.MAX_BODY_BYTES // 65536 + 2))
     answer = admin.post("/api/v1/executions", content=chunks, headers=JSON)
     assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
 

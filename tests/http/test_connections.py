@@ -15,12 +15,12 @@ from typing import Any, cast
 import httpx
 
 from rhythm.http.connections import (
-    AWAY,
     FILES,
     FULL,
     GRACE_S,
     HEAD_S,
     LEAST,
+    MAX_TURNED_AWAY,
     SLOWEST,
     UNSENT,
     Connections,
@@ -234,8 +234,8 @@ def test_who_has_begun_to_be_served_meanwhile_is_not_ended() -> None:
 def test_no_more_are_turned_away_politely_than_there_are_places_for_that() -> None:
     house = House(connections=1)
     house.comes("busy")
-    away = [house.comes() for _ in range(AWAY + 5)]
-    assert [each.transport.ended for each in away] == [""] * AWAY + ["aborted"] * 5
+    away = [house.comes() for _ in range(MAX_TURNED_AWAY + 5)]
+    assert [each.transport.ended for each in away] == [""] * MAX_TURNED_AWAY + ["aborted"] * 5
     for each in away:
         each.connection_lost(None)
     assert (house.all._away, len(house.all._seen)) == (set(), 1)
@@ -283,7 +283,7 @@ def test_whoever_goes_is_forgotten() -> None:
 def test_there_are_no_more_places_than_files() -> None:
     assert House(files=None).all.most == 2000
     assert House(files=100_000).all.most == 2000
-    assert House(files=1024).all.most == 1024 - FILES - AWAY
+    assert House(files=1024).all.most == 1024 - FILES - MAX_TURNED_AWAY
     assert House(files=64).all.most == LEAST
     assert House(files=64).all.most_of_one == LEAST
     assert open_files() is None or open_files() > 0  # type: ignore[operator]
@@ -360,7 +360,9 @@ def test_a_server_answers_however_many_do_not_read(tmp_path: Path) -> None:
     """With as few files as it takes: four times as many clients as there are places."""
     few = "resource.setrlimit(resource.RLIMIT_NOFILE, (240, 240)); c.GRACE_S = 0.0"
     with rhythm_server(tmp_path, few, write_timeout="1h") as base, ExitStack() as stack:
-        clients = [stack.enter_context(deaf(base)) for _ in range(4 * (240 - FILES - AWAY))]
+        clients = [
+            stack.enter_context(deaf(base)) for _ in range(4 * (240 - FILES - MAX_TURNED_AWAY))
+        ]
         # some may be told to come back while the storm lasts
         until(lambda: _status(f"{base}/healthz") == 200)
         with httpx.Client(timeout=60, headers={"Connection": "close"}) as me:

@@ -114,7 +114,7 @@ def test_streams_share_what_they_send_and_forget_it_after_that(
 def test_a_large_view_is_handed_out_in_slices(app: Rhythm) -> None:
     update = watching.Update("s", app.get(app.start_workflow("wait", "x" * 1_000_000).id))
     parts = list(streaming._slices(update))
-    assert max(map(len, parts)) == streaming.SLICE == 64 * 1024
+    assert max(map(len, parts)) == streaming.SLICE_BYTES == 64 * 1024
     assert (len(parts), b"".join(parts)) == (16, update.event)
 
 
@@ -196,7 +196,7 @@ def test_a_watcher_without_answers_makes_the_server_unready(
     app: Rhythm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = Server(app, tokens=False)
-    monkeypatch.setattr(watching, "SILENT_S", -1.0)
+    monkeypatch.setattr(watching, "UNHEALTHY_AFTER_S", -1.0)
     with serving(server) as base, Client(base) as me:
         id = me.start("wait")
         assert me.get("/readyz").status_code == 200

@@ -1502,7 +1502,7 @@ PEOPLE = (
     Guard(
         "what has ended asks nobody any more",
         approvals("an_execution_that_ends_asks_nobody_any_more"),
-        lite_code("rows", "end_workflow", 'self.db.all("cancel_approvals", now, id, 0, LAST)',
+        lite_code("rows", "end_workflow", 'self.db.all("cancel_approvals", now, id, 0, LAST_CHILD)',
             "pass"),
         pg("delete_waits", "AND status IS NULL)", "AND false)"),
     ),
@@ -2287,7 +2287,7 @@ SERVED = (
     ),
     Guard(
         "who asks why asks so many", (f"{FAMILIES}why_asks_a_bounded_number_of_a_tree",),
-        engine=(Change("app/explain.py", "leaf", " and self.asked < ASKED", ""),),
+        engine=(Change("app/explain.py", "leaf", " and self.asked < MAX_ASKED_EXECUTIONS", ""),),
     ),
     Guard(
         "nobody is named of a queue out of scope",

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.access import PAGE, Act, Actor, AuditRow, Filter, Grant, Head
+from rhythm.store.access import PAGE_ROWS, Act, Actor, AuditRow, Filter, Grant, Head
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.store import Store
 from rhythm.store.lifecycle import WORKFLOW
@@ -425,11 +425,11 @@ def test_a_chain_that_is_written_anew_is_found_by_whoever_has_kept_the_head(stor
 
 
 def test_the_chain_is_read_in_pages(store: Store) -> None:
-    act(store, *(f"{i}" for i in range(PAGE + 2)))
+    act(store, *(f"{i}" for i in range(PAGE_ROWS + 2)))
     assert store.access.verify_audit()[1] == []
     with unguarded(store):
-        rows(store, "UPDATE audit SET object = 'other' WHERE n = ?", [PAGE + 1])
-    assert [n for n, _ in store.access.verify_audit()[1]] == [PAGE + 1]
+        rows(store, "UPDATE audit SET object = 'other' WHERE n = ?", [PAGE_ROWS + 1])
+    assert [n for n, _ in store.access.verify_audit()[1]] == [PAGE_ROWS + 1]
 
 
 def test_an_empty_audit_is_a_chain(store: Store) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rhythm.store.events import PAGE, Event, Wait, _at_path, _same, key_of, keys_of, matches
+from rhythm.store.events import EVENTS_PAGE, Event, Wait, _at_path, _same, key_of, keys_of, matches
 from rhythm.store.interfaces.messages import NewEvent, NewWait
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Needed
@@ -126,7 +126,9 @@ def test_the_same_event_twice_is_one(store: Store) -> None:
 
 def test_the_one_that_is_looked_for_is_found_behind_many_others(store: Store) -> None:
     claim = begun(store)
-    events = tuple(NewEvent(f"e{i}", "paid", json.dumps({"n": i})) for i in range(2 * PAGE + 10))
+    events = tuple(
+        NewEvent(f"e{i}", "paid", json.dumps({"n": i})) for i in range(2 * EVENTS_PAGE + 10)
+    )
     other = begun(store, "publisher")
     store.turns.commit([turn(other, events=events)], [])
     wanted = (

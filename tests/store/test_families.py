@@ -167,7 +167,7 @@ def test_small_turns_are_counted_by_samples_and_a_turn_always_the_same() -> None
 def test_a_large_family_ends_in_passes_and_nobody_is_forgotten(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executions, "PASS", 2)
+    monkeypatch.setattr(executions, "PASS_SIZE", 2)
     grown(store)
     assert store.executions.terminate(["w"]) == {"w": True}
     assert (live(store), marks(store), ready_rows(store)) == ([], [], [])
@@ -179,7 +179,7 @@ def begin_terminate(
 ) -> None:
     """As if the caller had died after the first transaction."""
     with monkeypatch.context() as context:
-        context.setattr(executions, "PASSES", 0)
+        context.setattr(executions, "MAX_PASSES", 0)
         assert set(store.executions.terminate(list(ids)).values()) == {True}
 
 

@@ -304,7 +304,7 @@ def test_nothing_is_heard_before_the_commit(schemas: Schemas, listening: Listen)
 def test_hints_of_one_moment_are_one(
     schemas: Schemas, listening: Listen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hints, "GAP_S", 0.2)
+    monkeypatch.setattr(hints, "MIN_INTERVAL_S", 0.2)
     store, other, ear = schemas.empty_store(), schemas.store(), Ear()
     listening(store, ear)
     for n in range(50):

@@ -14,7 +14,7 @@ from rhythm.store.interfaces.definitions import Definition
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.store import Store
 from rhythm.store.lifecycle import WORKFLOW
-from rhythm.store.schedules import KEPT, Due, Fire, Firing, NewFire, Schedule
+from rhythm.store.schedules import KEPT_SLOTS, Due, Fire, Firing, NewFire, Schedule
 from rhythm.store.sqlite.store import SqliteStore
 from tests.store.test_conformance import Clock, claims, status, turn
 from tests.support.postgres import Schemas
@@ -280,10 +280,10 @@ def test_the_past_of_a_schedule_is_kept_for_a_hundred_slots_and_what_still_runs_
 ) -> None:
     made(store), made(store, "other")
     fire(store, firing(), firing("other", id="o1"))
-    for n in range(1, KEPT + 5):
+    for n in range(1, KEPT_SLOTS + 5):
         fire(store, firing(slot=SLOT + n, id=None))
     kept = [each.slot_at - SLOT for each in store.schedules.fires("s", 1000)]
-    assert kept == [*range(KEPT + 4, 4, -1), 0]
+    assert kept == [*range(KEPT_SLOTS + 4, 4, -1), 0]
     assert len(store.schedules.fires("other", 10)) == 1
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rhythm.store.interfaces.executions import NewExecution
-from rhythm.store.interfaces.reading import LARGE
+from rhythm.store.interfaces.reading import LARGE_COLUMNS
 from rhythm.store.interfaces.store import Store
 from rhythm.store.lifecycle import TASK, WORKFLOW
 from tests.support.stores import MakeStore
@@ -58,7 +58,7 @@ def test_a_brief_row_is_the_row_without_what_may_be_large(make_store: MakeStore)
     )
     assert whole.inputs == '{"x": 1}'
     empty = {"inputs": "null", "result": None, "awaiting": "null"}
-    assert empty.keys() == LARGE.keys()
+    assert empty.keys() == LARGE_COLUMNS.keys()
     assert brief == whole.replace(**empty)
     assert [
         row.replace(**empty) for row in store.reading.children("a", 1)

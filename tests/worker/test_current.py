@@ -265,7 +265,7 @@ def test_transaction_without_an_answer_is_applied_once(
         raise StoreError("no answer")
 
     monkeypatch.setattr(ledger.store.turns, "complete_within", faulty)
-    monkeypatch.setattr("rhythm.worker.transactional.LATER_S", 0.01)
+    monkeypatch.setattr("rhythm.worker.transactional.RETRY_DELAY_S", 0.01)
     assert ledger.run() == 5
     assert (ledger.ran, ledger.rows()) == (1, [("run.1", 5)])
 

@@ -22,8 +22,8 @@ from rhythm.worker.handlers import Task
 from rhythm.worker.metrics import (
     ASKED_EVERY_S,
     ASKED_OLD_S,
+    MAX_LABELS,
     METRICS,
-    MOST,
     Asked,
     Metric,
     Metrics,
@@ -99,7 +99,7 @@ def test_a_value_on_a_bound_is_below_it() -> None:
 
 def test_labels_are_bounded() -> None:
     metrics = Metrics()
-    for number in range(MOST + 50):
+    for number in range(MAX_LABELS + 50):
         metrics.finished(f"w{number}", COMPLETED)
         metrics.attempt(f"t{number}", failed=False, again=False, took_s=0.0)
     metrics.finished("w0", COMPLETED)
@@ -108,10 +108,11 @@ def test_labels_are_bounded() -> None:
     assert found['rhythm_executions_finished_total{workflow="w0",status="completed"}'] == 2
     assert found['rhythm_task_duration_seconds_count{task="other"}'] == 50
     assert (
-        len([name for name in found if name.startswith("rhythm_executions_finished")]) == MOST + 1
+        len([name for name in found if name.startswith("rhythm_executions_finished")])
+        == MAX_LABELS + 1
     )
-    many = [Queue(f"q{number}", number, None, 0, 0) for number in range(MOST + 50)]
-    assert (len(depth(many)), ("q0",) in depth(many)) == (MOST, False)
+    many = [Queue(f"q{number}", number, None, 0, 0) for number in range(MAX_LABELS + 50)]
+    assert (len(depth(many)), ("q0",) in depth(many)) == (MAX_LABELS, False)
 
 
 def test_counts_of_many_threads_are_all_there() -> None:

@@ -34,7 +34,7 @@ MEANT: dict[str, Selection] = {  # what an action can be done to
 }
 AT_ONCE = 500  # executions in one transaction
 MAX_REASONS = 20  # refusals whose reasons are given
-FIRST = (-1, "")  # before all executions
+BEFORE_ALL = (-1, "")  # before all executions
 
 
 class BulkView(Record):
@@ -107,16 +107,14 @@ class Bulk:
     def _all_of(
         self, selection: Selection, limit: int | None, action: str, reason: str, actor: Actor
     ) -> BulkView:
-        matched, changed, reasons, after = 0, 0, dict[str, str](), FIRST
+        matched, changed, reasons, after = 0, 0, dict[str, str](), BEFORE_ALL
         while page := self._store.operating.select(
             selection, after, AT_ONCE if limit is None else min(AT_ONCE, limit - matched)
         ):
             refusals = self._act(action, [id for _, id in page], reason, actor)
-            matched, changed, after = (
-                matched + len(page),
-                changed + len(page) - len(refusals),
-                page[-1],
-            )
+            matched = matched + len(page)
+            changed = changed + len(page) - len(refusals)
+            after = page[-1]
             reasons |= dict(list(refusals.items())[: MAX_REASONS - len(reasons)])
             self._context.wake()
             if matched == limit:

@@ -26,46 +26,34 @@ if TYPE_CHECKING:
     # imported above, at run time too: else mypy comes here before it knows the methods of that
     # class, and takes them for Any.
     _aio = cast(AsyncRhythm, None)
-    start_workflow, start_many, queue_task, queue_many = (
-        _aio.start_workflow,
-        _aio.start_many,
-        _aio.queue_task,
-        _aio.queue_many,
-    )
-    get, list_executions, result, trace, workflows = (
-        _aio.get,
-        _aio.list,
-        _aio.result,
-        _aio.trace,
-        _aio.workflows.__call__,
-    )
+    start_workflow = _aio.start_workflow
+    start_many = _aio.start_many
+    queue_task = _aio.queue_task
+    queue_many = _aio.queue_many
+    get = _aio.get
+    list_executions = _aio.list
+    result = _aio.result
+    trace = _aio.trace
+    workflows = _aio.workflows.__call__
     signal, publish = _aio.signal, _aio.publish
     cancel, pause, resume, retry = _aio.cancel, _aio.pause, _aio.resume, _aio.retry
-    approvals, approval, approve, reject, escalate = (
-        _aio.approvals.__call__,
-        _aio.approval,
-        _aio.approve,
-        _aio.reject,
-        _aio.escalate,
-    )
+    approvals = _aio.approvals.__call__
+    approval = _aio.approval
+    approve = _aio.approve
+    reject = _aio.reject
+    escalate = _aio.escalate
     status, resume_options, resume_requests = _aio.status, _aio.resume_options, _aio.resume_requests
-    workers, queues, pause_queue, resume_queue = (
-        _aio.workers,
-        _aio.queues.__call__,
-        _aio.pause_queue,
-        _aio.resume_queue,
-    )
-    schedule, schedules, get_schedule, next_times = (
-        _aio.schedule,
-        _aio.schedules.__call__,
-        _aio.get_schedule,
-        _aio.next_times,
-    )
-    pause_schedule, resume_schedule, run_schedule = (
-        _aio.pause_schedule,
-        _aio.resume_schedule,
-        _aio.run_schedule,
-    )
+    workers = _aio.workers
+    queues = _aio.queues.__call__
+    pause_queue = _aio.pause_queue
+    resume_queue = _aio.resume_queue
+    schedule = _aio.schedule
+    schedules = _aio.schedules.__call__
+    get_schedule = _aio.get_schedule
+    next_times = _aio.next_times
+    pause_schedule = _aio.pause_schedule
+    resume_schedule = _aio.resume_schedule
+    run_schedule = _aio.run_schedule
     delete_schedule = _aio.delete_schedule
     terminate, bulk, why = _aio.terminate, _aio.bulk.__call__, _aio.why.__call__
 

@@ -27,9 +27,9 @@ from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Needed
 from rhythm.store.lifecycle import CLAIMED, DELAYED, TASK
 
-DEEPEST = 5  # children of children that are asked
-SHOWN = 10  # things that one execution waits for
-ASKED = 100  # executions that are asked in all
+MAX_DEPTH = 5  # children of children that are asked
+MAX_WAITS = 10  # things that one execution waits for
+MAX_ASKED_EXECUTIONS = 100  # executions that are asked in all
 # what is read of a family to see whether a retry would be refused
 GLANCE = Reach(1000, 1024 * 1024)
 
@@ -249,16 +249,18 @@ class _Asked:
                 ),
                 moment_of(row.turned_at),
             )
-        children = self.store.reading.get([child_id(row.id, leaf["n"]) for leaf in open_[:SHOWN]])
+        children = self.store.reading.get(
+            [child_id(row.id, leaf["n"]) for leaf in open_[:MAX_WAITS]]
+        )
         standings = self.store.operating.standing(list(children))
         due = self.store.reading.due(row.id)
-        for leaf in open_[:SHOWN]:
+        for leaf in open_[:MAX_WAITS]:
             id = child_id(row.id, leaf["n"])
             yield from self.leaf(
                 row, leaf, standing, children.get(id), standings.get(id), due, depth
             )
-        if len(open_) > SHOWN:
-            yield Reason(f"{len(open_) - SHOWN:,} more things that it waits for")
+        if len(open_) > MAX_WAITS:
+            yield Reason(f"{len(open_) - MAX_WAITS:,} more things that it waits for")
 
     def leaf(
         self,
@@ -282,7 +284,9 @@ class _Asked:
                 (_rhythm("why", id),),
             )
             yield from (
-                self.about(child, depth + 1) if depth < DEEPEST and self.asked < ASKED else ()
+                self.about(child, depth + 1)
+                if depth < MAX_DEPTH and self.asked < MAX_ASKED_EXECUTIONS
+                else ()
             )
         else:
             yield self.alone(row, leaf, standing, since, until)

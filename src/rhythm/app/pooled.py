@@ -50,7 +50,7 @@ WATCH_S = 0.05  # between two looks whether the beats get through, when they are
 HEART_S = 0.3  # for the last beat, when the worker takes its leave
 AGAIN_S = 0.5  # before a beat that failed is sent again
 LAST_S = 10.0  # for giving back what was not finished, when the grace is over
-SILENT_S = 15.0  # a worker that has not asked for work for so long is not well
+UNHEALTHY_AFTER_S = 15.0  # a worker that has not asked for work for so long is not well
 
 
 class Pooled(TypedDict, total=False):
@@ -220,7 +220,7 @@ class PooledWorker:
         """How it is, without asking the database."""
         polled_at, now = self._worker.claimer.asked_at, seconds()
         polled_s = None if polled_at is None else now - polled_at
-        silent = polled_s is None or polled_s > max(SILENT_S, 5 * self._poll_s)
+        silent = polled_s is None or polled_s > max(UNHEALTHY_AFTER_S, 5 * self._poll_s)
         problems = [
             f"it has not asked for work for {show_duration(round(polled_s))}"
             if polled_s

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 Overlap = Literal["skip", "queue", "allow", "cancel_other"]
 Every = float | str
-SHOWN = 10  # slots of the past
+MAX_PAST_SLOTS = 10  # slots of the past
 FEW = 50  # schedules that are read at a time with their inputs
 MOST_TIMES = 1000
 
@@ -178,7 +178,7 @@ class Schedules:
         schedule = self._found(name)[0]
         if not within(scope, schedule.workflow):
             _unknown(name)
-        fires = self._store.schedules.fires(schedule.name, SHOWN)
+        fires = self._store.schedules.fires(schedule.name, MAX_PAST_SLOTS)
         return _view(schedule, fires if scope is None else self._fires_within(fires, scope))
 
     def _fires_within(self, fires: Sequence[Fire], scope: Scope) -> list[Fire]:
@@ -445,7 +445,7 @@ def _check_shown(schedule: Schedule) -> None:
     try:
         where = zone(schedule.tz)
         for slot in (
-            first_slots(schedule.timing, schedule.next_at - 1, SHOWN)
+            first_slots(schedule.timing, schedule.next_at - 1, MAX_PAST_SLOTS)
             if schedule.next_at is not None
             else ()
         ):

@@ -132,10 +132,8 @@ class Starts:
         )
         if timeout is not None:
             options["timeout_s"] = duration_s(timeout)
-        attempts, given = (
-            1 + (retries if retries is not None else task.retries if task else 0),
-            dump(options, "options"),
-        )
+        attempts = 1 + (retries if retries is not None else task.retries if task else 0)
+        given = dump(options, "options")
         name, queue = valid_name(name, "a task's name"), (task and task.queue) or "default"
         asked = [request if isinstance(request, Start) else Start(request) for request in requests]
         rows = [self._row(TASK, name, request, request.queue or queue) for request in asked]

@@ -31,7 +31,7 @@ DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: they can be read o
 # an id, and 260 random bits
 SECRET = re.compile(r"rhy_([0-9a-hjkmnp-tv-z]{12})_[0-9a-hjkmnp-tv-z]{52}")
 NOBODY = "0" * 64  # the hash of no secret: an id that does not exist takes as long as one that does
-USED_S = 60  # when a token was last used is noted at most so often
+USE_NOTED_EVERY_S = 60  # when a token was last used is noted at most so often
 
 
 class TokenView(Record):
@@ -157,7 +157,10 @@ class Tokens:
         same = compare_digest(found.hash if found else NOBODY, _hash(secret))
         if found is None or not same or found.status != "active":
             return None
-        if found.last_used_at is None or found.now - found.last_used_at >= USED_S * 1_000_000:
+        if (
+            found.last_used_at is None
+            or found.now - found.last_used_at >= USE_NOTED_EVERY_S * 1_000_000
+        ):
             with suppress(StoreError):  # nobody is refused because it could not be noted
                 self._store.access.touch_token(found.id)
         return token_view(found)

@@ -19,22 +19,20 @@ from rhythm.schedule_times import EPOCH, us_of
 from rhythm.store import reading
 from rhythm.store.interfaces.definitions import Listed
 from rhythm.store.interfaces.executions import Execution
-from rhythm.store.interfaces.reading import CUT, LARGE
+from rhythm.store.interfaces.reading import CUT_CHARACTERS, LARGE_COLUMNS
 from rhythm.store.interfaces.workers import Queue, SeenWorker
 from rhythm.store.lifecycle import STATUS_NAMES, TASK
 from rhythm.store.reading import Moment
 
 TYPES = ("workflow", "task")
-LARGE_FIELDS = tuple(LARGE)  # of an execution, which a list leaves out
+LARGE_FIELDS = tuple(LARGE_COLUMNS)  # of an execution, which a list leaves out
 LONGEST_ESCAPE = 6  # of a character in JSON
 SHOWN_MESSAGE = 1000  # characters of an error's message, where a list cuts it
 BEGINNING = re.compile(
     r'\{"code": ?"((?:[^"\\]|\\.)*)", ?"message": ?"((?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*)'
 )
-EARLIEST_US, LATEST_US = (
-    us_of(datetime.min.replace(tzinfo=UTC)),
-    us_of(datetime.max.replace(tzinfo=UTC)),
-)
+EARLIEST_US = us_of(datetime.min.replace(tzinfo=UTC))
+LATEST_US = us_of(datetime.max.replace(tzinfo=UTC))
 
 
 class Start(Record):
@@ -244,11 +242,11 @@ def brief_view(row: Execution) -> ExecutionView:
     """An execution as a list shows it: of what is large only the beginning was read, and it says
     that it was cut."""
     error, attributes, reason = row.error, row.attributes, row.paused_reason
-    if error is not None and len(error) > CUT["error"]:
+    if error is not None and len(error) > CUT_CHARACTERS["error"]:
         error = json.dumps(cut_error(error))
-    if len(attributes) > CUT["attributes"]:
+    if len(attributes) > CUT_CHARACTERS["attributes"]:
         attributes = json.dumps({"…": "there are more than a list shows: get the execution"})
-    if reason is not None and len(reason) > CUT["paused_reason"]:
+    if reason is not None and len(reason) > CUT_CHARACTERS["paused_reason"]:
         reason = f"{reason[:-1]}…"
     return view(row.replace(error=error, attributes=attributes, paused_reason=reason)).replace(
         awaiting=None
@@ -335,11 +333,9 @@ def workflow_view(listed: Listed) -> WorkflowView:
 
 def step(moment_: Moment, program: Program | None) -> TraceStep:
     """Something that happened, as callers see it. `program`: of the workflow whose turn it was."""
-    at, id, detail = (
-        moment(moment_.place.at),
-        moment_.place.id,
-        load(moment_.detail) if moment_.detail else None,
-    )
+    at = moment(moment_.place.at)
+    id = moment_.place.id
+    detail = load(moment_.detail) if moment_.detail else None
     match moment_.place.kind:
         case reading.STARTED:
             return TraceStep(at, id, "started", moment_.name, detail=detail)

@@ -30,7 +30,7 @@ from rhythm.vm.machine import Inputs, Machine, Outcome, Signal
 from rhythm.vm.snapshot import Snapshot, decode_snapshot
 from rhythm.vm.values import Fault, weigh
 
-PAGE = 500  # workflows at once
+PAGE_SIZE = 500  # workflows at once
 NUMBERS = 10_000  # awaited children at once
 NO_ERROR = '{"code": "", "message": "", "data": null}'
 NO_PAYLOAD = {COMPLETED: "null", FAILED: NO_ERROR, BLOCKED: NO_ERROR}  # a verdict needs none
@@ -49,7 +49,7 @@ def examine(store: Store, grace_s: float) -> list[Finding]:
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """What is wrong with the snapshots and waits of the workflows that have not ended."""
-    for page in evidence.live(PAGE):
+    for page in evidence.live(PAGE_SIZE):
         readable: list[Waiting] = []
         for live in page:
             try:

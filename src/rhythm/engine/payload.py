@@ -23,7 +23,7 @@ from rhythm.paths import KEY, Path, show_path
 from rhythm.record import Record
 
 SCALARS = frozenset({str, int, bool, type(None)})
-STEPS = 5  # from a user's type to JSON: an enum of dates takes two
+MAX_CONVERSIONS = 5  # from a user's type to JSON: an enum of dates takes two
 # the text that a quote begins, closed or not, is one match
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
@@ -164,7 +164,7 @@ class _Careful:
 
     def _json(self, value: Any, path: Path) -> Any:
         """The value, or what its type becomes in JSON."""
-        for _ in range(STEPS):
+        for _ in range(MAX_CONVERSIONS):
             kind = type(value)
             if kind in SCALARS or kind is float or kind is list or kind is dict:
                 return value

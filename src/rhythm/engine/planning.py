@@ -180,10 +180,8 @@ class Planner:
 
     def failure(self, at: Standpoint, code: str, message: str) -> Planned:
         """The workflow fails, for a reason that its program knows nothing of."""
-        error, resumed = (
-            dump_trusted({"code": code, "message": message, "data": None}),
-            _resumed(at.loaded),
-        )
+        error = dump_trusted({"code": code, "message": message, "data": None})
+        resumed = _resumed(at.loaded)
         id, seq = at.loaded.id, at.loaded.seq
         commit = TurnCommit(
             id, seq, at.fence, at.wakes, "finish", self.worker, code, owned=None, resumed=resumed
@@ -307,13 +305,11 @@ class _TurnRows:
     def __init__(
         self, planner: Planner, at: Standpoint, program: Program, rows: TurnRows, ended: EndedTasks
     ) -> None:
-        self.planner, self.at, self.program, self.rows, self.ended = (
-            planner,
-            at,
-            program,
-            rows,
-            ended,
-        )
+        self.planner = planner
+        self.at = at
+        self.program = program
+        self.rows = rows
+        self.ended = ended
         # tasks without a row: those that its owner does not run itself get one
         self.tasks: dict[int, c.StartTask] = ended.left_of(at.owned) if at.owned else {}
         self.children: list[NewExecution] = []
@@ -340,10 +336,8 @@ class _TurnRows:
             case c.StartWorkflow():
                 self._workflow(command)
             case c.StartBranch(n, branch, locals, held):
-                first, inputs = (
-                    Snapshot(self.program.branches[branch], locals),
-                    self.at.loaded.inputs,
-                )
+                first = Snapshot(self.program.branches[branch], locals)
+                inputs = self.at.loaded.inputs
                 snapshot = pack(encode_snapshot(first))
                 child = self.rows.child(n, self.program, inputs, {}, held, self.later_us, snapshot)
                 self.children.append(child)

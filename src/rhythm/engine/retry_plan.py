@@ -49,7 +49,7 @@ from rhythm.vm.awaits import Reserved, next_completed, resolve
 from rhythm.vm.machine import CONTEXT, RESUMED, STARTED, Inputs, Machine, Outcome, Signal
 from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack
 
-AGAIN = "so going on from there would fail again"
+FAILS_AGAIN = "so going on from there would fail again"
 
 
 def retried(family: Family, id: str, reach: Reach) -> Family:
@@ -126,12 +126,13 @@ class _Retry:
         snapshot = self._snapshot(old)
         if snapshot is None or snapshot.awaiting is None:
             raise NotRetryable(
-                f"{old.id} was waiting for nothing when it failed, {AGAIN}: {from_start(old.id)}"
+                f"{old.id} was waiting for nothing when it failed, {FAILS_AGAIN}: "
+                f"{from_start(old.id)}"
             )
         kept = self._settled(old, snapshot, True)
         if kept is not None and kept == self._settled(old, snapshot, False):
             raise NotRetryable(
-                f"{old.id} failed when what it had waited for was done, {AGAIN}: "
+                f"{old.id} failed when what it had waited for was done, {FAILS_AGAIN}: "
                 f"{from_start(old.id)}"
             )
 

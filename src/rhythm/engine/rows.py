@@ -155,11 +155,9 @@ class TurnRows:
         return self._unrun(command, CANCELLED, BY_REQUEST.value, 0)
 
     def _unrun(self, command: c.StartTask, status: StatusNumber, error: str, attempts: int) -> Done:
-        queue, inputs, options = (
-            self.loaded.queue,
-            dump_trusted(command.inputs),
-            dump_options(command),
-        )
+        queue = self.loaded.queue
+        inputs = dump_trusted(command.inputs)
+        options = dump_options(command)
         return Done(command.n, command.name, queue, inputs, status, error, attempts, 0, options)
 
     def refused(self, command: c.StartTask | c.StartWorkflow, code: str, message: str) -> Done:

@@ -33,7 +33,7 @@ WORDS: dict[type, str] = {
     type(None): "null", bool: "true or false", int: "a number", float: "a number", str: "text",
     list: "a list", dict: "an object",
 }  # fmt: skip
-SHOWN = 60  # characters of a value in a message
+VALUE_CHARACTERS = 60  # characters of a value in a message
 SHOWN_CHOICES = 10
 
 Form = Callable[[Any], Any]
@@ -187,7 +187,7 @@ def _refuse(value: Any, expected: str) -> Misfit:
 def shown(value: Any) -> str:
     """A value in a message: as JSON, cut short."""
     text = orjson.dumps(value, repr).decode()
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return text if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]}…"
 
 
 def _only(cls: type, expected: str) -> HintKind:

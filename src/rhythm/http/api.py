@@ -64,10 +64,8 @@ class Guarded(APIRoute):
             return await handle(CheckedRequest(request.scope, request.receive))
 
         async def guarded(request: Request) -> Response:
-            given, asker = (
-                CheckedRequest(request.scope, request.receive),
-                _permitted(route, request),
-            )
+            given = CheckedRequest(request.scope, request.receive)
+            asker = _permitted(route, request)
             if reads:
                 must_be_json(request, JSON_KINDS)
             shares: Shares = request.scope["rhythm.server"].shares
@@ -166,10 +164,8 @@ def _described(route: Route) -> dict[str, Any]:
             else {}
         )
         answers[status]["description"] = title(status)
-    first, part = (
-        next(iter(route.answers)),
-        route.path.removeprefix(f"{V1}/").strip("/").partition("/")[0],
-    )
+    first = next(iter(route.answers))
+    part = route.path.removeprefix(f"{V1}/").strip("/").partition("/")[0]
     extra = {"requestBody": route.body} if route.body else None
     about = {"tags": [part], "description": _about(route), "openapi_extra": extra}
     return {"status_code": first, "responses": answers, "response_class": Response, **about}

@@ -15,9 +15,9 @@ from rhythm.http.problems import Refused
 from rhythm.limits import DEFAULT_LIMITS
 
 ENVELOPE = 64 * 1024  # around the largest value
-LARGEST = DEFAULT_LIMITS.payload_bytes + ENVELOPE
-LIMITS = DEFAULT_LIMITS.replace(payload_bytes=LARGEST)
-LARGE = 16 * 1024  # takes long enough to parse that others should not wait for it,
+MAX_BODY_BYTES = DEFAULT_LIMITS.payload_bytes + ENVELOPE
+LIMITS = DEFAULT_LIMITS.replace(payload_bytes=MAX_BODY_BYTES)
+LARGE_BODY_BYTES = 16 * 1024  # takes long enough to parse that others should not wait for it,
 LONG = 128 * 1024  # and so long that it is done for one at a time
 READ_S = 30.0  # for the whole body
 JSON_KINDS = ("application/json",)
@@ -30,7 +30,7 @@ class CheckedRequest(Request):
         if not hasattr(self, "_body"):
             if (length := self.headers.get("content-length", "")).isdecimal() and int(
                 length
-            ) > LARGEST:
+            ) > MAX_BODY_BYTES:
                 raise _too_large()
             try:
                 async with asyncio.timeout(READ_S):
@@ -49,7 +49,7 @@ class CheckedRequest(Request):
         try:
             async for chunk in self.stream():
                 size += len(chunk)
-                if size > LARGEST:
+                if size > MAX_BODY_BYTES:
                     raise _too_large()
                 chunks.append(chunk)
         except ClientDisconnect:
@@ -66,7 +66,7 @@ class CheckedRequest(Request):
         try:
             return (
                 await run_in_threadpool(parse, text, "the body", LIMITS)
-                if len(text) > LARGE
+                if len(text) > LARGE_BODY_BYTES
                 else parse(text, "the body", LIMITS)
             )
         except InvalidPayload as error:
@@ -90,5 +90,8 @@ def must_be_json(request: Request, kinds: tuple[str, ...]) -> None:
 
 def _too_large() -> Refused:
     return Refused(
-        413, "body_too_large", f"a body has at most {LARGEST:,} bytes", {"Connection": "close"}
+        413,
+        "body_too_large",
+        f"a body has at most {MAX_BODY_BYTES:,} bytes",
+        {"Connection": "close"},
     )

@@ -26,7 +26,7 @@ GRACE_S = 1.0  # so long nobody is ended to make room for others
 SLOWEST = 16 * 1024  # bytes that a client must take within the time for writing
 UNSENT = 64 * 1024 * 1024  # bytes that wait for all clients together
 FILES = 128  # that the process needs for itself: the database, its log, its own modules
-AWAY = 32  # connections that are being told that there is no place
+MAX_TURNED_AWAY = 32  # connections that are being told that there is no place
 LEAST = 16  # places, however few files there may be
 IDLE, HEAD, SENDING, HASTY, BUSY = "idle", "head", "sending", "hasty", "busy"
 # who makes room first: who does not take or asks too often, does not send, says nothing
@@ -74,17 +74,13 @@ class Seen:
         """Notes what it does now. It is new if it does something else, or the same with another
         request."""
         self.unsent, request = connection.transport.get_write_buffer_size(), connection.cycle
-        self.taken, doing = (
-            connection.transport.written - self.unsent,
-            _doing(connection, self.unsent),
-        )
+        self.taken = connection.transport.written - self.unsent
+        doing = _doing(connection, self.unsent)
         if doing != self.doing or (doing == HEAD and request is not self.request):
-            self.doing, self.since, self.request, self.taken_before = (
-                doing,
-                now,
-                request,
-                self.taken,
-            )
+            self.doing = doing
+            self.since = now
+            self.request = request
+            self.taken_before = self.taken
 
     def may_go(self, now: float) -> bool:
         """Whether it may be ended to make room."""
@@ -93,11 +89,9 @@ class Seen:
     def too_slow(self, now: float, write_s: float) -> bool:
         """Whether it has kept us waiting for too long. Who has taken enough begins anew."""
         if self.doing == SENDING and self.since <= now - write_s:
-            slow, self.since, self.taken_before = (
-                self.taken - self.taken_before < SLOWEST,
-                now,
-                self.taken,
-            )
+            slow = self.taken - self.taken_before < SLOWEST
+            self.since = now
+            self.taken_before = self.taken
             return slow
         return self.doing == HEAD and self.since <= now - HEAD_S
 
@@ -129,12 +123,10 @@ class Connections:
         self.most = (
             settings.server_connections
             if files is None
-            else min(settings.server_connections, max(LEAST, files - FILES - AWAY))
+            else min(settings.server_connections, max(LEAST, files - FILES - MAX_TURNED_AWAY))
         )
-        self.most_of_one, self.write_s = (
-            min(self.most, settings.server_connections_per_address),
-            settings.server_write_timeout_s,
-        )
+        self.most_of_one = min(self.most, settings.server_connections_per_address)
+        self.write_s = settings.server_write_timeout_s
         self.proxies, self.report, self.clock = proxies, report, clock
         self._seen: dict[Any, Seen] = {}
         self._of: Counter[str] = Counter()
@@ -166,7 +158,7 @@ class Connections:
         address = whose(str(connection.client[0])) if connection.client else ""
         if not self._has_room(address):
             self.report(address, "too_many_connections")
-            if len(self._away) >= AWAY:
+            if len(self._away) >= MAX_TURNED_AWAY:
                 connection.transport.abort()
             else:
                 self._away.add(connection)

@@ -19,7 +19,7 @@ from rhythm.http.problems import Refused
 from rhythm.http.requests import Ask, Key
 from rhythm.http.schemas import Body, Json, object_of
 
-MOST = 1000  # events in one batch
+MAX_BATCH_EVENTS = 1000  # events in one batch
 Published = object_of(
     "Published",
     "How many events were published, and how many had been before.",
@@ -94,9 +94,11 @@ def _plain(value: Any) -> NewEvent:
 
 
 def _publish(ask: Asker, events: list[tuple[str | None, str, Any]]) -> Response:
-    if len(events) > MOST:
+    if len(events) > MAX_BATCH_EVENTS:
         raise Refused(
-            422, "batch_too_large", f"a batch has at most {MOST:,} events, not {len(events):,}"
+            422,
+            "batch_too_large",
+            f"a batch has at most {MAX_BATCH_EVENTS:,} events, not {len(events):,}",
         )
     new = [ask.app.publish(type, data, event_id=id, by=ask.actor) for id, type, data in events]
     return answer({"published": sum(new), "repeated": len(new) - sum(new)})

@@ -164,10 +164,8 @@ class Guard:
     async def _by_token(self, secret: str, address: str, scope: Asgi) -> Asker:
         """Whoever has this secret. Who asks too often is refused before the database is asked: one
         who had a valid token by its count, all others by that of their address."""
-        form, digest = (
-            SECRET.fullmatch(secret),
-            sha256(secret.encode("utf-8", "surrogatepass")).digest(),
-        )
+        form = SECRET.fullmatch(secret)
+        digest = sha256(secret.encode("utf-8", "surrogatepass")).digest()
         scope["rhythm.claimed"] = form[1] if form else ""
         if known := self._tokens.get(digest):
             scope["rhythm.known"] = known

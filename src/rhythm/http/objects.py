@@ -22,13 +22,11 @@ from rhythm.http.guard import Asker
 from rhythm.permissions import READ, Scope, within
 
 # which the path names
-EXECUTION, APPROVAL, WORKFLOW, SCHEDULE, QUEUE = (
-    "execution",
-    "approval",
-    "workflow",
-    "schedule",
-    "queue",
-)
+EXECUTION = "execution"
+APPROVAL = "approval"
+WORKFLOW = "workflow"
+SCHEDULE = "schedule"
+QUEUE = "queue"
 LIST = "list"  # of what is in scope
 BODY = "body"  # says what it is about
 EVERYTHING = "everything"  # it is about nothing that has a name, and takes a role without a pattern

@@ -22,9 +22,9 @@ from rhythm.http.answers import document
 
 log = logging.getLogger("rhythm.http")
 KIND = "application/problem+json"
-SHOWN = 20  # problems of one request
+MAX_PROBLEMS = 20  # problems of one request
 # characters of a name or a sentence in these: a key that nobody knows may be of any length
-LONGEST = 80
+VALUE_CHARACTERS = 80
 
 STATUS: dict[type[Exception], int] = {
     errors.UnknownExecution: 404,
@@ -152,7 +152,8 @@ def _more(error: Exception) -> dict[str, Any]:
         case errors.FlowError():
             return {
                 "problems": [
-                    {"code": one.code, "message": one.message} for one in error.diagnostics[:SHOWN]
+                    {"code": one.code, "message": one.message}
+                    for one in error.diagnostics[:MAX_PROBLEMS]
                 ]
             }
     return {}
@@ -171,12 +172,12 @@ def _of_router(request: Request, error: HTTPException) -> str:
 def _invalid(error: RequestValidationError) -> Response:
     found = [
         {"at": ".".join(_cut(str(part)) for part in one["loc"]), "problem": _cut(one["msg"], 3)}
-        for one in error.errors()[:SHOWN]
+        for one in error.errors()[:MAX_PROBLEMS]
     ]
     detail = "; ".join(f"{one['at']}: {one['problem']}" for one in found)
     return problem(422, "invalid_request", detail, problems=found)
 
 
 def _cut(text: str, times: int = 1) -> str:
-    most = LONGEST * times
+    most = VALUE_CHARACTERS * times
     return text if len(text) <= most else f"{text[:most]}…"

@@ -51,11 +51,9 @@ class Server:
     def __init__(self, app: Rhythm, *, tokens: bool | None = True) -> None:
         self.app = app
         self.shares, self.refusals = Shares(app.settings), RefusalLog()
-        self.guard, self.watcher, self.counts = (
-            Guard(app, tokens, self.shares),
-            Watcher(app),
-            Counts(self),
-        )
+        self.guard = Guard(app, tokens, self.shares)
+        self.watcher = Watcher(app)
+        self.counts = Counts(self)
         # by the way of those who come in, which others cannot block
         self._probe = DatabaseProbe(app.database.probe)
         app.database.expect_threads(SERVING)

@@ -66,10 +66,8 @@ class Shares:
         self.settings = settings
         self.most_streams = settings.server_streams
         rate, failures = settings.server_requests_per_second, settings.server_failures_per_minute
-        self._requests, self._failures = (
-            Buckets(rate, rate * BURST_S, clock),
-            Buckets(failures / 60, failures, clock),
-        )
+        self._requests = Buckets(rate, rate * BURST_S, clock)
+        self._failures = Buckets(failures / 60, failures, clock)
         self._at_once, self._streams = Counter[str](), Counter[str]()
         self._threads, self._turns = Places(settings.server_threads_per_token), Places(1)
 

@@ -21,7 +21,7 @@ from rhythm.http.guard import Asker, Guard
 from rhythm.http.watching import Update, Watcher
 
 # bytes that are handed out at a time: a client that does not read them is given no more
-SLICE = 64 * 1024
+SLICE_BYTES = 64 * 1024
 BEAT_S = 15.0  # between two signs of life: proxies close what is silent
 HEADERS = {"X-Accel-Buffering": "no"}
 KIND = "text/event-stream"
@@ -77,4 +77,4 @@ async def _events(
 
 
 def _slices(update: Update) -> Iterator[bytes]:
-    return (update.event[at : at + SLICE] for at in range(0, len(update.event), SLICE))
+    return (update.event[at : at + SLICE_BYTES] for at in range(0, len(update.event), SLICE_BYTES))

@@ -25,8 +25,8 @@ log = logging.getLogger("rhythm.http")
 POLL_INTERVAL_S = (
     0.25  # between two polls when nothing is heard: on PostgreSQL an end is not told to others
 )
-GAP_S = 0.02  # between two polls whatever is heard
-SILENT_S = 10.0  # without an answer for so long, it is not well
+MIN_INTERVAL_S = 0.02  # between two polls whatever is heard
+UNHEALTHY_AFTER_S = 10.0  # without an answer for so long, it is not well
 
 
 class Update:
@@ -86,7 +86,7 @@ class Watcher:
     @property
     def stale(self) -> bool:
         """Whether streams wait for a watcher that gets no answers."""
-        return bool(self._followed) and time.monotonic() - self.answered_at > SILENT_S
+        return bool(self._followed) and time.monotonic() - self.answered_at > UNHEALTHY_AFTER_S
 
     @contextmanager
     def following(self, id: str, stamp: str = "") -> Iterator[Followed]:
@@ -127,7 +127,7 @@ class Watcher:
                     self._due.wait(POLL_INTERVAL_S)
                     self._due.clear()
                     self._poll()
-                    time.sleep(GAP_S)
+                    time.sleep(MIN_INTERVAL_S)
         except Exception:  # a bug: those who follow are told, and come again
             log.exception("the watcher of streams has failed")
             self.close()

@@ -14,7 +14,7 @@ from rhythm.printable import indented, one_line, visible
 from rhythm.record import Record
 
 TAB = "    "
-SHOWN = 200  # characters of a line
+LINE_CHARACTERS = 200  # characters of a line
 
 
 class Source:
@@ -118,11 +118,11 @@ def as_json(source: Source, diagnostic: Diagnostic) -> dict[str, Any]:
 
 def _window(line: str, at: int) -> tuple[str, int]:
     """The line, or of a very long one the part around `at`; and where in it that place is."""
-    if len(line) <= SHOWN:
+    if len(line) <= LINE_CHARACTERS:
         return line, at
-    begin = max(min(at - SHOWN // 2, len(line) - SHOWN), 0)
-    before, after = "…" if begin else "", "…" if begin + SHOWN < len(line) else ""
-    return f"{before}{line[begin : begin + SHOWN]}{after}", at - begin + len(before)
+    begin = max(min(at - LINE_CHARACTERS // 2, len(line) - LINE_CHARACTERS), 0)
+    before, after = "…" if begin else "", "…" if begin + LINE_CHARACTERS < len(line) else ""
+    return f"{before}{line[begin : begin + LINE_CHARACTERS]}{after}", at - begin + len(before)
 
 
 def _visible(text: str) -> str:

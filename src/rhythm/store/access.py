@@ -17,7 +17,7 @@ from rhythm.permissions import allows, limited
 from rhythm.record import Record
 
 GENESIS = "0" * 64  # what stands before the first row
-PAGE = 1000  # rows that are verified at a time, at most,
+PAGE_ROWS = 1000  # rows that are verified at a time, at most,
 PAGE_SIZE = 4_000_000  # and characters of their details
 MOST_PROBLEMS = 100  # of a chain that are told; the others are only counted
 LOWEST, HIGHEST = -(2**63), 2**63 - 1  # numbers that a row could have, whoever has put it there

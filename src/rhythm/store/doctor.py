@@ -17,7 +17,7 @@ from rhythm.store.access import (
     HIGHEST,
     LOWEST,
     MOST_PROBLEMS,
-    PAGE,
+    PAGE_ROWS,
     PAGE_SIZE,
     AuditRow,
     Chain,
@@ -344,7 +344,7 @@ def _other_decisions(ask: Ask) -> Iterator[tuple[str, str]]:
 def _other_tokens(ask: Ask) -> Iterator[tuple[str, str]]:
     """Tokens that the audit tells otherwise, or does not know."""
     told, after = dict[str, TokenFacts](), 0
-    while page := records(TokenAct, ask("token_acts", after=after, limit=PAGE)):
+    while page := records(TokenAct, ask("token_acts", after=after, limit=PAGE_ROWS)):
         collect_token_facts(told, page)
         after = page[-1].n
     yield from other_tokens(records(TokenRow, ask("token_rows")), told)
@@ -364,11 +364,9 @@ def verified(
     comes to the end.
     """
     passed = [known] if known is not None and after is not None and known.n < after.n else []
-    head, links, ended = (
-        records(Head, ask("audit_head"))[0],
-        Links(*([known] if known and not passed else ()), after=after),
-        True,
-    )
+    head = records(Head, ask("audit_head"))[0]
+    links = Links(*([known] if known and not passed else ()), after=after)
+    ended = True
     problems = [problem for kept in passed for problem in _not_there(ask, kept)]
     count, read, characters = len(problems), 0, 0
     for row in _audit_rows(ask, LOWEST if after is None else max(after.n, 1)):
@@ -395,7 +393,7 @@ def _not_there(ask: Ask, kept: Head) -> list[tuple[int, str]]:
 
 def _audit_rows(ask: Ask, first: int) -> Iterator[AuditRow]:
     while first <= HIGHEST and (
-        rows := records(AuditRow, ask("audit_page", first=first, limit=PAGE, size=PAGE_SIZE))
+        rows := records(AuditRow, ask("audit_page", first=first, limit=PAGE_ROWS, size=PAGE_SIZE))
     ):
         first = rows[-1].n + 1
         yield from rows

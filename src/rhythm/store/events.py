@@ -17,7 +17,7 @@ from typing import Any
 
 from rhythm.record import Record
 
-PAGE = 200  # events read at once by those who look for one
+EVENTS_PAGE = 200  # events read at once by those who look for one
 LARGE = 10**300  # not every whole number beyond it is a float
 ANY = ""  # the key of a wait that only reading it can tell
 

@@ -26,7 +26,7 @@ MAX_CONTRIBUTORS = 1000  # people of one family
 EVERYBODY = "\t*"  # stands for more people than are kept; nobody's name, since names are printable
 COMMENTED = "\t"  # before the name of somebody who gave nothing but the comment of a decision
 MAX_AUTHORITY = 50  # different sets of roles
-STEPS = 8  # until nothing changes any more; three were enough for every name that was tried
+MAX_ROUNDS = 8  # until nothing changes any more; three were enough for every name that was tried
 NO_ROLES: tuple[str, ...] = ()
 
 # letters and marks that show nothing
@@ -131,7 +131,7 @@ def person(name: str) -> str:
     it cannot be seen."""
     plain = name
     # what becomes visible together when something between it is taken out is composed, too
-    for _ in range(STEPS):
+    for _ in range(MAX_ROUNDS):
         before, plain = plain, _plainer(plain)
         if plain == before:
             break

@@ -14,7 +14,8 @@ from rhythm.record import Record
 from rhythm.store.lifecycle import StatusNumber
 
 T = TypeVar("T")
-TRACED, TRACED_TURNS = 10_000, 100_000  # executions in one trace, and turns or attempts of these
+MAX_TRACED_EXECUTIONS = 10_000  # in one trace
+MAX_TRACED_TURNS = 100_000  # and attempts, of these
 STARTED, ENDED, TURN, RESUMED = range(4)  # kinds of moments, in the order of those at one time
 
 

@@ -20,7 +20,7 @@ from rhythm.store.access import Act, act
 if TYPE_CHECKING:
     from rhythm.store.interfaces.executions import NewExecution
 
-KEPT = 100  # rows of a schedule's past
+KEPT_SLOTS = 100  # rows of a schedule's past
 REPEATED = "repeated"
 
 

@@ -78,13 +78,11 @@ class ExpressionCompiler:
             return self._order(node, _FAST_ORDER[node.op])
         if node.op in ("==", "!="):
             return self._equality(node)
-        left, right, at, limits, op = (
-            self.compile(node.left),
-            self.compile(node.right),
-            node.at,
-            self.limits,
-            node.op,
-        )
+        left = self.compile(node.left)
+        right = self.compile(node.right)
+        at = node.at
+        limits = self.limits
+        op = node.op
         if op == "%":
             return self._remainder(node)
         if op == "in":
@@ -138,12 +136,10 @@ class ExpressionCompiler:
         return of_values
 
     def _remainder(self, node: ir.Binary) -> Compiled:
-        left, right, at, limits = (
-            self.compile(node.left),
-            self.compile(node.right),
-            node.at,
-            self.limits,
-        )
+        left = self.compile(node.left)
+        right = self.compile(node.right)
+        at = node.at
+        limits = self.limits
 
         def remainder(frame: Frame) -> Any:
             a, b = left(frame), right(frame)
@@ -228,11 +224,9 @@ class ExpressionCompiler:
         return lambda frame: right(frame) if (value := left(frame)) is None else value
 
     def _choose(self, node: ir.Choose) -> Compiled:
-        condition, yes, no = (
-            self.compile(node.condition),
-            self.compile(node.yes),
-            self.compile(node.no),
-        )
+        condition = self.compile(node.condition)
+        yes = self.compile(node.yes)
+        no = self.compile(node.no)
         return lambda frame: yes(frame) if truthy(condition(frame)) else no(frame)
 
     def _member(self, node: ir.Member) -> Compiled:
@@ -247,12 +241,10 @@ class ExpressionCompiler:
         return read
 
     def _index(self, node: ir.Index) -> Compiled:
-        target, index, optional, at = (
-            self.compile(node.target),
-            self.compile(node.index),
-            node.optional,
-            node.at,
-        )
+        target = self.compile(node.target)
+        index = self.compile(node.index)
+        optional = node.optional
+        at = node.at
         return lambda frame: placed(
             at, element, target(frame), index(frame), frame["$m"].charge, optional
         )
@@ -343,10 +335,8 @@ class ExpressionCompiler:
         return call
 
     def _comprehension(self, node: ir.Comprehension) -> Compiled:
-        element_of, condition = (
-            self.compile(node.element),
-            self.compile(node.condition) if node.condition else None,
-        )
+        element_of = self.compile(node.element)
+        condition = self.compile(node.condition) if node.condition else None
         bind = self.binder(node)
 
         def build(frame: Frame) -> list[Any]:

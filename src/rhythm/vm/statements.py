@@ -171,12 +171,10 @@ class StatementCompiler:
         return run
 
     def _next(self, node: ir.Next, next: int) -> Run:
-        state, position, names, exit = (
-            node.state,
-            f"{node.state}.i",
-            node.names,
-            self._landing(node.exit),
-        )
+        state = node.state
+        position = f"{node.state}.i"
+        names = node.names
+        exit = self._landing(node.exit)
         first = names[0]
 
         def run(frame: Frame) -> int:
@@ -291,12 +289,10 @@ class StatementCompiler:
         return run
 
     def _block(self, node: ir.Block, next: int) -> Run:
-        reason, data, at, limits = (
-            self.value(node.reason),
-            self.value(node.data),
-            node.at,
-            self.limits,
-        )
+        reason = self.value(node.reason)
+        data = self.value(node.data)
+        at = node.at
+        limits = self.limits
 
         def run(frame: Frame) -> int:
             error = {
@@ -375,11 +371,9 @@ class StatementCompiler:
         return lambda frame: placed(at, plan_of_child, frame["$m"], id(frame))
 
     def _group_starter(self, group: ir.Group) -> Starter:
-        plans, options, at = (
-            self._collection(group.items),
-            self.value(group.options) if group.options else None,
-            group.at,
-        )
+        plans = self._collection(group.items)
+        options = self.value(group.options) if group.options else None
+        at = group.at
 
         def start(frame: Frame) -> Plan:
             machine: Machine = frame["$m"]

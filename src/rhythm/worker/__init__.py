@@ -6,8 +6,8 @@ A worker lives among others that it does not know:
 - A worker does not trust itself longer than the others trust it. It beats every 5 s on a connection
   and in a thread of its own; silent for 30 s, it is dead to the others, and they take its claims.
   So it counts from before the last beat was sent, stops what it runs a margin earlier, and asks
-  right before every handler whether it may begin. Claims expire by themselves, too, after 5 minutes:
-  recovery never depends on a row about the worker.
+  right before every handler whether it may begin. Claims expire by themselves, too, after 5
+  minutes: recovery never depends on a row about the worker.
 - Silence of all is nobody's death. Who has not itself been heard for the whole time (the database
   was away) calls nobody dead.
 - A death that can be seen is not waited for. A worker that starts looks whether the processes of

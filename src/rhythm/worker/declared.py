@@ -12,7 +12,7 @@ from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.workers import Declaration
 from rhythm.worker.handlers import Task
 
-UNKNOWN_S = 5.0  # before the database is asked again about a task that nobody had declared
+UNKNOWN_TTL_S = 5.0  # before the database is asked again about a task that nobody had declared
 KNOWN_S = 60.0  # before what is known is read anew
 
 
@@ -35,7 +35,7 @@ class Declared:
         """How a task was declared elsewhere; None if nobody has done so, or the database cannot be
         asked."""
         age_s = self._now() - self._read_at
-        if age_s > (KNOWN_S if name in self._known else UNKNOWN_S):
+        if age_s > (KNOWN_S if name in self._known else UNKNOWN_TTL_S):
             self._read()
         return self._known.get(name)
 

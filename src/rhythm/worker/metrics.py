@@ -2,8 +2,8 @@
 are kept and written.
 
 Counting must cost next to nothing: it happens in the thread that decides. What can be read when
-somebody asks is read then. No metric has more than `MOST` different labels: what comes later is
-counted as `other`.
+somebody asks is read then. No metric has more than `MAX_LABELS` different labels: what comes later
+is counted as `other`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rhythm.store.interfaces.workers import Queue
 from rhythm.store.lifecycle import STATUS_NAMES, StatusNumber
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
-MOST, OTHER = 500, "other"
+MAX_LABELS, OTHER = 500, "other"
 SECONDS = (
     0.001,
     0.0025,
@@ -213,7 +213,7 @@ _Value = TypeVar("_Value")
 
 def _room(values: dict[Labels, _Value], labels: Labels, empty: _Value) -> Labels:
     """A place for labels that are new; beyond the limit all share one."""
-    key = labels if len(values) < MOST else (OTHER,) * len(labels)
+    key = labels if len(values) < MAX_LABELS else (OTHER,) * len(labels)
     values.setdefault(key, empty)
     return key
 
@@ -231,18 +231,12 @@ class Metrics:
             if metric.kind != "gauge"
         }
         self._made = made
-        self._finished, self._tasks = (
-            _counter(made, "rhythm_executions_finished_total"),
-            _counter(made, "rhythm_tasks_finished_total"),
-        )
-        self._retries, self._commits = (
-            _counter(made, "rhythm_task_retries_total"),
-            _counter(made, "rhythm_commits_total"),
-        )
-        self._took, self._batch = (
-            _histogram(made, "rhythm_task_duration_seconds"),
-            _histogram(made, "rhythm_commit_batch_size"),
-        )
+        self._finished = _counter(made, "rhythm_executions_finished_total")
+        self._tasks = _counter(made, "rhythm_tasks_finished_total")
+        self._retries = _counter(made, "rhythm_task_retries_total")
+        self._commits = _counter(made, "rhythm_commits_total")
+        self._took = _histogram(made, "rhythm_task_duration_seconds")
+        self._batch = _histogram(made, "rhythm_commit_batch_size")
         self._late = _histogram(made, "rhythm_timer_lateness_seconds")
         self._events = {
             name: _counter(made, f"rhythm_{name}_total")
@@ -343,7 +337,9 @@ def oldest_s(queues: Sequence[Queue]) -> Values:
 
 def _some(queues: Sequence[Queue]) -> Iterable[Queue]:
     """Of too many queues those in which most waits."""
-    return queues if len(queues) <= MOST else sorted(queues, key=lambda queue: -queue.ready)[:MOST]
+    if len(queues) <= MAX_LABELS:
+        return queues
+    return sorted(queues, key=lambda queue: -queue.ready)[:MAX_LABELS]
 
 
 def head(metric: Metric) -> Iterator[str]:

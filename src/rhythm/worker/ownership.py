@@ -39,12 +39,10 @@ class OwnedWorkflow:
     """A workflow that this worker owns, as it knows it."""
 
     def __init__(self, claim: Claim, deadline: float, since: float) -> None:
-        self.id, self.fence, self.wakes, self.crashes = (
-            claim.id,
-            claim.fence,
-            claim.wakes,
-            claim.crashes,
-        )
+        self.id = claim.id
+        self.fence = claim.fence
+        self.wakes = claim.wakes
+        self.crashes = claim.crashes
         self.deadline = deadline  # on the local clock: beyond it somebody else may own it
         self.since, self.turns = since, 0  # for how long it has had this worker
         self.stale = True  # must be loaded before anything is decided

@@ -35,7 +35,7 @@ BETWEEN_BATCHES_S = 1.0  # of a sweep or of pruning that has more to do
 # wakes once for all
 TOGETHER = 0.19
 LONGEST_REST_S = 5.0  # of a service that fails
-NAMED = 3  # executions, where many are told of
+MAX_NAMED_IDS = 3  # executions, where many are told of
 STARTS_AT_ONCE = 200  # executions of slots in one transaction
 UNREADABLE = "unreadable"  # in place of a program: this process cannot run it, another may
 
@@ -96,13 +96,11 @@ class Timers(Service):
         clock_us: Callable[[], int],
         late: Callable[[float], None] | None = None,
     ) -> None:
-        self.store, self.batch, self.every_s, self.clock_us, self.late = (
-            store,
-            settings.batch,
-            settings.timer_poll_s,
-            clock_us,
-            late,
-        )
+        self.store = store
+        self.batch = settings.batch
+        self.every_s = settings.timer_poll_s
+        self.clock_us = clock_us
+        self.late = late
         self.due_us: int | None = None
 
     def run_once(self, now: float) -> Counts:
@@ -255,8 +253,8 @@ class Rescuer(Service):
         }
 
     def _report(self, ids: Sequence[str]) -> None:
-        some = ", ".join(ids[:NAMED]) + (
-            f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
+        some = ", ".join(ids[:MAX_NAMED_IDS]) + (
+            f" and {len(ids) - MAX_NAMED_IDS:,} more" if len(ids) > MAX_NAMED_IDS else ""
         )
         self.observe(
             "executions_rescued", "", f"{len(ids):,} taken back from workers that are gone: {some}"
@@ -324,12 +322,10 @@ class Pruner(Service):
     name, leased = "pruner", True
 
     def __init__(self, store: Store, settings: ServiceSettings, retention_s: float) -> None:
-        self.store, self.batch, self.every_s, self.retention_s = (
-            store,
-            settings.batch,
-            settings.prune_every_s,
-            retention_s,
-        )
+        self.store = store
+        self.batch = settings.batch
+        self.every_s = settings.prune_every_s
+        self.retention_s = retention_s
 
     def run_once(self, now: float) -> Counts:
         return {"pruned": self.store.maintenance.prune(self.retention_s, self.batch)}
@@ -344,12 +340,10 @@ class Forgetter(Service):
     name, leased = "events", True
 
     def __init__(self, store: Store, settings: ServiceSettings, retention_s: float) -> None:
-        self.store, self.batch, self.every_s, self.retention_s = (
-            store,
-            settings.batch,
-            settings.prune_every_s,
-            retention_s,
-        )
+        self.store = store
+        self.batch = settings.batch
+        self.every_s = settings.prune_every_s
+        self.retention_s = retention_s
 
     def run_once(self, now: float) -> Counts:
         return {"forgotten": self.store.maintenance.prune_events(self.retention_s, self.batch)}
@@ -376,12 +370,10 @@ class Services:
     ) -> None:
         """`heart`: of the worker in the same process, if there is one.
         `late`: is told of each timer that has fired, by how many seconds it was late."""
-        self.store, self.now, self.observe, self.holder = (
-            store,
-            now,
-            observe or _say_nothing,
-            holder or secrets.token_hex(6),
-        )
+        self.store = store
+        self.now = now
+        self.observe = observe or _say_nothing
+        self.holder = holder or secrets.token_hex(6)
         self.services: list[Service] = [
             Timers(store, settings, clock_us, late),
             Rescuer(store, settings, heart, self.observe),

@@ -12,7 +12,7 @@ from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Needed
 from rhythm.store.lifecycle import WORKFLOW
 
-SHOWN = 5  # waits of one that is stuck
+MAX_WAITS = 5  # waits of one that is stuck
 
 
 def why_stuck(store: Store, execution: Execution) -> str:
@@ -47,9 +47,9 @@ def why_stuck(store: Store, execution: Execution) -> str:
             _shown(execution.id, {**leaf, **known}) + ("" if begun else ", which has not begun")
         )
     waits = list(dict.fromkeys(waits))
-    more = f" and {len(waits) - SHOWN} more" if len(waits) > SHOWN else ""
+    more = f" and {len(waits) - MAX_WAITS} more" if len(waits) > MAX_WAITS else ""
     return (
-        f"`{execution.name}` waits for {', '.join(waits[:SHOWN])}{more}, and nothing can "
+        f"`{execution.name}` waits for {', '.join(waits[:MAX_WAITS])}{more}, and nothing can "
         f"bring it here; a timeout would end the wait"
     )
 

@@ -17,7 +17,7 @@ from rhythm.store.interfaces.turns import TaskEnd
 from rhythm.worker.current import Current
 from rhythm.worker.ended import AttemptEnd
 
-LATER_S = 1.0  # before a task is tried again whose transaction had no answer
+RETRY_DELAY_S = 1.0  # before a task is tried again whose transaction had no answer
 
 
 class Transactional:
@@ -36,7 +36,7 @@ class Transactional:
             # Whether it was committed shows when the worker ends the attempt: the row is gone then,
             # and nothing follows.
             return AttemptEnd(
-                error=task_error(self.current.task, str(problem)), retry=True, delay_s=LATER_S
+                error=task_error(self.current.task, str(problem)), retry=True, delay_s=RETRY_DELAY_S
             )
         match outcome:
             case "kept" | "lost":  # a claim that was lost leaves nothing to say either

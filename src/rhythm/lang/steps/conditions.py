@@ -11,7 +11,7 @@ from rhythm.lang.steps.problems import StepProblems, one_of
 
 GROUPS = ("and", "or", "not")
 KEYS = ["field", "operator", "value", "default"]
-DEEPEST = 10  # of groups in groups
+MAX_DEPTH = 10  # of groups in groups
 FALSE = ir.Const(False)  # in place of what could not be read
 Compare = Callable[[ir.Expression, ir.Expression, int], ir.Expression]
 
@@ -43,10 +43,10 @@ MEANT = {
 
 def condition(place: Json, problems: StepProblems, depth: int = 0) -> ir.Expression:
     """What a condition means; what is wrong with it is reported."""
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         problems.at(
             "S002",
-            f"groups of conditions nest at most {DEEPEST} deep",
+            f"groups of conditions nest at most {MAX_DEPTH} deep",
             place,
             "make steps of the inner ones",
         )

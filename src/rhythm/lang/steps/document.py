@@ -32,14 +32,12 @@ class NoJson(Exception):
         first: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(message)
-        self.code, self.message, self.start, self.end, self.help, self.first = (
-            code,
-            message,
-            start,
-            end,
-            help,
-            first,
-        )
+        self.code = code
+        self.message = message
+        self.start = start
+        self.end = end
+        self.help = help
+        self.first = first
 
 
 class Json(Record):

@@ -15,7 +15,7 @@ from rhythm.lang.steps.problems import StepProblems, one_of
 
 CONTEXT = ir.Local("$context")
 CTX = ["id", "workflow", "version", "started_at", "attempt", "parent_id", "resume_data"]
-LONGEST = 16  # parts of a path
+MAX_PATH_PARTS = 16  # parts of a path
 _HOLE = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")
 _POSITION = re.compile(r"-?(?:0|[1-9][0-9]{0,8})")
 
@@ -26,7 +26,7 @@ def read_path(place: Json, problems: StepProblems) -> tuple[str, ...] | None:
     parts = place.value.split(".") if isinstance(place.value, str) else place.value
     if (
         isinstance(parts, list)
-        and 0 < len(parts) <= LONGEST
+        and 0 < len(parts) <= MAX_PATH_PARTS
         and all(isinstance(part, str) and part.strip() == part != "" for part in parts)
     ):
         return tuple(parts) if _is_known(tuple(parts), place, problems) else None

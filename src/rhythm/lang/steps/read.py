@@ -315,10 +315,8 @@ class _Reader:
                 f'a step waits for one thing, and there is "{given[0]}" already',
                 "make two steps of it",
             )
-        outside, timed = (
-            bool(given) and given[0] in ("event", "signal"),
-            "timeout" in step.place.entries,
-        )
+        outside = bool(given) and given[0] in ("event", "signal")
+        timed = "timeout" in step.place.entries
         self._together(step, "where", given[:1] == ["event"], '"where" is for events', "remove it")
         for key in ("timeout", "into"):
             self._together(step, key, outside, f'"{key}" is for events and signals', "remove it")

@@ -8,7 +8,7 @@ from itertools import islice
 from rhythm.lang.steps.problems import StepProblems, one_of
 from rhythm.lang.steps.read import JsonStep
 
-MOST = 20  # ways round that are told
+MAX_CYCLES = 20  # ways round that are told
 
 
 def check_routes(
@@ -48,7 +48,7 @@ def _check_ways(
                 step.keys.get("id", step.place),
                 "name it in a step before it",
             )
-    for circle in islice(_circles(steps), MOST):
+    for circle in islice(_circles(steps), MAX_CYCLES):
         _round(circle, problems)
 
 
@@ -121,10 +121,8 @@ def _circle(left: dict[str, JsonStep]) -> list[JsonStep]:
 
 
 def _round(circle: list[JsonStep], problems: StepProblems) -> None:
-    way, place = (
-        " → ".join(step.id for step in [*circle, circle[0]]),
-        circle[0].keys.get("id", circle[0].place),
-    )
+    way = " → ".join(step.id for step in [*circle, circle[0]])
+    place = circle[0].keys.get("id", circle[0].place)
     if any(step.awaits for step in circle):
         problems.at(
             "S102",

@@ -13,8 +13,8 @@ from rhythm.store.access import Actor
 from rhythm.store.lifecycle import OnConflict, StatusNumber
 from rhythm.store.provenance import Provenance, dump_authority, load_authority
 
-PASS = 500  # executions that a pass of a terminate ends in one transaction
-PASSES = 10  # of one call
+PASS_SIZE = 500  # executions that a pass of a terminate ends in one transaction
+MAX_PASSES = 10  # of one call
 
 
 class NewExecution(Record):
@@ -296,8 +296,8 @@ class ExecutionStore(ABC):
         large family is left to the services after some of them.
         """
         ended = self._terminate_named(ids, actor)
-        for _ in range(PASSES if any(ended.values()) else 0):
-            if not self.end_terminated(PASS):
+        for _ in range(MAX_PASSES if any(ended.values()) else 0):
+            if not self.end_terminated(PASS_SIZE):
                 break
         return ended
 

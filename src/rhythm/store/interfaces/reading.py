@@ -19,18 +19,25 @@ _ASKED = """CASE WHEN status = 'paused' AND awaiting LIKE '%%"op":"approval"%%'
 
 
 # columns of an execution that may be large, and what stands for them
-LARGE = {"inputs": "'null'", "result": "NULL", "awaiting": _ASKED}
+LARGE_COLUMNS = {"inputs": "'null'", "result": "NULL", "awaiting": _ASKED}
 
 
 # characters of others that a list reads
-CUT = {"error": 4096, "attributes": TEXTS.attributes_bytes, "paused_reason": TEXTS.reason}
+CUT_CHARACTERS = {
+    "error": 4096,
+    "attributes": TEXTS.attributes_bytes,
+    "paused_reason": TEXTS.reason,
+}
 
 
 # the columns of a list; of those that are cut one character more, which tells that they were
-_SHORT = {**LARGE, **{name: f"substr({name}, 1, {most + 1})" for name, most in CUT.items()}}
+_SHORT = {
+    **LARGE_COLUMNS,
+    **{name: f"substr({name}, 1, {most + 1})" for name, most in CUT_CHARACTERS.items()},
+}
 
 
-BRIEF = ", ".join(
+BRIEF_COLUMNS = ", ".join(
     f"{_SHORT[name]} AS {name}" if name in _SHORT else name for name in Execution._fields
 )
 

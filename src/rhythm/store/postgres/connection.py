@@ -72,7 +72,7 @@ POOLER = (
     "itself"
 )
 
-LOCKED = (
+LOCKED_MESSAGE = (
     "another transaction has held for too long what this one needs (`rhythm doctor` tells how "
     "old the oldest is; pg_stat_activity and pg_locks tell whose it is)"
 )
@@ -131,18 +131,14 @@ class Connection:
         notify: Callable[[set[str]], object] | None = None,
     ) -> None:
         """`notify` is called after the commit of what can be claimed, with its queues."""
-        self.url, self.schema, self.clock, self.access, self._notify = (
-            url,
-            schema,
-            clock,
-            access,
-            notify,
-        )
-        self._mine, self._room, self._sessions = (
-            ThreadState(),
-            threading.Semaphore(SESSIONS),
-            SESSIONS,
-        )
+        self.url = url
+        self.schema = schema
+        self.clock = clock
+        self.access = access
+        self._notify = notify
+        self._mine = ThreadState()
+        self._room = threading.Semaphore(SESSIONS)
+        self._sessions = SESSIONS
         self._idle: list[PatientConnection] = []
         self._last: PatientConnection | None = None
         # counts the times that sessions were lost: those of another one are not used again
@@ -303,7 +299,7 @@ class Connection:
                 except (AgainError, errors.DeadlockDetected, errors.SerializationFailure):
                     self._mine.freed.clear()
                 except errors.LockNotAvailable as problem:
-                    raise StoreError(f"{LOCKED}: {problem}") from problem
+                    raise StoreError(f"{LOCKED_MESSAGE}: {problem}") from problem
                 except errors.ProgramLimitExceeded:  # of a value: to send it again would not help
                     raise
                 except errors.RaiseException as problem:  # of a trigger of ours

@@ -11,11 +11,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from rhythm.store.events import PAGE, Event, Match, Wait, keys_of, matches
+from rhythm.store.events import EVENTS_PAGE, Event, Match, Wait, keys_of, matches
 from rhythm.store.interfaces.messages import NewEvent
 from rhythm.store.lifecycle import EVENT_CAME
 from rhythm.store.postgres.connection import AgainError
-from rhythm.store.postgres.rows import LAST, PostgresRows
+from rhythm.store.postgres.rows import LAST_CHILD, PostgresRows
 from rhythm.store.provenance import Sender, dump_provenance, load_provenance
 from rhythm.store.rows import records
 from rhythm.store.triggers import Trigger, triggered
@@ -39,7 +39,8 @@ class Exchange:
     def waiting(self) -> list[str]:
         """Who will be woken by what is published, as far as one can tell before the locks."""
         events = [
-            Event(event.id, event.type, n, event.data, LAST) for n, event in enumerate(self.events)
+            Event(event.id, event.type, n, event.data, LAST_CHILD)
+            for n, event in enumerate(self.events)
         ]
         return [match.wait.execution_id for match in matches(self._open_waits(), events)]
 
@@ -83,7 +84,9 @@ class Exchange:
         }
         found: list[Match] = []
         while after and (
-            page := records(Event, self.db.batch("events_after", list(after.values()), limit=PAGE))
+            page := records(
+                Event, self.db.batch("events_after", list(after.values()), limit=EVENTS_PAGE)
+            )
         ):
             new = matches(waits, page, seen)
             waits = [wait for wait in waits if wait not in {match.wait for match in new}]

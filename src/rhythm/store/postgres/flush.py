@@ -71,13 +71,11 @@ class Flush:
     def __init__(
         self, rows: PostgresRows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
     ) -> None:
-        self.rows, self.db, self.turns, self.ends, self.limits = (
-            rows,
-            rows.db,
-            turns,
-            ends,
-            rows.limits,
-        )
+        self.rows = rows
+        self.db = rows.db
+        self.turns = turns
+        self.ends = ends
+        self.limits = rows.limits
         self.acts: list[tuple[Actor, list[Act]]] = []  # for the audit
         self.contributions: list[tuple[str, tuple[str, ...]]] = []
         self.exchange = Exchange(

@@ -30,11 +30,11 @@ from rhythm.store.postgres.connecting import PatientConnection
 
 log = logging.getLogger("rhythm.store")
 
-GAP_S = 0.005  # between two hints: what comes meanwhile goes with the next
+MIN_INTERVAL_S = 0.005  # between two hints: what comes meanwhile goes with the next
 FLUSH_S = 1.0  # when a store is closed, for what was not sent yet
 IDLE_S = 30.0  # then the connection is given up until there is something to tell
 NAMES = 50  # in one hint; more are "all of them"
-LONGEST = 7000  # bytes of one hint: PostgreSQL takes just under 8000
+MAX_HINT_BYTES = 7000  # bytes of one hint: PostgreSQL takes just under 8000
 CHANNEL = 63  # bytes
 PROBE = "?"  # begins a hint that is a test
 PROBE_S = 5.0
@@ -58,7 +58,7 @@ def written(queues: Iterable[str]) -> str:
     """The hint about these queues; the empty one is about all."""
     names = sorted(queues)
     text = json.dumps(names)
-    return text if len(names) <= NAMES and len(text) <= LONGEST else ""
+    return text if len(names) <= NAMES and len(text) <= MAX_HINT_BYTES else ""
 
 
 def read(hints: Iterable[str]) -> frozenset[str]:
@@ -95,11 +95,9 @@ class Notifier:
 
     def __init__(self, connect: Connect, channel: str) -> None:
         self._connect, self._channel = connect, channel
-        self._lock, self._due, self._closing = (
-            threading.Lock(),
-            threading.Event(),
-            threading.Event(),
-        )
+        self._lock = threading.Lock()
+        self._due = threading.Event()
+        self._closing = threading.Event()
         self._pending: set[str] = set()
         self._thread: threading.Thread | None = None
 
@@ -131,7 +129,7 @@ class Notifier:
                 session = session or self._connect()
                 self._send(session)
                 failures = 0
-                self._closing.wait(GAP_S)
+                self._closing.wait(MIN_INTERVAL_S)
             except (psycopg.Error, StoreError, OSError) as problem:
                 log.debug("nobody was told of work: %s", problem)
                 if session is not None:
@@ -172,12 +170,10 @@ class PostgresListening(Listening):
     def __init__(self, listen: Connect, tell: Connect, channel: str, heard: Heard) -> None:
         """`listen`: to the server itself. `tell`: as the store does, to find out whether one hears
         it."""
-        self._listen, self._connect_sender, self._channel, self._heard = (
-            listen,
-            tell,
-            channel,
-            heard,
-        )
+        self._listen = listen
+        self._connect_sender = tell
+        self._channel = channel
+        self._heard = heard
         super().__init__()
         self._hints: list[str] = []
         self._probe, self._probe_until = "", 0.0

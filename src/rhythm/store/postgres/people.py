@@ -99,11 +99,9 @@ class PostgresPeople(PostgresRole, PeopleStore):
         most_bytes: int | None = None,
     ) -> Found[StoredApproval]:
         at, id = before or (None, None)
-        where, values = (
-            [b"NOT a.held"],
-            dict[str, Any](
-                limit=limit, role=role, execution=execution_id, at=at, id=id, status=status
-            ),
+        where = [b"NOT a.held"]
+        values = dict[str, Any](
+            limit=limit, role=role, execution=execution_id, at=at, id=id, status=status
         )
         values["names"] = None if names is None else list(names)
         later = b"(a.created_at, a.id) < (%(at)s, %(id)s)"

@@ -7,8 +7,8 @@ from typing import Any
 
 from rhythm.store.interfaces.executions import Execution
 from rhythm.store.interfaces.reading import (
-    BRIEF,
-    LARGE,
+    BRIEF_COLUMNS,
+    LARGE_COLUMNS,
     ReadingStore,
     Transition,
     with_names,
@@ -16,7 +16,7 @@ from rhythm.store.interfaces.reading import (
 from rhythm.store.postgres.connection import SQL
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.session import autocommit
-from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
+from rhythm.store.reading import MAX_TRACED_EXECUTIONS, MAX_TRACED_TURNS, Found, Moment, Place
 from rhythm.store.rows import records
 
 
@@ -40,10 +40,8 @@ class PostgresReading(PostgresRole, ReadingStore):
         most_bytes: int | None = None,
     ) -> Found[Execution]:
         at, id = before or (None, None)
-        where, values = (
-            [b"parent_id IS NULL"],
-            dict[str, Any](limit=limit, name=name, status=status, at=at, id=id),
-        )
+        where = [b"parent_id IS NULL"]
+        values = dict[str, Any](limit=limit, name=name, status=status, at=at, id=id)
         later = (
             b"(created_at, id) < (%(at)s, %(id)s)"
             if names is None
@@ -56,19 +54,15 @@ class PostgresReading(PostgresRole, ReadingStore):
         ):
             if value is not None:
                 where.append(condition)
-        order, columns = (
-            b" created_at DESC, id DESC LIMIT %(limit)s",
-            BRIEF.encode() if brief else b"e.*",
-        )
+        order = b" created_at DESC, id DESC LIMIT %(limit)s"
+        columns = BRIEF_COLUMNS.encode() if brief else b"e.*"
         text = b"(" + SQL["execution"] + b") e WHERE " + b" AND ".join(where)
         if names is not None:
             # Of each as many as are wanted, however rare they are among others. As a range of
             # names, not as one name: then only the index of names has them in this order, and no
             # planner goes through all that are newer.
-            values["names"], one = (
-                list(names),
-                b" AND name >= n AND name <= n ORDER BY name DESC," + order,
-            )
+            values["names"] = list(names)
+            one = b" AND name >= n AND name <= n ORDER BY name DESC," + order
             text = (
                 b"unnest(%(names)s::text[]) n CROSS JOIN LATERAL (SELECT e.* FROM "
                 + text
@@ -81,7 +75,7 @@ class PostgresReading(PostgresRole, ReadingStore):
     def _executions(
         self, text: bytes, values: Mapping[str, Any], brief: bool, most_bytes: int | None
     ) -> Found[Execution]:
-        large = ("attributes", "error", "paused_reason", *(() if brief else LARGE))
+        large = ("attributes", "error", "paused_reason", *(() if brief else LARGE_COLUMNS))
         rows, cut = self.db.some(text, values, large, most_bytes)
         return Found.of(records(Execution, rows), cut)
 
@@ -105,7 +99,7 @@ class PostgresReading(PostgresRole, ReadingStore):
             b"e.child_no > %(after)s ORDER BY e.child_no"
         )
         text = SQL["execution"] + where + b" LIMIT %(limit)s"
-        text = b"SELECT " + BRIEF.encode() + b" FROM (" + text + b") e" if brief else text
+        text = b"SELECT " + BRIEF_COLUMNS.encode() + b" FROM (" + text + b") e" if brief else text
         values = dict[str, Any](id=id, first=f"{id}.", last=f"{id}/", after=after, limit=limit)
         return self._executions(text, values, brief, most_bytes)
 
@@ -129,8 +123,8 @@ class PostgresReading(PostgresRole, ReadingStore):
             "id": id,
             "first": f"{id}.",
             "last": f"{id}/",
-            "most": TRACED,
-            "turns": TRACED_TURNS,
+            "most": MAX_TRACED_EXECUTIONS,
+            "turns": MAX_TRACED_TURNS,
             "limit": limit,
         }
         begin = after or Place(-1, 0, 0, 0, "", 0, 0)

@@ -28,7 +28,7 @@ from rhythm.store.rows import fields, record_of, records, records_with
 from rhythm.store.verdicts import BY_REQUEST, Ending, HistoryRow, end_of_cancelled
 
 US = 1_000_000
-LAST = 2**62  # a child number beyond all others
+LAST_CHILD = 2**62  # a child number beyond all others
 
 
 class PostgresFound(Record):
@@ -74,7 +74,7 @@ class Range(Record):
 
     id: str
     first: int = 0
-    last: int = LAST
+    last: int = LAST_CHILD
 
 
 class PostgresRows:

@@ -16,7 +16,7 @@ from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.rows import fields, records, records_with
 from rhythm.store.schedules import (
-    KEPT,
+    KEPT_SLOTS,
     REPEATED,
     Change,
     Due,
@@ -130,7 +130,9 @@ class PostgresSchedules(PostgresRole, ScheduleStore):
         ]
         self.db.batch("move_schedules", moved)
         if fires:
-            self.db.do("trim_fires", names=sorted({fire.schedule for fire in fires}), kept=KEPT)
+            self.db.do(
+                "trim_fires", names=sorted({fire.schedule for fire in fires}), kept=KEPT_SLOTS
+            )
         return [fire.replace(at=now) for fire in fires]
 
     def _unknown_slots(self, new: Sequence[NewFire]) -> list[NewFire]:

@@ -60,11 +60,9 @@ class PostgresStore(Store):
         """All roles on one connection."""
         self.db, self.rows, self.auditor = db, PostgresRows(db), PostgresAuditor(db)
         shared = (self.db, self.rows, self.auditor)
-        schedules, people, workers = (
-            PostgresSchedules(*shared),
-            PostgresPeople(*shared),
-            PostgresWorkers(*shared),
-        )
+        schedules = PostgresSchedules(*shared)
+        people = PostgresPeople(*shared)
+        workers = PostgresWorkers(*shared)
         self.definitions = PostgresDefinitions(*shared, schedules)
         self.executions = PostgresExecutions(*shared)
         self.claims = PostgresClaims(*shared)
@@ -80,11 +78,9 @@ class PostgresStore(Store):
         self.schema = PostgresSchema(*shared)
 
     def renew(self) -> Any:
-        before, db, limits = (
-            (self._notifier, self.db, self.spare, self.door),
-            self.db,
-            self.rows.limits,
-        )
+        before = (self._notifier, self.db, self.spare, self.door)
+        db = self.db
+        limits = self.rows.limits
         self._begin(db.url, db.schema, db.clock, db.access)
         self.db.era = db.era + 1
         self.rows.limits = limits

@@ -82,11 +82,9 @@ class PostgresTurns(PostgresRole, TurnStore):
     def _ended(self, needed: Sequence[Needed], brief: bool) -> list[Row]:
         numbers = [(need.id, n) for need in needed for n in need.numbers]
         if brief:
-            ids, of, ns = (
-                [child_id(id, n) for id, n in numbers],
-                [id for id, _ in numbers],
-                [n for _, n in numbers],
-            )
+            ids = [child_id(id, n) for id, n in numbers]
+            of = [id for id, _ in numbers]
+            ns = [n for _, n in numbers]
             return self.db.rows(BRIEFLY_ENDED, dict(ids=ids, id=of, n=ns))
         return self.db.batch("ended", [dict(ids=child_id(id, n), id=id, n=n) for id, n in numbers])
 

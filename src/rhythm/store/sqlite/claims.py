@@ -25,10 +25,8 @@ class SqliteClaims(SqliteRole, ClaimStore):
                     ids += [id for (id,) in self.db.all("free_rows", queue, limit - len(ids))]
             if not ids:
                 return []
-            fence, expires = (
-                self.db.one("fences_up", len(ids))[0] - len(ids),
-                self.db.clock() + int(ttl_s * US),
-            )
+            fence = self.db.one("fences_up", len(ids))[0] - len(ids)
+            expires = self.db.clock() + int(ttl_s * US)
             taken = (
                 self.db.all("claim_row", worker, expires, fence + i, id)
                 for i, id in enumerate(ids, 1)

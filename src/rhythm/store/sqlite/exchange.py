@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from rhythm.store.events import PAGE, Event, Match, Wait, keys_of, matches
+from rhythm.store.events import EVENTS_PAGE, Event, Match, Wait, keys_of, matches
 from rhythm.store.interfaces.messages import NewEvent, NewSignal
 from rhythm.store.lifecycle import EVENT_CAME, has_ended
 from rhythm.store.provenance import (
@@ -29,10 +29,8 @@ class SqliteExchange:
 
     def publish(self, event: NewEvent, sender: Sender | None, now: int) -> bool:
         """To everyone whose wait is open; whoever waits later looks for it."""
-        n, provenance = (
-            self.db.one("next_event", event.type)[0],
-            dump_provenance(sender.provenance) if sender else None,
-        )
+        n = self.db.one("next_event", event.type)[0]
+        provenance = dump_provenance(sender.provenance) if sender else None
         new = Event(event.id, event.type, n, event.data, now + event.later_us, provenance)
         if not self.db.count("insert_event", fields(new)):
             return False
@@ -56,7 +54,7 @@ class SqliteExchange:
             open_ = [wait for wait in waits if wait.type == type]
             after = (min(wait.since for wait in open_), 0)
             while open_ and (
-                events := records(Event, self.db.all("events_after", type, *after, PAGE))
+                events := records(Event, self.db.all("events_after", type, *after, EVENTS_PAGE))
             ):
                 found = matches(open_, events, seen)
                 self._end_waits(found, now)

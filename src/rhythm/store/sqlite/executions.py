@@ -141,10 +141,8 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
             family = self._family(id, Reach.by(self.rows.limits), self.db.all, whole)
             if not family.executions:
                 return None
-            started, now = (
-                self._store_family(asked_by(plan(family), provenance_of(actor))),
-                self.db.clock(),
-            )
+            started = self._store_family(asked_by(plan(family), provenance_of(actor)))
+            now = self.db.clock()
             self.db.all("copy_contributors", {"id": started.id, "retry_of": id, "now": now})
             self.rows.contribute(started.id, provenance_of(actor).contributors, now)
             self.auditor.record(actor, retry_acts(id, started.id), now)

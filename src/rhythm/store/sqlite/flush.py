@@ -214,10 +214,8 @@ class SqliteFlush:
             self.exchange.match_earlier_events(turn.id, opened, now)
 
     def _request(self, execution_id: str, new: NewApproval, now: int) -> None:
-        id, timeout_us = (
-            child_id(execution_id, new.n),
-            None if new.timeout_s is None else int(new.timeout_s * US),
-        )
+        id = child_id(execution_id, new.n)
+        timeout_us = None if new.timeout_s is None else int(new.timeout_s * US)
         place = {"id": id, "execution_id": execution_id, "timeout_us": timeout_us, "now": now}
         self.db.all("insert_approval", fields(new) | place)
         if not new.held:

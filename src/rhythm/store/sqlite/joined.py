@@ -23,12 +23,10 @@ class JoinedSession(SqliteSession):
                 f"`connection` must be a sqlite3 connection to {path}, not "
                 f"{type(connection).__name__}"
             )
-        self.path, self.clock, self.connection, self.lock = (
-            path,
-            clock,
-            connection,
-            threading.RLock(),
-        )
+        self.path = path
+        self.clock = clock
+        self.connection = connection
+        self.lock = threading.RLock()
         file = self._cursor().execute("PRAGMA database_list").fetchone()[2]
         if path == ":memory:" or not file or not os.path.samefile(file, path):
             raise ValueError(

@@ -29,10 +29,8 @@ class SqliteMessages(SqliteRole, MessageStore):
     def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> Delivery:
         with self.db.transaction():
             found, id = self.rows.find(signal.execution_id), signal.execution_id
-            known, waiting = (
-                bool(self.db.one("signal_known", signal.id)),
-                self.db.one("unconsumed", id)[0],
-            )
+            known = bool(self.db.one("signal_known", signal.id))
+            waiting = self.db.one("unconsumed", id)[0]
             if (
                 delivery := received(found.status if found else None, known, waiting, limit)
             ) != "sent":

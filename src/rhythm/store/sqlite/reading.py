@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rhythm.store.interfaces.executions import Execution
-from rhythm.store.interfaces.reading import BRIEF, ReadingStore, Transition, with_names
-from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
+from rhythm.store.interfaces.reading import BRIEF_COLUMNS, ReadingStore, Transition, with_names
+from rhythm.store.reading import MAX_TRACED_EXECUTIONS, MAX_TRACED_TURNS, Found, Moment, Place
 from rhythm.store.rows import records
 from rhythm.store.sqlite.role import SqliteRole
 from rhythm.store.sqlite.session import SQL
@@ -41,7 +41,8 @@ class SqliteReading(SqliteRole, ReadingStore):
             if values[0] is not None:
                 where.append(condition)
                 args += values
-        columns, order = BRIEF if brief else "*", "ORDER BY created_at DESC, id DESC LIMIT ?"
+        columns = BRIEF_COLUMNS if brief else "*"
+        order = "ORDER BY created_at DESC, id DESC LIMIT ?"
         text = f"FROM ({SQL['execution']}) WHERE {' AND '.join(where)}"
         # of each as many as are wanted, along the index: however rare they are among others
         if names is not None:
@@ -69,12 +70,10 @@ class SqliteReading(SqliteRole, ReadingStore):
             "WHERE e.parent_id = ? AND e.id >= ? AND e.id < ? AND e.child_no > ? ORDER BY "
             "e.child_no LIMIT ?"
         )
-        text, args = (
-            f"{SQL['execution']} {where}",
-            (id, f"{id}.", f"{id}/", after, -1 if limit is None else limit),
-        )
+        text = f"{SQL['execution']} {where}"
+        args = (id, f"{id}.", f"{id}/", after, -1 if limit is None else limit)
         return self._executions(
-            f"SELECT {BRIEF} FROM ({text})" if brief else text, args, most_bytes
+            f"SELECT {BRIEF_COLUMNS} FROM ({text})" if brief else text, args, most_bytes
         )
 
     def _executions(self, text: str, args: Any, most_bytes: int | None) -> Found[Execution]:
@@ -97,8 +96,8 @@ class SqliteReading(SqliteRole, ReadingStore):
             "id": id,
             "first": f"{id}.",
             "last": f"{id}/",
-            "most": TRACED,
-            "turns": TRACED_TURNS,
+            "most": MAX_TRACED_EXECUTIONS,
+            "turns": MAX_TRACED_TURNS,
             "limit": limit,
         }
         begin = after or Place(-1, 0, 0, 0, "", 0, 0)

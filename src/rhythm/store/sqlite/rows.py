@@ -25,7 +25,7 @@ from rhythm.store.rows import records
 from rhythm.store.sqlite.session import SQL, US, SqliteSession
 from rhythm.store.verdicts import Ending, HistoryRow, end_of_cancelled, result_and_error
 
-LAST = 2**62  # a child number beyond all others
+LAST_CHILD = 2**62  # a child number beyond all others
 
 
 class SqliteFound(Record):
@@ -176,9 +176,9 @@ class SqliteRows:
         if is_orderly(ended.status):
             self.db.all("delete_timers", id)
         else:  # its timers are kept, cancelled, for a retry
-            self.flag(id, 0, LAST, now, wakes)
+            self.flag(id, 0, LAST_CHILD, now, wakes)
         self.db.all("delete_waits", id)
-        self.db.all("cancel_approvals", now, id, 0, LAST)
+        self.db.all("cancel_approvals", now, id, 0, LAST_CHILD)
         self.db.all("unseen_resumes", id)
         self.finish(id, ended, now, fence, worker)
 

@@ -11,7 +11,7 @@ from rhythm.store.interfaces.definitions import Definition
 from rhythm.store.interfaces.schedules import ScheduleStore
 from rhythm.store.rows import fields, records, records_with
 from rhythm.store.schedules import (
-    KEPT,
+    KEPT_SLOTS,
     REPEATED,
     Change,
     Due,
@@ -126,7 +126,7 @@ class SqliteSchedules(SqliteRole, ScheduleStore):
             if fire.outcome != REPEATED:
                 self.db.all("insert_fire", fields(fire))
         if fires:
-            self.db.all("trim_fires", {"name": firing.name, "kept": KEPT})
+            self.db.all("trim_fires", {"name": firing.name, "kept": KEPT_SLOTS})
         return fires
 
     def _known_slot(self, fire: Fire) -> bool:

@@ -193,10 +193,8 @@ class RefusingCursor(Cursor):
         self._token.kind, self._token.value = "punctuation", ours
 
     def _refuse_slice(self, target: Node, opening: Token, closing: int) -> None:
-        xs, inside = (
-            self._text(target),
-            self.text[opening.end : self.tokens[closing].start].split(":"),
-        )
+        xs = self._text(target)
+        inside = self.text[opening.end : self.tokens[closing].start].split(":")
         bounds = ", ".join(
             part.strip() or "0" for part in inside if part.strip() or part is inside[0]
         )
@@ -222,11 +220,9 @@ class RefusingCursor(Cursor):
         name = next((token for token in self.tokens[opening:arrow] if token.kind == "name"), None)
         if name is None or arrow + 1 >= closing or self.tokens[arrow + 1].means("{"):
             return False
-        x, xs, body = (
-            name.value,
-            self._text(target.target),
-            self.text[self.tokens[arrow + 1].start : self.tokens[closing - 1].end],
-        )
+        x = name.value
+        xs = self._text(target.target)
+        body = self.text[self.tokens[arrow + 1].start : self.tokens[closing - 1].end]
         rewritten = (
             f"[{body} for {x} in {xs}]"
             if target.name == "map"

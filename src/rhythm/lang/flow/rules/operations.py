@@ -145,10 +145,8 @@ class Operations(ExpressionRules):
         """Operations or ids that stand side by side as arguments, not in a list."""
         if not any(map(self._is_item, node.args)) or isinstance(node.args[0], COLLECTIONS):
             return False
-        args, last = (
-            [arg.value if isinstance(arg, nodes.Await) else arg for arg in node.args],
-            node.args[-1],
-        )
+        args = [arg.value if isinstance(arg, nodes.Await) else arg for arg in node.args]
+        last = node.args[-1]
         # without the options
         count = len(args) - (isinstance(last, nodes.ObjectLiteral) and not holds_operations(last))
         texts = [self._text(arg) for arg in args]
