@@ -331,7 +331,7 @@ def test_log_lines_are_harmless(formatter: Any) -> None:
 def test_no_module_prints_in_another_way() -> None:
     """A new command cannot forget it: `print` is the one of `rhythm.cli.output`, and nobody writes
     to a stream by itself."""
-    for path in sorted(CLI.glob("*.py")):
+    for path in sorted(CLI.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         ours = any(
             isinstance(node, ast.ImportFrom)
@@ -343,7 +343,7 @@ def test_no_module_prints_in_another_way() -> None:
         written = {
             name for name in called if name.endswith((".write", ".writelines")) and "std" in name
         }
-        if path.name != "output.py":
+        if path.parent.name != "output" or path.name != "__init__.py":
             assert ours or "print" not in called, (
                 f"{path.name}: from rhythm.cli.output import print"
             )

@@ -68,7 +68,7 @@ def _meant(app: Rhythm, id: str) -> str:
 
 
 def _said(app: Rhythm, what: str, after: ApprovalView) -> str:
-    from rhythm.cli.words import printable
+    from rhythm.cli.output.words import printable
 
     if what == "escalate":
         return printable(f"escalated {after.id}: now it is for {after.role} to decide")

@@ -53,8 +53,6 @@ COMMANDS = {
     "doctor": "check that a database keeps all the rules, and say what to do",
 }
 
-MODULES = {"trace": "history"}  # where the name of a command is that of another module
-
 HELP = """Durable workflows without replay.
 
 usage: rhythm COMMAND [options]
@@ -125,7 +123,7 @@ def _run(name: str, args: list[str]) -> int:
             f"there is no command `{name}`"
             + (f"; did you mean `{near}`?" if near else "; see rhythm --help")
         )
-    command = importlib.import_module(f"rhythm.cli.{MODULES.get(name, name)}")
+    command = importlib.import_module(f"rhythm.cli.commands.{name}")
     try:
         arguments = parse(command.OPTIONS, args)
     except HelpWanted:

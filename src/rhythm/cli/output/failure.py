@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rhythm.cli.words import printable
+from rhythm.cli.output.words import printable
 from rhythm.lang.source import Diagnostic, Source, render
 from rhythm.printable import indented
 

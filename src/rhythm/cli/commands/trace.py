@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rhythm.cli.commands.show import ID
 from rhythm.cli.connect import OUTPUT, application, find
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments
 from rhythm.cli.output import print
-from rhythm.cli.show import ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ def run(args: Arguments) -> int:
         if args.output == "table":
             _print(app, execution)
         else:
-            from rhythm.cli.documents import print_items
+            from rhythm.cli.output.documents import print_items
 
             print_items(
                 args.output, (_json(step) for page in _pages(app, execution.id) for step in page)
@@ -59,8 +59,8 @@ def _json(step: TraceStep) -> dict[str, Any]:
 def _print(app: Rhythm, execution: ExecutionView) -> None:
     import sys
 
-    from rhythm.cli.table import coloured, width_of
-    from rhythm.cli.trace import show_line
+    from rhythm.cli.output.table import coloured, width_of
+    from rhythm.cli.output.trace import show_line
 
     room, colour = width_of(sys.stdout) or 10_000, coloured(sys.stdout)
     for page in _pages(app, execution.id):
@@ -84,7 +84,7 @@ def _print(app: Rhythm, execution: ExecutionView) -> None:
 
 def _told(app: Rhythm, step: TraceStep, view: ExecutionView | None) -> tuple[str, str] | None:
     """The mark of a step, and what is said about it; None if it says nothing to people."""
-    from rhythm.cli.words import brief, call, printable
+    from rhythm.cli.output.words import brief, call, printable
 
     if view is None:  # it has just been pruned
         return None
@@ -146,7 +146,7 @@ def _resumed(how: dict[str, Any]) -> str:
 
 def _took(view: ExecutionView) -> str:
     """How long it ran; empty as long as it does."""
-    from rhythm.cli.words import length
+    from rhythm.cli.output.words import length
 
     began = view.started_at if view.type == "task" and view.started_at else view.created_at
     return length((view.finished_at - began).total_seconds()) if view.finished_at else ""
@@ -154,7 +154,7 @@ def _took(view: ExecutionView) -> str:
 
 def _line(app: Rhythm, view: ExecutionView, line: int) -> str:
     """The line of the source, as it was when this version was registered."""
-    from rhythm.cli.words import printable
+    from rhythm.cli.output.words import printable
 
     source = app.workflows.source(view.name, view.version)
     lines = source.text.splitlines() if source else []

@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from rhythm.cli.actor import BY, actor
+from rhythm.cli.commands.show import ID
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import INPUT, read_json, read_pairs
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.output import print
-from rhythm.cli.show import ID
 
 OPTIONS = (
     ID,

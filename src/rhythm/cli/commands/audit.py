@@ -82,7 +82,7 @@ def _list(args: Arguments) -> int:
     if args.output == "table":
         _print(page)
     else:
-        from rhythm.cli.documents import print_items
+        from rhythm.cli.output.documents import print_items
 
         print_items(args.output, [row.as_json() for row in page], cursor=page.cursor)
     if page.cursor is not None and args.output != "json":
@@ -91,8 +91,8 @@ def _list(args: Arguments) -> int:
 
 
 def _print(page: AuditPage) -> None:
-    from rhythm.cli.table import print_table
-    from rhythm.cli.words import brief
+    from rhythm.cli.output.table import print_table
+    from rhythm.cli.output.words import brief
 
     if not page.items:
         print("nothing like that in the audit")
@@ -121,7 +121,7 @@ def _verify(args: Arguments) -> int:
     if args.output == "table":
         _print_check(check)
     else:
-        from rhythm.cli.documents import print_item
+        from rhythm.cli.output.documents import print_item
 
         print_item(args.output, check.as_json())
     return 0 if check.intact else 1
@@ -152,7 +152,7 @@ def _of_file(name: str, head: str | None) -> AuditCheck:
 
 
 def _export(args: Arguments) -> int:
-    from rhythm.cli.documents import print_json
+    from rhythm.cli.output.documents import print_json
 
     after = _number(args.after or "0", "--after")
     with application(args) as app:

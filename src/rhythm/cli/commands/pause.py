@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from rhythm.cli.actor import BY, actor
 from rhythm.cli.bulk import ALL, act_on_all, wants_all
+from rhythm.cli.commands.show import ID
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import read_duration
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.output import print
-from rhythm.cli.show import ID
 
 OPTIONS = (
     ID.replace(optional=True),

@@ -19,13 +19,13 @@ from typing import Any
 
 from rhythm.app.database import memory_store
 from rhythm.cli.app import load_app
-from rhythm.cli.documents import print_json
 from rhythm.cli.files import read_source
 from rhythm.cli.inputs import INPUT, INPUTS, hint_for_texts, read_inputs, read_json
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.output import print
+from rhythm.cli.output.documents import print_json
+from rhythm.cli.output.trace import Trace
 from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
-from rhythm.cli.trace import Trace
 from rhythm.errors import InvalidPayload, UnknownWorkflow
 from rhythm.ir.program import Program
 from rhythm.lang.flow.rules.surroundings import Surroundings

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 from rhythm.cli.actor import BY, actor
 from rhythm.cli.bulk import ALL, act_on_all, wants_all
+from rhythm.cli.commands.show import ID
+from rhythm.cli.commands.start import FOLLOWING, fit_waiting, follow, load_tasks, print_id
 from rhythm.cli.connect import application, find, new_application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.output import print
-from rhythm.cli.show import ID
-from rhythm.cli.start import FOLLOWING, fit_waiting, follow, load_tasks, print_id
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Handle, Rhythm
@@ -60,7 +60,7 @@ def run(args: Arguments) -> int:
 
 def _told(app: Rhythm, old: ExecutionView, new: Handle, from_start: bool) -> str:
     """What was done, and what follows."""
-    from rhythm.cli.words import waits_for
+    from rhythm.cli.output.words import waits_for
 
     if not new.created:
         return f"a retry of this execution of {old.name} is under way already: {new.id}"

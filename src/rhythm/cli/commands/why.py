@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rhythm.cli.commands.show import ID
 from rhythm.cli.connect import OUTPUT, application, find
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments
 from rhythm.cli.output import print
-from rhythm.cli.show import ID
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,7 +29,7 @@ def run(args: Arguments) -> int:
     if args.output == "table":
         _print(why)
     else:
-        from rhythm.cli.documents import print_item
+        from rhythm.cli.output.documents import print_item
 
         print_item(args.output, why.as_json())
     return 0
@@ -38,7 +38,7 @@ def run(args: Arguments) -> int:
 def _print(why: WhyView) -> None:
     from datetime import UTC, datetime
 
-    from rhythm.cli.words import printable
+    from rhythm.cli.output.words import printable
 
     now = datetime.now(UTC)
     print(f"{printable(why.name)} {why.id} is {why.status}")
@@ -53,7 +53,7 @@ def _print(why: WhyView) -> None:
 
 
 def _told(reason: Reason, now: datetime) -> str:
-    from rhythm.cli.words import moment, printable
+    from rhythm.cli.output.words import moment, printable
 
     since = f", since {moment(reason.since, now)}" if reason.since else ""
     until = f", until {moment(reason.until, now)}" if reason.until else ""

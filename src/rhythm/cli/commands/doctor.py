@@ -15,9 +15,9 @@ from itertools import groupby
 
 from rhythm.app.database import RULES, Finding, Health, open_database
 from rhythm.cli.database import DATABASE, VARIABLE, database_url
-from rhythm.cli.documents import print_json
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.output import print, print_problem
+from rhythm.cli.output.documents import print_json
 from rhythm.durations import duration_s
 from rhythm.engine.doctor import advice
 from rhythm.errors import StoreError

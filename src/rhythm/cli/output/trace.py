@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from rhythm.cli.output import print, styled
-from rhythm.cli.table import columns, cut
+from rhythm.cli.output.table import columns, cut
 from rhythm.printable import one_line
 
 _LOOKS = {  # what happened: mark, colour, words before the detail

@@ -52,7 +52,7 @@ def _tasks(app: str | None) -> dict[str, TaskShape] | None:
 def _print_json(checked: list[Checked], counts: dict[str, int]) -> None:
     import json
 
-    from rhythm.cli.documents import print_json
+    from rhythm.cli.output.documents import print_json
 
     found = [as_json(c.source, diagnostic) for c in checked for diagnostic in c.diagnostics]
     document = {f"{severity}s": count for severity, count in counts.items()} | {

@@ -55,7 +55,7 @@ def run(args: Arguments) -> int:
     if args.output == "table":
         _print(args, page.items)
     else:
-        from rhythm.cli.documents import print_items
+        from rhythm.cli.output.documents import print_items
 
         print_items(args.output, [approval.as_json() for approval in page], cursor=page.cursor)
     if page.cursor is not None and args.output != "json":
@@ -66,8 +66,8 @@ def run(args: Arguments) -> int:
 def _print(args: Arguments, items: tuple[ApprovalView, ...]) -> None:
     from datetime import UTC
 
-    from rhythm.cli.table import print_table
-    from rhythm.cli.words import age
+    from rhythm.cli.output.table import print_table
+    from rhythm.cli.output.words import age
 
     if not items:
         print("nothing is to be decided" if args.status == "open" else "no approvals like that")
@@ -81,7 +81,7 @@ def _print(args: Arguments, items: tuple[ApprovalView, ...]) -> None:
 
 
 def _time_left(approval: ApprovalView, now: datetime) -> str:
-    from rhythm.cli.words import length
+    from rhythm.cli.output.words import length
 
     if approval.deadline_at is None:
         return "-"
@@ -92,7 +92,7 @@ def _show(args: Arguments) -> int:
     with application(args) as app:
         approval = app.approval(args.id)
     if args.output != "table":
-        from rhythm.cli.documents import print_item
+        from rhythm.cli.output.documents import print_item
 
         print_item(args.output, approval.as_json())
         return 0
@@ -103,9 +103,9 @@ def _show(args: Arguments) -> int:
 def print_approval(approval: ApprovalView) -> None:
     from datetime import UTC
 
-    from rhythm.cli.show import value
-    from rhythm.cli.table import paint, print_fields
-    from rhythm.cli.words import moment, printable
+    from rhythm.cli.commands.show import value
+    from rhythm.cli.output.table import paint, print_fields
+    from rhythm.cli.output.words import moment, printable
 
     now = datetime.now(UTC)
     needs = f"{approval.quorum} approvals" if approval.quorum > 1 else "one approval"
@@ -135,7 +135,7 @@ def print_approval(approval: ApprovalView) -> None:
 
 def _follows(approval: ApprovalView) -> str:
     """What follows the deadline."""
-    from rhythm.cli.words import printable
+    from rhythm.cli.output.words import printable
 
     asked = approval.on_deadline == "escalate" and approval.escalations
     return f"; then {printable(approval.escalations[0])} is asked" if asked else "; then it expires"
@@ -143,7 +143,7 @@ def _follows(approval: ApprovalView) -> str:
 
 def _decision(made: object, now: datetime) -> str:
     from rhythm.app.approvals import DecisionView
-    from rhythm.cli.words import moment
+    from rhythm.cli.output.words import moment
 
     assert isinstance(made, DecisionView)
     said = f": {made.comment}" if made.comment else ""

@@ -39,20 +39,20 @@ def run(args: Arguments) -> int:
     with application(args) as app:
         found = app.workers()
     if args.output != "table":
-        from rhythm.cli.documents import print_items
+        from rhythm.cli.output.documents import print_items
 
         print_items(args.output, [worker.as_json() for worker in found])
     elif not found:
         print("no workers: `rhythm worker --app FILE` starts one")
     else:
-        from rhythm.cli.table import print_table
+        from rhythm.cli.output.table import print_table
 
         print_table(HEADS, [_row(worker) for worker in found], status=1)
     return 0
 
 
 def _row(worker: WorkerView) -> tuple[str, ...]:
-    from rhythm.cli.words import age
+    from rhythm.cli.output.words import age
 
     last = (
         worker.beat_at
@@ -74,6 +74,6 @@ def _row(worker: WorkerView) -> tuple[str, ...]:
 
 
 def _ago(seconds: float) -> str:
-    from rhythm.cli.words import length
+    from rhythm.cli.output.words import length
 
     return f"{length(seconds)} ago" if seconds >= 1 else "now"

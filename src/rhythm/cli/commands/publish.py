@@ -13,12 +13,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rhythm.cli.actor import BY, actor
+from rhythm.cli.commands.signal import payload
 from rhythm.cli.connect import application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import INPUT
 from rhythm.cli.options import Arguments, Option
 from rhythm.cli.output import print
-from rhythm.cli.signal import payload
 
 if TYPE_CHECKING:
     from rhythm.app import Rhythm

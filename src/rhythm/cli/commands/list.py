@@ -45,7 +45,7 @@ def run(args: Arguments) -> int:
     if args.output == "table":
         _print(args, page)
     else:
-        from rhythm.cli.documents import print_items
+        from rhythm.cli.output.documents import print_items
 
         print_items(args.output, [execution.as_json() for execution in page], cursor=page.cursor)
     if page.cursor is not None and args.output != "json":
@@ -56,8 +56,8 @@ def run(args: Arguments) -> int:
 def _print(args: Arguments, page: Page) -> None:
     from datetime import UTC, datetime
 
-    from rhythm.cli.table import print_table
-    from rhythm.cli.words import age
+    from rhythm.cli.output.table import print_table
+    from rhythm.cli.output.words import age
 
     if not page.items:
         print(
@@ -75,8 +75,8 @@ def _print(args: Arguments, page: Page) -> None:
 
 
 def _detail(execution: ExecutionView) -> str:
-    from rhythm.cli.table import cut
-    from rhythm.cli.words import waits_for
+    from rhythm.cli.output.table import cut
+    from rhythm.cli.output.words import waits_for
 
     if execution.error is not None:
         return cut(f"{execution.error['code']}: {execution.error['message']}", LONGEST)

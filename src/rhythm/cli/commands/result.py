@@ -8,11 +8,11 @@ had not ended after --timeout.
 
 from __future__ import annotations
 
+from rhythm.cli.commands.show import ID
 from rhythm.cli.connect import application, find
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import read_duration
 from rhythm.cli.options import Arguments, Option
-from rhythm.cli.show import ID
 
 TIMEOUT = Option(
     "--timeout",

@@ -64,7 +64,7 @@ def _fit_together(args: Arguments) -> None:
 def _list(app: Rhythm, args: Arguments) -> None:
     found = app.schedules(brief=args.output == "table")
     if args.output != "table":
-        from rhythm.cli.documents import print_items
+        from rhythm.cli.output.documents import print_items
 
         print_items(args.output, [schedule.as_json() for schedule in found])
     elif not found:
@@ -75,7 +75,7 @@ def _list(app: Rhythm, args: Arguments) -> None:
     else:
         from datetime import UTC, datetime
 
-        from rhythm.cli.table import print_table
+        from rhythm.cli.output.table import print_table
 
         print_table(HEADS, [_row(schedule, datetime.now(UTC)) for schedule in found], status=1)
 
@@ -111,7 +111,7 @@ def when(schedule: ScheduleView) -> str:
 
 def note(schedule: ScheduleView, now: datetime) -> str:
     """What somebody should know who looks at the schedule."""
-    from rhythm.cli.words import age
+    from rhythm.cli.output.words import age
 
     if schedule.paused_at is not None:
         ago = age(schedule.paused_at, now)
@@ -125,10 +125,10 @@ def note(schedule: ScheduleView, now: datetime) -> str:
 def _show(app: Rhythm, args: Arguments) -> None:
     schedule = app.get_schedule(args.name)
     if args.output != "table":
-        from rhythm.cli.documents import print_item
+        from rhythm.cli.output.documents import print_item
 
         return print_item(args.output, schedule.as_json())
-    from rhythm.cli.table import print_fields, print_table
+    from rhythm.cli.output.table import print_fields, print_table
 
     print_fields(_fields(schedule))
     if schedule.fires:
@@ -139,7 +139,7 @@ def _show(app: Rhythm, args: Arguments) -> None:
 def _fields(schedule: ScheduleView) -> Sequence[tuple[str, str]]:
     from datetime import UTC, datetime
 
-    from rhythm.cli.words import brief, moment
+    from rhythm.cli.output.words import brief, moment
 
     now = datetime.now(UTC)
     by = f", by {schedule.created_by}" if schedule.created_by else ""
@@ -205,7 +205,7 @@ def _print_times(app: Rhythm, args: Arguments, count: int) -> None:
         if not times:
             print(f"schedule {args.name} starts nothing any more")
     else:
-        from rhythm.cli.documents import print_items
+        from rhythm.cli.output.documents import print_items
 
         print_items(args.output, [time.isoformat().replace("+00:00", "Z") for time in times])
 
@@ -227,7 +227,7 @@ def _resume(app: Rhythm, args: Arguments) -> None:
 
 
 def _run(app: Rhythm, args: Arguments) -> None:
-    from rhythm.cli.start import print_id
+    from rhythm.cli.commands.start import print_id
 
     print_id(
         app.run_schedule(args.name, by=actor(args)), "json" if args.output != "table" else "text"

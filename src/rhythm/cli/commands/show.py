@@ -31,7 +31,7 @@ def run(args: Arguments) -> int:
         if args.output == "table":
             _print(app, execution)
         else:
-            from rhythm.cli.documents import print_item
+            from rhythm.cli.output.documents import print_item
 
             print_item(
                 args.output, execution.as_json() | {"retried_as": _retried_as(app, execution)}
@@ -42,8 +42,8 @@ def run(args: Arguments) -> int:
 def _print(app: Rhythm, execution: ExecutionView) -> None:
     from datetime import UTC, datetime
 
-    from rhythm.cli.failure import show_failure
-    from rhythm.cli.table import print_fields
+    from rhythm.cli.output.failure import show_failure
+    from rhythm.cli.output.table import print_fields
 
     print_fields(list(_fields(app, execution, datetime.now(UTC))))
     if execution.error is not None:
@@ -67,8 +67,8 @@ def _retried_as(app: Rhythm, e: ExecutionView) -> dict[str, str] | None:
 
 
 def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str, str]]:
-    from rhythm.cli.table import paint
-    from rhythm.cli.words import counted, moment, printable
+    from rhythm.cli.output.table import paint
+    from rhythm.cli.output.words import counted, moment, printable
 
     children = app.details.children(e.id) if e.type == "workflow" else []
     yield "execution", e.id
@@ -100,7 +100,7 @@ def _attempt(e: ExecutionView) -> str:
 
 
 def _what(app: Rhythm, e: ExecutionView) -> str:
-    from rhythm.cli.words import printable
+    from rhythm.cli.output.words import printable
 
     source = app.workflows.source(e.name, e.version) if e.type == "workflow" else None
     return printable(f"{e.name}, version {e.version[:12]} of {source.file}" if source else e.name)
@@ -108,7 +108,7 @@ def _what(app: Rhythm, e: ExecutionView) -> str:
 
 def _besides(e: ExecutionView, now: datetime) -> str:
     """What there is to say besides the status."""
-    from rhythm.cli.words import moment, printable
+    from rhythm.cli.output.words import moment, printable
 
     if e.ended:
         return ""
@@ -123,7 +123,7 @@ def _besides(e: ExecutionView, now: datetime) -> str:
 
 
 def _waits(app: Rhythm, e: ExecutionView, children: list[ExecutionView], now: datetime) -> str:
-    from rhythm.cli.words import moment, printable, waits_for
+    from rhythm.cli.output.words import moment, printable, waits_for
 
     if e.ended:
         return ""
@@ -148,7 +148,7 @@ def _line(app: Rhythm, e: ExecutionView) -> str:
 
 
 def _took(e: ExecutionView) -> str:
-    from rhythm.cli.words import length
+    from rhythm.cli.output.words import length
 
     assert e.finished_at is not None
     return length((e.finished_at - e.created_at).total_seconds())
@@ -158,7 +158,7 @@ def value(given: object) -> str:
     """A JSON value: on one line if it is short, else laid out."""
     import json
 
-    from rhythm.cli.words import printable
+    from rhythm.cli.output.words import printable
 
     short = json.dumps(given, ensure_ascii=False)
     text = short if len(short) <= 80 else json.dumps(given, ensure_ascii=False, indent=2)

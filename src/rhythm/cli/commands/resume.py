@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from rhythm.cli.actor import BY, actor
 from rhythm.cli.bulk import ALL, act_on_all, wants_all
+from rhythm.cli.commands.pause import already_ended
+from rhythm.cli.commands.show import ID
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import INPUT, read_pairs
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.output import print
-from rhythm.cli.pause import already_ended
-from rhythm.cli.show import ID
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView

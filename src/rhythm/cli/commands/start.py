@@ -19,12 +19,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.actor import BY, actor
+from rhythm.cli.commands.result import TIMEOUT
 from rhythm.cli.connect import new_application, refusals
 from rhythm.cli.database import DATABASE, read_settings
 from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs, read_pairs
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.output import print
-from rhythm.cli.result import TIMEOUT
 from rhythm.lang.languages import TAKEN_BY_NAME
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _whole(text: str) -> int:
 
 
 def _say(execution: ExecutionView, created: bool) -> None:
-    from rhythm.cli.words import printable
+    from rhythm.cli.output.words import printable
 
     what = f"{execution.name} (version {execution.version[:12]}, queue {execution.queue})"
     said = f"started {what}" if created else f"{what} was started before, and is {execution.status}"
@@ -233,7 +233,7 @@ def _say(execution: ExecutionView, created: bool) -> None:
 def print_id(handle: Handle, output: str) -> int:
     import json
 
-    from rhythm.cli.documents import print_json
+    from rhythm.cli.output.documents import print_json
 
     print_json(
         json.dumps({"id": handle.id, "created": handle.created}, ensure_ascii=False)
@@ -245,8 +245,8 @@ def print_id(handle: Handle, output: str) -> int:
 
 def follow(app: Rhythm, handle: Handle, args: Arguments) -> int:
     """Waits for the end, working meanwhile if there is an --app."""
-    from rhythm.cli.documents import print_item
     from rhythm.cli.hints import missing_tasks, nobody_serves
+    from rhythm.cli.output.documents import print_item
     from rhythm.cli.waiting import finish, wait
 
     def hint(execution: ExecutionView) -> str:

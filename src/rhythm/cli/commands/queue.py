@@ -62,7 +62,7 @@ def _pause(app: Rhythm, args: Arguments, before: QueueView | None) -> None:
 def _as_it_is(queue: QueueView | None) -> str:
     from datetime import UTC, datetime
 
-    from rhythm.cli.queues import since
+    from rhythm.cli.commands.queues import since
 
     return f" ({since(queue, datetime.now(UTC))})" if queue and queue.paused_at else ""
 

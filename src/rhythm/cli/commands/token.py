@@ -104,7 +104,7 @@ def _create(app: Rhythm, args: Arguments) -> int:
     if args.output == "table":
         print(made.secret)
     else:
-        from rhythm.cli.documents import print_item
+        from rhythm.cli.output.documents import print_item
 
         print_item(args.output, {"secret": made.secret, "token": made.view.as_json()})
     return 0
@@ -115,7 +115,7 @@ def _list(app: Rhythm, args: Arguments) -> int:
     if args.output == "table":
         _print(found)
     else:
-        from rhythm.cli.documents import print_items
+        from rhythm.cli.output.documents import print_items
 
         print_items(args.output, [token.as_json() for token in found])
     return 0
@@ -149,7 +149,7 @@ def _told(token: TokenView) -> str:
 def _print(found: Sequence[TokenView]) -> None:
     from datetime import UTC, datetime
 
-    from rhythm.cli.table import print_table
+    from rhythm.cli.output.table import print_table
 
     if not found:
         print("no tokens: `rhythm token create NAME --role ROLE` makes one")
@@ -159,7 +159,7 @@ def _print(found: Sequence[TokenView]) -> None:
 
 
 def _row(token: TokenView, now: datetime) -> tuple[str, ...]:
-    from rhythm.cli.words import age
+    from rhythm.cli.output.words import age
 
     used = f"{age(token.last_used_at, now)} ago" if token.last_used_at else "never"
     expires = f"{token.expires_at:%Y-%m-%d}" if token.expires_at else "never"

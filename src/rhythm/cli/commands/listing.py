@@ -3,9 +3,9 @@ comes from."""
 
 from __future__ import annotations
 
-from rhythm.cli.documents import print_json
 from rhythm.cli.options import Arguments, Option
 from rhythm.cli.output import print
+from rhythm.cli.output.documents import print_json
 from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.ir.codec import dump_program
 from rhythm.ir.listing import listing

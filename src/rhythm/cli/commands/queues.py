@@ -34,7 +34,7 @@ def run(args: Arguments) -> int:
     if args.output == "table":
         _print(found)
     else:
-        from rhythm.cli.documents import print_items
+        from rhythm.cli.output.documents import print_items
 
         print_items(args.output, [queue.as_json() for queue in found])
     return 0
@@ -43,7 +43,7 @@ def run(args: Arguments) -> int:
 def _print(found: Sequence[QueueView]) -> None:
     from datetime import UTC, datetime
 
-    from rhythm.cli.table import print_table
+    from rhythm.cli.output.table import print_table
 
     if not found:
         print("no queues: nothing waits, and no worker serves any")
@@ -55,7 +55,7 @@ def _print(found: Sequence[QueueView]) -> None:
 
 
 def _row(queue: QueueView, now: datetime) -> tuple[str, ...]:
-    from rhythm.cli.words import length
+    from rhythm.cli.output.words import length
 
     numbers = (queue.delayed, queue.running, queue.expired, queue.workers)
     oldest = "" if queue.oldest_s is None else length(queue.oldest_s)
@@ -76,7 +76,7 @@ def note(queue: QueueView, now: datetime) -> str:
 
 def since(queue: QueueView, now: datetime) -> str:
     """When a queue was paused, by whom and why."""
-    from rhythm.cli.words import age
+    from rhythm.cli.output.words import age
 
     ago = age(queue.paused_at or now, now)
     by = f" by {queue.paused_by}" if queue.paused_by else ""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from rhythm.cli.output import print, styled
-from rhythm.cli.words import printable
+from rhythm.cli.output.words import printable
 
 COLOURS = {
     "completed": "32", "failed": "31", "cancelled": "33", "blocked": "35", "paused": "33",

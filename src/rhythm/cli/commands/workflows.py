@@ -39,8 +39,8 @@ def run(args: Arguments) -> int:
 
 
 def _print_all(output: str, found: list[WorkflowView]) -> None:
-    from rhythm.cli.documents import print_items
-    from rhythm.cli.table import print_table
+    from rhythm.cli.output.documents import print_items
+    from rhythm.cli.output.table import print_table
 
     if output != "table":
         print_items(output, [_json(workflow) for workflow in found])
@@ -57,9 +57,9 @@ def _print_all(output: str, found: list[WorkflowView]) -> None:
 def _print_one(app: Rhythm, args: Arguments, found: list[WorkflowView]) -> None:
     from datetime import UTC, datetime
 
-    from rhythm.cli.documents import print_item
-    from rhythm.cli.table import print_fields
-    from rhythm.cli.words import counted, moment
+    from rhythm.cli.output.documents import print_item
+    from rhythm.cli.output.table import print_fields
+    from rhythm.cli.output.words import counted, moment
 
     workflow = _named(args.name, found)
     newest = app.list(workflow.name, limit=NEWEST)

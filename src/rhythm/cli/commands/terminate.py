@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rhythm.cli.actor import BY, actor
 from rhythm.cli.bulk import ALL, act_on_all, wants_all
-from rhythm.cli.cancel import has_ended
+from rhythm.cli.commands.cancel import has_ended
 from rhythm.cli.connect import application, find
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
