@@ -51,8 +51,8 @@ LATER = (
     "asyncio sqlite3 psycopg fastapi"
 ).split()
 HEAVY = (
-    "argparse asyncio dataclasses fastapi http inspect psycopg sqlite3 ssl typing_extensions "
-    "urllib3 uvicorn"
+    "argparse asyncio dataclasses fastapi http psycopg rich socket sqlite3 ssl subprocess "
+    "typing_extensions urllib3 uvicorn"
 ).split()
 
 

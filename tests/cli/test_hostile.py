@@ -196,6 +196,8 @@ TRIED: dict[str, list[list[str]]] = {
         ["audit", "list", "--actor", EVIL],
     ],
     "migrate": [["migrate"], ["migrate", "--database", f"sqlite:///{EVIL}"]],
+    "help": [["help", EVIL], ["help", "token", EVIL], ["help", "start"]],
+    "completion": [["completion", EVIL], ["completion", "bash"]],
     "doctor": [["doctor"], ["doctor", "--database", f"sqlite:///{EVIL}"]],
 }
 Ran = Callable[[list[str]], tuple[str, str]]

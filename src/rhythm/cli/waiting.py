@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from rhythm.app.waiting import PollBackoff, look
 from rhythm.cli.output import control, print, print_problem
-from rhythm.cli.output.table import cut, paint, width_of
+from rhythm.cli.output.table import cut, paint
+from rhythm.cli.output.terminal import width_of
 from rhythm.cli.output.words import length, waits_for
 from rhythm.errors import ResultTimeout, StoreError
 

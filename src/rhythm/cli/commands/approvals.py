@@ -13,34 +13,34 @@ import sys
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rhythm.cli.connect import OUTPUT, application
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.command import Arguments, argument, command, option
+from rhythm.cli.connect import application
+from rhythm.cli.options import CURSOR, DATABASE, LIMIT, OUTPUT
 from rhythm.cli.output import print
+from rhythm.cli.types import (
+    Known,
+    OneOf,
+)
 
 if TYPE_CHECKING:
     from rhythm.app.approvals import ApprovalView
 
-OPTIONS = (
-    Option("ID", "an approval, to see all of it", optional=True),
-    Option("--role", "only what people of this role may decide", value="ROLE"),
-    Option(
-        "--status",
-        "those that are open, or how they ended",
-        choices=("open", "approved", "rejected", "expired", "cancelled", "all"),
-        default="open",
-    ),
-    Option("--execution", "only those of this execution", value="ID"),
-    Option("--limit", "how many at most, up to 1000", value="N", default="20"),
-    Option("--cursor", "go on where the page before has ended, which says how", value="CURSOR"),
-    OUTPUT,
-    DATABASE,
+
+@command(__doc__)
+@argument("id", type=Known("approvals"), required=False, help="an approval, to see all of it")
+@option("--role", metavar="ROLE", help="only what people of this role may decide")
+@option(
+    "--status",
+    type=OneOf("open", "approved", "rejected", "expired", "cancelled", "all"),
+    default="open",
+    help="those that are open, or how they ended",
 )
-
-
+@option("--execution", type=Known("executions"), help="only those of this execution")
+@LIMIT
+@CURSOR
+@OUTPUT
+@DATABASE
 def run(args: Arguments) -> int:
-    if not args.limit.isdecimal():
-        raise UsageError(f"--limit is a whole number, not {args.limit}")
     if args.id is not None:
         return _show(args)
     status = None if args.status == "all" else args.status
@@ -49,7 +49,7 @@ def run(args: Arguments) -> int:
             role=args.role,
             status=status,
             execution=args.execution,
-            limit=int(args.limit),
+            limit=args.limit,
             cursor=args.cursor,
         )
     if args.output == "table":
@@ -103,19 +103,18 @@ def _show(args: Arguments) -> int:
 def print_approval(approval: ApprovalView) -> None:
     from datetime import UTC
 
-    from rhythm.cli.commands.show import value
-    from rhythm.cli.output.table import paint, print_fields
-    from rhythm.cli.output.words import moment, printable
+    from rhythm.cli.output.table import print_fields
+    from rhythm.cli.output.words import laid_out, moment, printable
 
     now = datetime.now(UTC)
     needs = f"{approval.quorum} approvals" if approval.quorum > 1 else "one approval"
     rule = ", not of whoever started it" if approval.four_eyes else ""
     fields = [
         ("approval", approval.id),
-        ("status", paint(approval.status, approval.status)),
+        ("status", approval.status),
         ("of", printable(f"{approval.execution_id}, {approval.workflow}")),
         ("reason", printable(approval.reason)),
-        ("data", "" if approval.data is None else value(approval.data)),
+        ("data", "" if approval.data is None else laid_out(approval.data)),
         ("takes", printable(f"{needs} by {approval.role}{rule}")),
         ("started by", printable(approval.requested_by or "")),
         ("asked", moment(approval.created_at, now)),

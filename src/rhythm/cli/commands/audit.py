@@ -17,66 +17,37 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from rhythm.cli.connect import OUTPUT, application
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.command import Arguments, UsageError, command, group, option
+from rhythm.cli.connect import application
+from rhythm.cli.options import CURSOR, DATABASE, LIMIT, OUTPUT
 from rhythm.cli.output import print
+from rhythm.cli.types import FileName, Whole
 
 if TYPE_CHECKING:
     from rhythm.app.audit import AuditCheck, AuditPage
 
-OPTIONS = (
-    Option("COMMAND", "what to do: list, verify or export", choices=("list", "verify", "export")),
-    Option("--actor", "list: only what this one did", value="NAME"),
-    Option("--action", "list: only acts of this kind, such as token.create", value="ACTION"),
-    Option(
-        "--object",
-        "list: only what was done to this execution, approval, token, queue …",
-        value="ID",
-    ),
-    Option("--limit", "list: how many at most, up to 1000", value="N"),
-    Option(
-        "--cursor", "list: go on where the page before has ended, which says how", value="CURSOR"
-    ),
-    Option(
-        "--head", "verify: a head that was printed before, and is still to be there", value="N:HASH"
-    ),
-    Option(
-        "--file",
-        (
-            "verify: lines that were exported, from the first row on, instead of a database; "
-            "- is standard input"
-        ),
-        value="FILE",
-    ),
-    Option("--after", "export: only what follows row N", value="N"),
-    OUTPUT,
-    DATABASE,
-)
-TAKES = {
-    "list": ("actor", "action", "object", "limit", "cursor"),
-    "verify": ("head", "file"),
-    "export": ("after",),
-}
 SHOWN = 20  # problems that are listed
 
 
-def run(args: Arguments) -> int:
-    for action, names in TAKES.items():
-        for name in names:
-            if action != args.command and getattr(args, name) is not None:
-                raise UsageError(f"--{name} is not for {args.command}")
-    return {"list": _list, "verify": _verify, "export": _export}[args.command](args)
-
-
-def _list(args: Arguments) -> int:
-    limit = _number(args.limit or "20", "--limit")
+@command("Lists what was done by whom, newest first.", "list what was done by whom")
+@option("--actor", metavar="NAME", help="only what this one did")
+@option("--action", metavar="ACTION", help="only acts of this kind, such as token.create")
+@option(
+    "--object",
+    metavar="ID",
+    help="only what was done to this execution, approval, token, queue …",
+)
+@LIMIT
+@CURSOR
+@OUTPUT
+@DATABASE
+def list_acts(args: Arguments) -> int:
     with application(args) as app:
         page = app.audit(
             actor=args.actor,
             action=args.action,
             object=args.object,
-            limit=limit,
+            limit=args.limit,
             cursor=args.cursor,
         )
     if args.output == "table":
@@ -112,7 +83,20 @@ def _print(page: AuditPage) -> None:
     print_table(("N", "TIME (UTC)", "ACTOR", "FROM", "ACTION", "OBJECT", "DETAIL"), rows)
 
 
-def _verify(args: Arguments) -> int:
+@command(
+    "Proves that nothing in the audit was changed. Exit code 0: it is what it was; 1: it is not.",
+    "prove that nothing in it was changed",
+)
+@option("--head", metavar="N:HASH", help="a head that was printed before, and is still to be there")
+@option(
+    "--file",
+    type=FileName(),
+    help="lines that were exported, from the first row on, instead of a database; - is standard "
+    "input",
+)
+@OUTPUT
+@DATABASE
+def verify(args: Arguments) -> int:
     if args.file is not None:
         check = _of_file(args.file, args.head)
     else:
@@ -151,19 +135,22 @@ def _of_file(name: str, head: str | None) -> AuditCheck:
         raise UsageError(str(problem)) from problem
 
 
-def _export(args: Arguments) -> int:
+@command(
+    "Prints every row of the audit, oldest first, a line of JSON each.",
+    "print every row, a line of JSON each",
+)
+@option("--after", type=Whole(), default=0, help="only what follows row N")
+@OUTPUT
+@DATABASE
+def export(args: Arguments) -> int:
     from rhythm.cli.output.documents import print_json
 
-    after = _number(args.after or "0", "--after")
     with application(args) as app:
-        for row in app.audit.export(after):
+        for row in app.audit.export(args.after):
             print_json(
                 json.dumps(dict(zip(row._fields, row.astuple(), strict=True)), ensure_ascii=False)
             )
     return 0
 
 
-def _number(text: str, what: str) -> int:
-    if not text.isdecimal() or len(text) > 18:
-        raise UsageError(f"{what} is a whole number, not {text}")
-    return int(text)
+run = group(__doc__, ("list", list_acts), verify, export, given=(OUTPUT, DATABASE))

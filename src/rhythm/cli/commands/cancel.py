@@ -11,22 +11,25 @@ had ended already, or does not exist.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-from rhythm.cli.actor import BY, actor
-from rhythm.cli.bulk import ALL, act_on_all, wants_all
+from rhythm.cli.actor import actor
+from rhythm.cli.bulk import act_on_all, wants_all, which
+from rhythm.cli.command import Arguments, command
 from rhythm.cli.connect import application, find
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments, Option
+from rhythm.cli.endings import has_ended
+from rhythm.cli.options import BY, DATABASE, EXECUTIONS_OR_ALL
 from rhythm.cli.output import print, print_problem
 
 if TYPE_CHECKING:
-    from rhythm.app import ExecutionView, Rhythm
-
-OPTIONS = (Option("IDS", "the executions", many=True, optional=True), *ALL, BY, DATABASE)
+    from rhythm.app import Rhythm
 
 
+@command(__doc__)
+@EXECUTIONS_OR_ALL
+@which
+@BY
+@DATABASE
 def run(args: Arguments) -> int:
     if wants_all(args, args.ids):
         return act_on_all(args, "cancel")
@@ -55,16 +58,3 @@ def _cancel(app: Rhythm, id: str, args: Arguments) -> int:
             f"asked {id} to end: it is cancelled as soon as a worker has run its `finally` blocks"
         )
     return 0
-
-
-def has_ended(execution: ExecutionView) -> int:
-    """Says so on standard error; the exit code."""
-    status = execution.status
-    print(
-        (
-            f"rhythm: {execution.id} has ended already: it "
-            f"{'was ' if status == 'cancelled' else ''}{status}"
-        ),
-        file=sys.stderr,
-    )
-    return 1

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from rhythm.cli.command import Arguments, argument, command, option
 from rhythm.cli.files import find_files, read_source
-from rhythm.cli.options import Arguments, Option
 from rhythm.cli.output import print
+from rhythm.cli.types import (
+    FileName,
+    OneOf,
+)
 from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
 from rhythm.lang.languages import parse_text
 from rhythm.lang.report import Checked
@@ -13,19 +17,22 @@ from rhythm.lang.source import as_json, render_all
 SEVERITIES = ("error", "warning", "note")
 
 
-OPTIONS = (
-    Option(
-        "FILES", "a .flow or JSON steps file, a folder of them, or - for standard input", many=True
-    ),
-    Option(
-        "--format", "text for people, json for editors", choices=("text", "json"), default="text"
-    ),
-    Option(
-        "--app", "a Python file or module: calls are also checked against its tasks", value="FILE"
-    ),
+@command(__doc__)
+@argument(
+    "files",
+    type=FileName(),
+    nargs=-1,
+    required=True,
+    help="a .flow or JSON steps file, a folder of them, or - for standard input",
 )
-
-
+@option(
+    "--format", type=OneOf("text", "json"), default="text", help="text for people, json for editors"
+)
+@option(
+    "--app",
+    type=FileName(),
+    help="a Python file or module: calls are also checked against its tasks",
+)
 def run(args: Arguments) -> int:
     parsed = [parse_text(read_source(name), name) for name in find_files(args.files)]
     names = frozenset().union(*(file.names for file in parsed)) if len(parsed) > 1 else None

@@ -14,37 +14,40 @@ import time
 from itertools import groupby
 
 from rhythm.app.database import RULES, Finding, Health, open_database
-from rhythm.cli.database import DATABASE, VARIABLE, database_url
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.command import Arguments, command, option
+from rhythm.cli.database import VARIABLE, database_url
+from rhythm.cli.options import DATABASE
 from rhythm.cli.output import print, print_problem
 from rhythm.cli.output.documents import print_json
-from rhythm.durations import duration_s
+from rhythm.cli.output.progress import progress
+from rhythm.cli.types import (
+    Duration,
+    OneOf,
+)
 from rhythm.engine.doctor import advice
 from rhythm.errors import StoreError
 from rhythm.printable import one_line
 
-OPTIONS = (
-    DATABASE,
-    Option(
-        "--output",
-        "table for people, json for programs",
-        choices=("table", "json"),
-        default="table",
-    ),
-    Option(
-        "--grace",
-        "how late timers, rescues and the like may be: longer than a claim lasts",
-        value="DURATION",
-        default="15m",
-    ),
+
+@command(__doc__)
+@DATABASE
+@option(
+    "--output",
+    type=OneOf("table", "json"),
+    default="table",
+    help="table for people, json for programs",
 )
-
-
+@option(
+    "--grace",
+    type=Duration(),
+    default="15m",
+    help="how late timers, rescues and the like may be: longer than a claim lasts",
+)
 def run(args: Arguments) -> int:
-    grace_s = _grace_s(args.grace)
     try:
-        with open_database(database_url(args.database), create=False) as database:
-            found, health = database.examine(grace_s)
+        url = database_url(args.database)
+        with open_database(url, create=False) as database, progress("examining the database"):
+            found, health = database.examine(args.grace)
     except StoreError as problem:
         hint = "" if args.database else f"; --database or {VARIABLE} says which database is meant"
         print_problem(problem, hint)
@@ -54,13 +57,6 @@ def run(args: Arguments) -> int:
         found, health, advised
     )
     return 1 if found else 0
-
-
-def _grace_s(text: str) -> float:
-    try:
-        return duration_s(float(text) if text.isdecimal() else text)
-    except ValueError as problem:
-        raise UsageError(f"--grace: {problem}") from None
 
 
 def _print_json(found: list[Finding], health: Health, advised: list[str]) -> None:

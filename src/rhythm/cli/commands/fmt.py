@@ -6,21 +6,28 @@ from __future__ import annotations
 import difflib
 import sys
 
+from rhythm.cli.command import Arguments, UsageError, argument, command, option
 from rhythm.cli.files import find_files, read_source, write_source
-from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.output import print, print_source
+from rhythm.cli.types import FileName
 from rhythm.errors import FlowError
 from rhythm.lang.flow.format import format_source
 
-OPTIONS = (
-    Option(
-        "FILES", "a .flow file, a folder of them, or - to read standard input and print", many=True
-    ),
-    Option("--check", "change nothing; exit 1 if a file would change"),
-    Option("--diff", "change nothing; show what would change, and exit 1 if anything would"),
+
+@command(__doc__)
+@argument(
+    "files",
+    type=FileName(),
+    nargs=-1,
+    required=True,
+    help="a .flow file, a folder of them, or - to read standard input and print",
 )
-
-
+@option("--check", is_flag=True, help="change nothing; exit 1 if a file would change")
+@option(
+    "--diff",
+    is_flag=True,
+    help="change nothing; show what would change, and exit 1 if anything would",
+)
 def run(args: Arguments) -> int:
     results = [_format(name, args) for name in find_files(args.files, (".flow",))]
     return max(results, default=0)

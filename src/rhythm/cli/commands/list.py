@@ -11,37 +11,33 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from rhythm.cli.connect import OUTPUT, application
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.command import Arguments, command, one_of, option
+from rhythm.cli.connect import application
+from rhythm.cli.options import CURSOR, DATABASE, LIMIT, OUTPUT, STATUSES
 from rhythm.cli.output import print
+from rhythm.cli.types import Known, Text
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Page
 
-OPTIONS = (
-    Option("--workflow", "only those of this workflow", value="NAME"),
-    Option(
-        "--status",
-        (
-            "only those that are pending, running, suspended, paused, completed, failed, "
-            "cancelled or blocked"
-        ),
-        value="STATUS",
-    ),
-    Option("--limit", "how many at most, up to 1000", value="N", default="20"),
-    Option("--cursor", "go on where the page before has ended, which says how", value="CURSOR"),
-    OUTPUT,
-    DATABASE,
-)
 LONGEST = 200  # of an error, where no terminal limits the line
 
 
+@command(__doc__)
+@option("--workflow", type=Known("workflows"), help="only those of this workflow")
+@option(
+    "--status",
+    type=Text(*STATUSES),
+    metavar="STATUS",
+    help=f"only those that are {one_of(STATUSES)}",
+)
+@LIMIT
+@CURSOR
+@OUTPUT
+@DATABASE
 def run(args: Arguments) -> int:
-    if not args.limit.isdecimal():
-        raise UsageError(f"--limit is a whole number, not {args.limit}")
     with application(args) as app:
-        page = app.list(args.workflow, args.status, int(args.limit), args.cursor)
+        page = app.list(args.workflow, args.status, args.limit, args.cursor)
     if args.output == "table":
         _print(args, page)
     else:
@@ -100,8 +96,8 @@ def _next(args: Arguments, cursor: str) -> str:
     given = {name: getattr(args, name) for name in ("workflow", "status", "database")} | {
         "cursor": cursor
     }
-    if args.limit != "20":
-        given["limit"] = args.limit
+    if args.limit != 20:
+        given["limit"] = str(args.limit)
     if args.output != "table":
         given["output"] = args.output
     if args.database is not None and show_url(args.database) != args.database:

@@ -3,23 +3,31 @@ by many at once."""
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rhythm.cli.database import DATABASE, database_url
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.app.database import Database, open_database
+from rhythm.cli.command import Arguments, UsageError, command, option
+from rhythm.cli.database import database_url
+from rhythm.cli.options import DATABASE
 from rhythm.cli.output import print
+from rhythm.cli.output.progress import Tell, progress
 from rhythm.errors import StoreError
 
-OPTIONS = (
-    DATABASE,
-    Option("--dry-run", "only say what would run"),
-    Option(
-        "--dump-sql",
-        "print the SQL of every migration, for this kind of database, and connect to none",
-    ),
+LOOK_S = 0.2  # between two looks at how far it is
+
+
+@command(__doc__)
+@DATABASE
+@option("--dry-run", is_flag=True, help="only say what would run")
+@option(
+    "--dump-sql",
+    is_flag=True,
+    help="print the SQL of every migration, for this kind of database, and connect to none",
 )
-
-
 def run(args: Arguments) -> int:
     url = database_url(args.database)
     try:
@@ -29,18 +37,39 @@ def run(args: Arguments) -> int:
 
 
 def _migrate(url: str) -> int:
-    from rhythm.app.database import open_database
-
     with open_database(url) as database:
-        for name in database.migrate():
+        pending = len(database.pending())
+        with progress("migrating", pending) as tell, _watched(url, database, tell, pending):
+            ran = database.migrate()
+        for name in ran:
             print(f"ran {name}")
         print(f"the database is at schema {database.schema_version()}")
     return 0
 
 
-def _would_run(url: str) -> int:
-    from rhythm.app.database import open_database
+@contextmanager
+def _watched(url: str, database: Database, tell: Tell, pending: int) -> Iterator[None]:
+    """Tells which step is done while others run: each is a transaction, which others see."""
+    if not sys.stderr.isatty() or not pending or ":memory:" in url:
+        yield
+        return
+    first, done = database.schema_version(), threading.Event()
 
+    def watch() -> None:
+        with suppress(StoreError), open_database(url, create=False) as other:
+            while not done.wait(LOOK_S):
+                tell(other.schema_version() - first, pending)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _would_run(url: str) -> int:
     new = _is_new_file(url)
     with open_database(_nowhere(url) if new else url, create=False) as database:
         pending = database.migrations() if new else database.pending()
@@ -52,8 +81,6 @@ def _would_run(url: str) -> int:
 
 
 def _dump(url: str) -> int:
-    from rhythm.app.database import open_database
-
     with open_database(_nowhere(url)) as database:
         for migration in database.migrations():
             print(f"-- {migration.name}\nBEGIN;\n{migration.sql}COMMIT;\n")

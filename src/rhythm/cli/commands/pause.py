@@ -11,26 +11,27 @@ or is cancelled. With --all it is for all workflows that fit; --dry-run only cou
 
 from __future__ import annotations
 
-from rhythm.cli.actor import BY, actor
-from rhythm.cli.bulk import ALL, act_on_all, wants_all
-from rhythm.cli.commands.show import ID
+from rhythm.cli.actor import actor
+from rhythm.cli.bulk import act_on_all, wants_all, which
+from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import application, find_workflow
-from rhythm.cli.database import DATABASE
-from rhythm.cli.inputs import read_duration
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.endings import already_ended
+from rhythm.cli.options import BY, DATABASE, EXECUTION_OR_ALL, REASON
 from rhythm.cli.output import print
-
-OPTIONS = (
-    ID.replace(optional=True),
-    Option("--reason", "why, for whoever looks at it", value="TEXT"),
-    BY,
-    Option("--timeout", "for how long at most, such as 2h", value="DURATION"),
-    Option("--then", "what follows the timeout", choices=("resume", "cancel"), default="resume"),
-    *ALL,
-    DATABASE,
+from rhythm.cli.types import (
+    Duration,
+    OneOf,
 )
 
 
+@command(__doc__)
+@EXECUTION_OR_ALL
+@REASON
+@BY
+@option("--timeout", type=Duration(), help="for how long at most, such as 2h")
+@option("--then", type=OneOf("resume", "cancel"), default="resume", help="what follows the timeout")
+@which
+@DATABASE
 def run(args: Arguments) -> int:
     if args.then == "cancel" and args.timeout is None:
         raise UsageError("--then says what follows --timeout: give both")
@@ -41,32 +42,18 @@ def run(args: Arguments) -> int:
     with application(args) as app:
         before = find_workflow(app, args.id)
         # what was said the first time stays
-        if before.paused_manually and not (args.reason or args.by or args.timeout):
+        if before.paused_manually and not (args.reason or args.by or args.timeout is not None):
             print(f"{args.id} is paused already; `rhythm resume {args.id}` lets it go on")
             return 0
         if not app.pause(
             args.id,
             args.reason or "",
             actor(args),
-            timeout=read_duration(args.timeout, "--timeout"),
+            timeout=args.timeout,
             then=args.then,
         ):
             return already_ended(args.id)
-    after = (
-        (
-            f"; after {args.timeout} it "
-            f"{'goes on by itself' if args.then == 'resume' else 'is cancelled'}"
-        )
-        if args.timeout
-        else ""
-    )
+    then = "goes on by itself" if args.then == "resume" else "is cancelled"
+    after = "" if args.timeout is None else f"; after {args.timeout.text} it {then}"
     print(f"paused {args.id}; `rhythm resume {args.id}` lets it go on{after}")
     return 0
-
-
-def already_ended(id: str) -> int:
-    """Says so on standard error; the exit code."""
-    import sys
-
-    print(f"rhythm: {id} has ended already; `rhythm show {id}` tells how", file=sys.stderr)
-    return 1

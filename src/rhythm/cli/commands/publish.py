@@ -12,29 +12,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rhythm.cli.actor import BY, actor
-from rhythm.cli.commands.signal import payload
+from rhythm.cli.actor import actor
+from rhythm.cli.command import Arguments, argument, command, option
 from rhythm.cli.connect import application
-from rhythm.cli.database import DATABASE
-from rhythm.cli.inputs import INPUT
-from rhythm.cli.options import Arguments, Option
+from rhythm.cli.inputs import read_payload
+from rhythm.cli.options import BY, DATA, DATABASE
 from rhythm.cli.output import print
+from rhythm.cli.types import (
+    JsonValue,
+)
 
 if TYPE_CHECKING:
     from rhythm.app import Rhythm
 
-OPTIONS = (
-    Option("TYPE", "the type of the event, such as order.paid"),
-    Option("DATA", "what it brings, as JSON", optional=True),
-    INPUT.replace(help="a field of the data as text; KEY:=JSON gives any JSON value"),
-    Option("--event-id", "an id of your own: the same one twice is one event", value="ID"),
-    BY,
-    DATABASE,
-)
 
-
+@command(__doc__)
+@argument("type", help="the type of the event, such as order.paid")
+@argument("data", type=JsonValue(), required=False, help="what it brings, as JSON")
+@DATA
+@option("--event-id", metavar="ID", help="an id of your own: the same one twice is one event")
+@BY
+@DATABASE
 def run(args: Arguments) -> int:
-    data = payload(args, "data")
+    data = read_payload(args, "data")
     with application(args) as app:
         new = app.publish(args.type, data, event_id=args.event_id, by=actor(args))
         print(

@@ -11,35 +11,47 @@ task of a paused queue. To hold one execution, there is `rhythm pause ID`.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rhythm.cli.actor import BY, actor
+from rhythm.cli.actor import actor
+from rhythm.cli.command import Arguments, argument, command, group
 from rhythm.cli.connect import application
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.options import BY, DATABASE, REASON
 from rhythm.cli.output import print
+from rhythm.cli.types import Known
 
 if TYPE_CHECKING:
     from rhythm.app import QueueView, Rhythm
 
-OPTIONS = (
-    Option("ACTION", "what to do with it: pause or resume", choices=("pause", "resume")),
-    Option("NAME", "the queue; `rhythm queues` lists them"),
-    Option("--reason", "why it is paused, for whoever looks at it", value="TEXT"),
-    BY,
-    DATABASE,
-)
+NAME = argument("name", type=Known("queues"), help="the queue; `rhythm queues` lists them")
 
 
-def run(args: Arguments) -> int:
-    if args.action == "resume" and args.reason:
-        raise UsageError("--reason is for pause")
+@command("Pauses a queue: nothing of it begins.", "pause a queue: nothing of it begins")
+@NAME
+@REASON
+@BY
+@DATABASE
+def pause(args: Arguments) -> int:
+    return _change(args, _pause)
+
+
+@command("Lets workers take from a paused queue again.", "let workers take from it again")
+@NAME
+@BY
+@DATABASE
+def resume(args: Arguments) -> int:
+    return _change(args, _resume)
+
+
+run = group(__doc__, pause, resume, given=(BY, DATABASE))
+Change = Callable[["Rhythm", Arguments, "QueueView | None"], None]
+
+
+def _change(args: Arguments, change: Change) -> int:
     with application(args) as app:
         known = {queue.name: queue for queue in app.queues()}
-        if args.action == "pause":
-            _pause(app, args, known.get(args.name))
-        else:
-            _resume(app, args)
+        change(app, args, known.get(args.name))
     if args.name not in known:
         print(f"rhythm: {_unknown(args.name, [*known])}", file=sys.stderr)
     return 0
@@ -62,12 +74,12 @@ def _pause(app: Rhythm, args: Arguments, before: QueueView | None) -> None:
 def _as_it_is(queue: QueueView | None) -> str:
     from datetime import UTC, datetime
 
-    from rhythm.cli.commands.queues import since
+    from rhythm.cli.output.words import paused_since
 
-    return f" ({since(queue, datetime.now(UTC))})" if queue and queue.paused_at else ""
+    return f" ({paused_since(queue, datetime.now(UTC))})" if queue and queue.paused_at else ""
 
 
-def _resume(app: Rhythm, args: Arguments) -> None:
+def _resume(app: Rhythm, args: Arguments, before: QueueView | None) -> None:
     if app.resume_queue(args.name, actor(args)):
         print(f"resumed queue {args.name}: workers take from it again")
     else:

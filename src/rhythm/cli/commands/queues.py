@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rhythm.cli.connect import OUTPUT, application
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments
+from rhythm.cli.command import Arguments, command
+from rhythm.cli.connect import application
+from rhythm.cli.options import DATABASE, OUTPUT
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
     from rhythm.app import QueueView
 
-OPTIONS = (OUTPUT, DATABASE)
 HEADS = ("QUEUE", "READY", "OLDEST", "DELAYED", "RUNNING", "EXPIRED", "WORKERS", "NOTE")
 EXPIRED = HEADS.index("EXPIRED")
 
 
+@command(__doc__)
+@OUTPUT
+@DATABASE
 def run(args: Arguments) -> int:
     with application(args) as app:
         found = app.queues()
@@ -70,16 +72,7 @@ def _row(queue: QueueView, now: datetime) -> tuple[str, ...]:
 
 def note(queue: QueueView, now: datetime) -> str:
     """What somebody should know who looks at the queue."""
+    from rhythm.cli.output.words import paused_since
+
     notes = ["no worker serves it"] if queue.unserved else []
-    return "; ".join([*notes, f"paused {since(queue, now)}"] if queue.paused_at else notes)
-
-
-def since(queue: QueueView, now: datetime) -> str:
-    """When a queue was paused, by whom and why."""
-    from rhythm.cli.output.words import age
-
-    ago = age(queue.paused_at or now, now)
-    by = f" by {queue.paused_by}" if queue.paused_by else ""
-    return f"{'now' if ago == 'now' else f'{ago} ago'}{by}" + (
-        f": {queue.paused_reason}" if queue.paused_reason else ""
-    )
+    return "; ".join([*notes, f"paused {paused_since(queue, now)}"] if queue.paused_at else notes)

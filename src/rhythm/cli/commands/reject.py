@@ -8,11 +8,11 @@ Whoever started the execution may not decide, unless its workflow says `four_eye
 
 from __future__ import annotations
 
-from rhythm.cli.decisions import DECISION, decide
-from rhythm.cli.options import Arguments
-
-OPTIONS = DECISION
+from rhythm.cli.command import Arguments, command
+from rhythm.cli.decisions import decide, decision
 
 
+@command(__doc__)
+@decision
 def run(args: Arguments) -> int:
     return decide(args, "reject")

@@ -8,26 +8,20 @@ had not ended after --timeout.
 
 from __future__ import annotations
 
-from rhythm.cli.commands.show import ID
+from rhythm.cli.command import Arguments, command
 from rhythm.cli.connect import application, find
-from rhythm.cli.database import DATABASE
-from rhythm.cli.inputs import read_duration
-from rhythm.cli.options import Arguments, Option
-
-TIMEOUT = Option(
-    "--timeout",
-    "how long to wait, such as 90s or 1h; 0s only looks; without it there is no limit",
-    value="DURATION",
-)
-OPTIONS = (ID, TIMEOUT, DATABASE)
+from rhythm.cli.options import DATABASE, EXECUTION, TIMEOUT
 
 
+@command(__doc__)
+@EXECUTION
+@TIMEOUT
+@DATABASE
 def run(args: Arguments) -> int:
-    timeout_s = read_duration(args.timeout, "--timeout")
     with application(args) as app:
         from rhythm.cli.hints import nobody_serves
         from rhythm.cli.waiting import finish, wait
 
         find(app, args.id)
-        ended = wait(app, args.id, timeout_s, lambda execution: nobody_serves(app, execution))
+        ended = wait(app, args.id, args.timeout, lambda execution: nobody_serves(app, execution))
         return ended if isinstance(ended, int) else finish(app, ended)

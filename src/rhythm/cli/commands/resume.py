@@ -14,30 +14,26 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from rhythm.cli.actor import BY, actor
-from rhythm.cli.bulk import ALL, act_on_all, wants_all
-from rhythm.cli.commands.pause import already_ended
-from rhythm.cli.commands.show import ID
+from rhythm.cli.actor import actor
+from rhythm.cli.bulk import act_on_all, wants_all, which
+from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import application, find_workflow
-from rhythm.cli.database import DATABASE
-from rhythm.cli.inputs import INPUT, read_pairs
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.endings import already_ended
+from rhythm.cli.inputs import read_pairs
+from rhythm.cli.options import BY, DATA, DATABASE, EXECUTION_OR_ALL
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView
 
-DATA = INPUT.replace(help="a field of the data as text; KEY:=JSON gives any JSON value")
-OPTIONS = (
-    ID.replace(optional=True),
-    Option("--reason", "why, for the record", value="TEXT"),
-    BY,
-    DATA,
-    *ALL,
-    DATABASE,
-)
 
-
+@command(__doc__)
+@EXECUTION_OR_ALL
+@option("--reason", metavar="TEXT", help="why, for the record")
+@BY
+@DATA
+@which
+@DATABASE
 def run(args: Arguments) -> int:
     data = read_pairs(args.input, "-i") or None
     if wants_all(args, args.id):

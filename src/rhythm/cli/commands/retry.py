@@ -17,28 +17,25 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from rhythm.cli.actor import BY, actor
-from rhythm.cli.bulk import ALL, act_on_all, wants_all
-from rhythm.cli.commands.show import ID
-from rhythm.cli.commands.start import FOLLOWING, fit_waiting, follow, load_tasks, print_id
+from rhythm.cli.actor import actor
+from rhythm.cli.bulk import act_on_all, wants_all, which
+from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import application, find, new_application
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.following import fit_waiting, follow, following, load_tasks, print_id
+from rhythm.cli.options import BY, DATABASE, EXECUTION_OR_ALL
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Handle, Rhythm
 
-OPTIONS = (
-    ID.replace(optional=True),
-    Option("--from-start", "begin at the beginning, in the current version"),
-    *FOLLOWING,
-    *ALL,
-    BY,
-    DATABASE,
-)
 
-
+@command(__doc__)
+@EXECUTION_OR_ALL
+@option("--from-start", is_flag=True, help="begin at the beginning, in the current version")
+@following
+@which
+@BY
+@DATABASE
 def run(args: Arguments) -> int:
     if wants_all(args, args.id):
         if args.wait or args.from_start:

@@ -19,13 +19,19 @@ from typing import Any
 
 from rhythm.app.database import memory_store
 from rhythm.cli.app import load_app
+from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.files import read_source
-from rhythm.cli.inputs import INPUT, INPUTS, hint_for_texts, read_inputs, read_json
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.inputs import hint_for_texts, read_inputs
+from rhythm.cli.options import FILE, INPUT, INPUTS, WORKFLOW_OF_FILE
 from rhythm.cli.output import print
 from rhythm.cli.output.documents import print_json
 from rhythm.cli.output.trace import Trace
-from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
+from rhythm.cli.programs import choose, compile_file
+from rhythm.cli.types import (
+    FileName,
+    OneOf,
+    SignalValue,
+)
 from rhythm.errors import InvalidPayload, UnknownWorkflow
 from rhythm.ir.program import Program
 from rhythm.lang.flow.rules.surroundings import Surroundings
@@ -35,35 +41,35 @@ from rhythm.suggest import nearest, some_of
 from rhythm.worker.handlers import default_tasks
 from rhythm.worker.runner import Clock, InProcessRunner, Run
 
-OPTIONS = (
-    FILE,
-    WORKFLOW,
-    Option(
-        "--app",
-        "the Python file or module that registers the tasks with @rhythm.task",
-        value="FILE",
-    ),
-    INPUT,
-    INPUTS,
-    Option(
-        "--signal",
-        "a signal that is in the mailbox from the start; NAME alone has no payload",
-        value="NAME=JSON",
-        many=True,
-    ),
-    Option(
-        "--fast-forward", "skip sleeping: jump to the next timer or retry when no task is running"
-    ),
-    Option(
-        "--output",
-        "json: no trace, and stdout is exactly one JSON document once it has run",
-        choices=("text", "json"),
-        default="text",
-    ),
-    Option("--quiet", "do not show what happens while it runs", short="-q"),
+
+@command(__doc__)
+@FILE
+@WORKFLOW_OF_FILE
+@option(
+    "--app",
+    type=FileName(),
+    help="the Python file or module that registers the tasks with @rhythm.task",
 )
-
-
+@INPUT
+@INPUTS
+@option(
+    "--signal",
+    type=SignalValue(),
+    multiple=True,
+    help="a signal that is in the mailbox from the start; NAME alone has no payload",
+)
+@option(
+    "--fast-forward",
+    is_flag=True,
+    help="skip sleeping: jump to the next timer or retry when no task is running",
+)
+@option(
+    "--output",
+    type=OneOf("text", "json"),
+    default="text",
+    help="json: no trace, and stdout is exactly one JSON document once it has run",
+)
+@option("-q", "--quiet", is_flag=True, help="do not show what happens while it runs")
 def run(args: Arguments) -> int:
     if args.output == "json":
         return _run_for_machines(args)
@@ -105,7 +111,7 @@ def _run_for_machines(args: Arguments) -> int:
 
 @contextmanager
 def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
-    inputs, signals = read_inputs(args), [_signal(text) for text in args.signal]
+    inputs, signals = read_inputs(args), [(given.key, given.value) for given in args.signal]
     if args.app:
         load_app(args.app)
     programs = compile_file(
@@ -163,14 +169,6 @@ def _why_missing(name: str) -> str:
         "no task of this name is registered; "
         f"{known if default_tasks else 'pass the file that defines it with --app'}"
     )
-
-
-def _signal(text: str) -> tuple[str, Any]:
-    name, equals, payload = text.partition("=")
-    if not name:
-        raise UsageError(f"--signal {text}: write NAME=JSON")
-    instead = f"for the text write --signal '{name}=\"{payload}\"'"
-    return name, read_json(payload, f"--signal {text}", name, instead) if equals else None
 
 
 def _error(ended: Run) -> dict[str, Any]:

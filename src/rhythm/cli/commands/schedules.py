@@ -14,15 +14,16 @@ and run, not deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rhythm.cli.actor import BY, actor
-from rhythm.cli.connect import OUTPUT, application
-from rhythm.cli.database import DATABASE
-from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.actor import actor
+from rhythm.cli.command import Arguments, argument, command, group, option
+from rhythm.cli.connect import on_database
+from rhythm.cli.inputs import read_inputs
+from rhythm.cli.options import BY, DATABASE, INPUT, INPUTS, OUTPUT, REASON
 from rhythm.cli.output import print
+from rhythm.cli.types import Duration, Known, OneOf, Text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,37 +32,15 @@ if TYPE_CHECKING:
     from rhythm.app.schedules import FireView, ScheduleView
 
 HEADS = ("SCHEDULE", "STATUS", "WORKFLOW", "WHEN", "NEXT", "NOTE")
+NAME = argument("name", type=Known("schedules"), help="the schedule")
 PAST = ("SLOT", "OUTCOME", "EXECUTION", "NOTE")
 
 
-def run(args: Arguments) -> int:
-    act = ACTIONS[args.action or "list"]
-    _fit_together(args)
-    with application(args) as app:
-        act(app, args)
-    return 0
-
-
-def _fit_together(args: Arguments) -> None:
-    action = args.action or "list"
-    if action != "list" and args.name is None:
-        raise UsageError(f"NAME is missing: which schedule to {action}")
-    if action == "create" and args.workflow is None:
-        raise UsageError("WORKFLOW is missing: which workflow the schedule starts")
-    if action != "create" and args.workflow is not None:
-        raise UsageError(f"`{args.workflow}` is one argument too many")
-    given = [
-        option
-        for option in ("cron", "every", "at", "tz", "overlap", "catch_up", "inputs")
-        if getattr(args, option)
-    ]
-    if action != "create" and (given or args.input):
-        raise UsageError(f"--{(*given, 'input')[0].replace('_', '-')} is for create")
-    if args.reason and action != "pause":
-        raise UsageError("--reason is for pause")
-
-
-def _list(app: Rhythm, args: Arguments) -> None:
+@command("Lists the schedules: how each is, and when it comes next.", "list them")
+@on_database
+@OUTPUT
+@DATABASE
+def list_all(app: Rhythm, args: Arguments) -> None:
     found = app.schedules(brief=args.output == "table")
     if args.output != "table":
         from rhythm.cli.output.documents import print_items
@@ -111,18 +90,22 @@ def when(schedule: ScheduleView) -> str:
 
 def note(schedule: ScheduleView, now: datetime) -> str:
     """What somebody should know who looks at the schedule."""
-    from rhythm.cli.output.words import age
+    from rhythm.cli.output.words import paused_since
 
     if schedule.paused_at is not None:
-        ago = age(schedule.paused_at, now)
-        by = f" by {schedule.paused_by}" if schedule.paused_by else ""
-        return f"paused {'now' if ago == 'now' else f'{ago} ago'}{by}" + (
-            f": {schedule.paused_reason}" if schedule.paused_reason else ""
-        )
+        return f"paused {paused_since(schedule, now)}"
     return f"the slot of {schedule.queued_at:%H:%M:%S} waits" if schedule.queued_at else ""
 
 
-def _show(app: Rhythm, args: Arguments) -> None:
+@command(
+    "Shows a schedule, and what became of its last slots.",
+    "show one, and what became of its last slots",
+)
+@on_database
+@NAME
+@OUTPUT
+@DATABASE
+def show(app: Rhythm, args: Arguments) -> None:
     schedule = app.get_schedule(args.name)
     if args.output != "table":
         from rhythm.cli.output.documents import print_item
@@ -169,8 +152,42 @@ def _past(fire: FireView) -> tuple[str, ...]:
     )
 
 
-def _create(app: Rhythm, args: Arguments) -> None:
-    every = read_duration(args.every, "--every")
+@command(
+    "Makes a schedule, or changes the one of this name: with one of --cron, --every and --at.",
+    "make one, or change it",
+)
+@on_database
+@NAME
+@argument("workflow", type=Known("workflows"), help="which workflow the schedule starts")
+@option(
+    "--cron",
+    metavar="CRON",
+    help="minute, hour, day, month and weekday, such as '0 9 * * 1-5'",
+)
+@option("--every", type=Duration(), help="so often, such as 15m")
+@option("--at", metavar="TIME", help="once, such as 2026-12-31T18:00")
+@option(
+    "--tz",
+    metavar="ZONE",
+    help="the time zone of --cron and --at, such as Europe/Berlin; else UTC",
+)
+@INPUT
+@INPUTS
+@option(
+    "--overlap",
+    type=OneOf("skip", "queue", "allow", "cancel_other"),
+    help="what a slot does while an execution of the schedule still runs; else skip",
+)
+@option(
+    "--catch-up",
+    type=Text("skip", "one"),
+    metavar="skip|one|N",
+    help="how many missed slots are made up for: skip, one or a number; else one",
+)
+@BY
+@OUTPUT
+@DATABASE
+def create(app: Rhythm, args: Arguments) -> None:
     catch_up = int(args.catch_up) if (args.catch_up or "").isdecimal() else args.catch_up
     given = {"overlap": args.overlap, "catch_up": catch_up, "tz": args.tz}
     inputs = read_inputs(args) if args.input or args.inputs else None
@@ -178,7 +195,7 @@ def _create(app: Rhythm, args: Arguments) -> None:
         args.name,
         args.workflow,
         cron=args.cron,
-        every=every,
+        every=args.every,
         at=args.at,
         inputs=inputs,
         by=actor(args),
@@ -189,7 +206,12 @@ def _create(app: Rhythm, args: Arguments) -> None:
     _print_times(app, args, 3)
 
 
-def _next(app: Rhythm, args: Arguments) -> None:
+@command("Tells when a schedule comes next, five times.", "tell when it comes next")
+@on_database
+@NAME
+@OUTPUT
+@DATABASE
+def next_slots(app: Rhythm, args: Arguments) -> None:
     _print_times(app, args, 5)
 
 
@@ -210,13 +232,26 @@ def _print_times(app: Rhythm, args: Arguments, count: int) -> None:
         print_items(args.output, [time.isoformat().replace("+00:00", "Z") for time in times])
 
 
-def _pause(app: Rhythm, args: Arguments) -> None:
+@command(
+    "Pauses a schedule: nothing is started until it is resumed.", "pause one: nothing is started"
+)
+@on_database
+@NAME
+@REASON
+@BY
+@DATABASE
+def pause(app: Rhythm, args: Arguments) -> None:
     changed = app.pause_schedule(args.name, args.reason or "", by=actor(args))
     what = "paused schedule" if changed else "it was paused already: schedule"
     print(f"{what} {args.name}; `rhythm schedules resume {args.name}` lets it go on")
 
 
-def _resume(app: Rhythm, args: Arguments) -> None:
+@command("Lets a paused schedule go on with its next slot.", "let a paused one go on")
+@on_database
+@NAME
+@BY
+@DATABASE
+def resume(app: Rhythm, args: Arguments) -> None:
     if app.resume_schedule(args.name, by=actor(args)):
         print(
             f"resumed schedule {args.name}: it goes on with its next slot; what it missed "
@@ -226,44 +261,43 @@ def _resume(app: Rhythm, args: Arguments) -> None:
         print(f"schedule {args.name} was not paused")
 
 
-def _run(app: Rhythm, args: Arguments) -> None:
-    from rhythm.cli.commands.start import print_id
+@command(
+    "Starts the workflow of a schedule now, and prints the id of the execution.",
+    "start its workflow now",
+)
+@on_database
+@NAME
+@BY
+@OUTPUT
+@DATABASE
+def run_now(app: Rhythm, args: Arguments) -> None:
+    from rhythm.cli.following import print_id
 
     print_id(
         app.run_schedule(args.name, by=actor(args)), "json" if args.output != "table" else "text"
     )
 
 
-def _delete(app: Rhythm, args: Arguments) -> None:
+@command("Deletes a schedule; what it has started goes on.", "delete one")
+@on_database
+@NAME
+@BY
+@DATABASE
+def delete(app: Rhythm, args: Arguments) -> None:
     app.delete_schedule(args.name, by=actor(args))
     print(f"deleted schedule {args.name}; what it has started goes on")
 
 
-ACTIONS: dict[str, Callable[[Rhythm, Arguments], None]] = {
-    "list": _list, "show": _show, "create": _create, "pause": _pause, "resume": _resume,
-    "run": _run, "delete": _delete, "next": _next,
-}  # fmt: skip
-OPTIONS = (
-    Option("ACTION", "what to do; without it they are listed", choices=tuple(ACTIONS),
-        optional=True),
-    Option("NAME", "the schedule", optional=True),
-    Option("WORKFLOW", "create: the workflow that it starts", optional=True),
-    Option("--cron", "create: minute, hour, day, month and weekday, such as '0 9 * * 1-5'",
-        value="CRON"),
-    Option("--every", "create: so often, such as 15m", value="DURATION"),
-    Option("--at", "create: once, such as 2026-12-31T18:00", value="TIME"),
-    Option("--tz", "create: the time zone of --cron and --at, such as Europe/Berlin; else UTC",
-        value="ZONE"),
-    INPUT.replace(help=f"create: {INPUT.help}"),
-    INPUTS.replace(help=f"create: {INPUTS.help}"),
-    Option("--overlap",
-        "create: what a slot does while an execution of the schedule still runs; else skip",
-           choices=("skip", "queue", "allow", "cancel_other")),
-    Option("--catch-up",
-        "create: how many missed slots are made up for: skip, one or a number; else one",
-        value="skip|one|N"),
-    Option("--reason", "pause: why, for whoever looks at it", value="TEXT"),
-    BY,
-    OUTPUT,
-    DATABASE,
-)  # fmt: skip
+run = group(
+    __doc__,
+    ("list", list_all),
+    show,
+    create,
+    pause,
+    resume,
+    ("run", run_now),
+    delete,
+    ("next", next_slots),
+    given=(BY, OUTPUT, DATABASE),
+    default="list",
+)

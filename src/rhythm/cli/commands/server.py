@@ -17,10 +17,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import new_application
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.options import DATABASE
 from rhythm.cli.output import print
+from rhythm.cli.types import Whole
 
 if TYPE_CHECKING:
     from socket import socket
@@ -28,19 +29,6 @@ if TYPE_CHECKING:
     from rhythm.app import Rhythm
     from rhythm.http.connections import Connections
 
-OPTIONS = (
-    Option(
-        "--host",
-        "the address to listen on; another one than this machine's own takes tokens",
-        value="HOST",
-        default="127.0.0.1",
-    ),
-    Option("--port", "the port to listen on; 0: any that is free", value="PORT", default="8000"),
-    Option(
-        "--proxy", "the address of a proxy whose X-Forwarded headers are believed", value="ADDRESS"
-    ),
-    DATABASE,
-)
 GRACE_S = 10  # for requests that are under way when it is stopped
 # that a thread computes before another gets its turn: a request needs several, and others may
 # compute for long
@@ -53,9 +41,27 @@ AT_ONCE = 16
 SEND_BUFFER = 256 * 1024
 
 
+@command(__doc__)
+@option(
+    "--host",
+    metavar="HOST",
+    default="127.0.0.1",
+    help="the address to listen on; another one than this machine's own takes tokens",
+)
+@option(
+    "--port",
+    type=Whole("a number from 0 to 65535", most=65535),
+    metavar="PORT",
+    default=8000,
+    help="the port to listen on; 0: any that is free",
+)
+@option(
+    "--proxy",
+    metavar="ADDRESS",
+    help="the address of a proxy whose X-Forwarded headers are believed",
+)
+@DATABASE
 def run(args: Arguments) -> int:
-    if not args.port.isascii() or not args.port.isdecimal() or int(args.port) > 65535:
-        raise UsageError(f"--port is a number from 0 to 65535, not {args.port}")
     uvicorn = _uvicorn()
     with new_application(args) as app:
         known = app.tokens()
@@ -117,7 +123,7 @@ def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
     # uvicorn takes them, and raises them again when it has ended
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: None)
-    with _bound(args.host, int(args.port)) as bound:
+    with _bound(args.host, args.port) as bound:
         served = Served(_config(uvicorn, args, api, connections))
         served.run([bound])
     return 0 if served.started else 1

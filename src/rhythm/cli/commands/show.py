@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rhythm.cli.connect import OUTPUT, application, find
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments, Option
+from rhythm.cli.command import Arguments, command
+from rhythm.cli.connect import application, find
+from rhythm.cli.options import DATABASE, EXECUTION, OUTPUT
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
     from rhythm.app import ExecutionView, Rhythm
 
-ID = Option("ID", "the execution; `rhythm start` printed it, `rhythm list` shows it")
-OPTIONS = (ID, OUTPUT, DATABASE)
 
-
+@command(__doc__)
+@EXECUTION
+@OUTPUT
+@DATABASE
 def run(args: Arguments) -> int:
     with application(args) as app:
         execution = find(app, args.id)
@@ -67,13 +68,12 @@ def _retried_as(app: Rhythm, e: ExecutionView) -> dict[str, str] | None:
 
 
 def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str, str]]:
-    from rhythm.cli.output.table import paint
-    from rhythm.cli.output.words import counted, moment, printable
+    from rhythm.cli.output.words import counted, laid_out, moment, printable
 
     children = app.details.children(e.id) if e.type == "workflow" else []
     yield "execution", e.id
     yield e.type, _what(app, e)
-    yield "status", paint(e.status, e.status) + _besides(e, now)
+    yield "status", e.status + _besides(e, now)
     yield "waits for", _waits(app, e, children, now)
     yield "created", moment(e.created_at, now)
     yield "ended", moment(e.finished_at, now) + f", after {_took(e)}" if e.finished_at else ""
@@ -86,9 +86,9 @@ def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str,
         "children",
         f"{len(children):,}: {counted(child.status for child in children)}" if children else "",
     )
-    yield "attributes", value(e.attributes) if e.attributes else ""
-    yield "inputs", value(e.inputs)
-    yield "result", value(e.result) if e.status == "completed" else ""
+    yield "attributes", laid_out(e.attributes) if e.attributes else ""
+    yield "inputs", laid_out(e.inputs)
+    yield "result", laid_out(e.result) if e.status == "completed" else ""
 
 
 def _attempt(e: ExecutionView) -> str:
@@ -152,14 +152,3 @@ def _took(e: ExecutionView) -> str:
 
     assert e.finished_at is not None
     return length((e.finished_at - e.created_at).total_seconds())
-
-
-def value(given: object) -> str:
-    """A JSON value: on one line if it is short, else laid out."""
-    import json
-
-    from rhythm.cli.output.words import printable
-
-    short = json.dumps(given, ensure_ascii=False)
-    text = short if len(short) <= 80 else json.dumps(given, ensure_ascii=False, indent=2)
-    return "\n".join(map(printable, text.split("\n")))

@@ -10,27 +10,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from rhythm.cli.actor import BY, actor
-from rhythm.cli.commands.show import ID
+from rhythm.cli.actor import actor
+from rhythm.cli.command import Arguments, argument, command, option
 from rhythm.cli.connect import application, find_workflow
-from rhythm.cli.database import DATABASE
-from rhythm.cli.inputs import INPUT, read_json, read_pairs
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.inputs import read_payload
+from rhythm.cli.options import BY, DATABASE, EXECUTION
 from rhythm.cli.output import print
-
-OPTIONS = (
-    ID,
-    Option("NAME", "the name by which the workflow waits for it"),
-    Option("PAYLOAD", "what it brings, as JSON", optional=True),
-    INPUT.replace(help="a field of the payload as text; KEY:=JSON gives any JSON value"),
-    Option("--signal-id", "an id of your own: the same one twice is one signal", value="ID"),
-    BY,
-    DATABASE,
+from rhythm.cli.types import (
+    JsonValue,
+    KeyValue,
 )
 
 
+@command(__doc__)
+@EXECUTION
+@argument("name", help="the name by which the workflow waits for it")
+@argument("payload", type=JsonValue(), required=False, help="what it brings, as JSON")
+@option(
+    "-i",
+    "--input",
+    type=KeyValue(),
+    multiple=True,
+    help="a field of the payload as text; KEY:=JSON gives any JSON value",
+)
+@option("--signal-id", metavar="ID", help="an id of your own: the same one twice is one signal")
+@BY
+@DATABASE
 def run(args: Arguments) -> int:
-    given = payload(args, "payload")
+    given = read_payload(args, "payload")
     with application(args) as app:
         execution = find_workflow(app, args.id)
         sent = app.signal(args.id, args.name, given, signal_id=args.signal_id, by=actor(args))
@@ -47,16 +54,6 @@ def run(args: Arguments) -> int:
             )
         )
     return 0
-
-
-def payload(args: Arguments, what: str) -> Any:
-    """What is sent, as the argument of this name or -i give it."""
-    text = getattr(args, what)
-    if text is not None and args.input:
-        raise UsageError(f"give the {what} as JSON or with -i, not with both")
-    if args.input:
-        return read_pairs(args.input, "-i")
-    return None if text is None else read_json(text, what.upper(), what, f"a text is '\"{text}\"'")
 
 
 def _awaited(plan: Any) -> set[str]:

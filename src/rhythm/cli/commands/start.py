@@ -13,18 +13,24 @@ as it was asked to; 3: not ended after --timeout.
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rhythm.cli.actor import BY, actor
-from rhythm.cli.commands.result import TIMEOUT
+from rhythm.cli.actor import actor
+from rhythm.cli.command import Arguments, UsageError, argument, command, option
 from rhythm.cli.connect import new_application, refusals
-from rhythm.cli.database import DATABASE, read_settings
-from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs, read_pairs
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.database import read_settings
+from rhythm.cli.following import fit_waiting, follow, following, load_tasks, print_id
+from rhythm.cli.inputs import read_inputs, read_pairs
+from rhythm.cli.options import BY, DATABASE, INPUT, INPUTS, WORKFLOWS
 from rhythm.cli.output import print
+from rhythm.cli.types import (
+    LARGEST,
+    Duration,
+    KeyValue,
+    Known,
+    OneOf,
+    Whole,
+)
 from rhythm.lang.languages import TAKEN_BY_NAME
 
 if TYPE_CHECKING:
@@ -32,54 +38,38 @@ if TYPE_CHECKING:
 
     from rhythm.app import ExecutionView, Handle, Rhythm
 
-FOLLOWING = (
-    Option("--wait", "wait for its end, and print the result"),
-    TIMEOUT.replace(help="with --wait: how long, such as 90s or 1h; without it there is no limit"),
-    Option(
-        "--app",
-        "with --wait: a Python file or module with tasks; this process works on the queue",
-        value="FILE",
-    ),
-    Option(
-        "--output",
-        "json prints an object with the id and whether it is new",
-        choices=("text", "json"),
-        default="text",
-    ),
-)
-OPTIONS = (
-    Option("WORKFLOW", "the name of a workflow that is registered, or a .flow or JSON steps file"),
-    INPUT,
-    INPUTS,
-    Option(
-        "--workflows",
-        "a file or folder of workflows (.flow, .steps.json) to register first",
-        value="PATH",
-        many=True,
-    ),
-    Option("--id", "an id of your own; one that was used before starts nothing", value="ID"),
-    Option("--key", "an idempotency key: one start for each key of a workflow", value="KEY"),
-    Option(
-        "--on-conflict",
-        "if the id or key was used before",
-        choices=("return", "fail", "replace"),
-        default="return",
-    ),
-    Option("--queue", "the queue; else the workflow says it, else it is default", value="QUEUE"),
-    Option("--priority", "higher goes first", value="N", default="0"),
-    Option("--delay", "start it after that long, such as 5m", value="DURATION"),
-    Option(
-        "--attribute",
-        "something to know it by, shown with it; KEY:=JSON gives any JSON value",
-        value="KEY=TEXT",
-        many=True,
-    ),
-    BY,
-    *FOLLOWING,
-    DATABASE,
-)
 
-
+@command(__doc__)
+@argument(
+    "workflow",
+    type=Known("workflows", files=True),
+    help="the name of a workflow that is registered, or a .flow or JSON steps file",
+)
+@INPUT
+@INPUTS
+@WORKFLOWS
+@option("--id", metavar="ID", help="an id of your own; one that was used before starts nothing")
+@option("--key", metavar="KEY", help="an idempotency key: one start for each key of a workflow")
+@option(
+    "--on-conflict",
+    type=OneOf("return", "fail", "replace"),
+    default="return",
+    help="if the id or key was used before",
+)
+@option(
+    "--queue", type=Known("queues"), help="the queue; else the workflow says it, else it is default"
+)
+@option("--priority", type=Whole(least=-LARGEST), default=0, help="higher goes first")
+@option("--delay", type=Duration(), help="start it after that long, such as 5m")
+@option(
+    "--attribute",
+    type=KeyValue(),
+    multiple=True,
+    help="something to know it by, shown with it; KEY:=JSON gives any JSON value",
+)
+@BY
+@following
+@DATABASE
 def run(args: Arguments) -> int:
     with refusals(args):
         _fit_together(args)
@@ -89,20 +79,6 @@ def run(args: Arguments) -> int:
         load_tasks(args)
         handle = _start(app, args, request)
         return follow(app, handle, args) if args.wait else print_id(handle, args.output)
-
-
-def load_tasks(args: Arguments) -> None:
-    if args.app:
-        from rhythm.cli.app import load_app
-
-        load_app(args.app)
-
-
-def fit_waiting(args: Arguments) -> None:
-    for option in ("app", "timeout"):
-        if getattr(args, option) and not args.wait:
-            raise UsageError(f"--{option} goes with --wait")
-    read_duration(args.timeout, "--timeout")  # before anything is started
 
 
 def _fit_together(args: Arguments) -> None:
@@ -130,8 +106,8 @@ def _request(args: Arguments) -> dict[str, Any]:
         "idempotency_key": args.key,
         "on_conflict": args.on_conflict,
         "queue": args.queue,
-        "priority": _whole(args.priority),
-        "delay": read_duration(args.delay, "--delay"),
+        "priority": args.priority,
+        "delay": args.delay,
         "attributes": read_pairs(args.attribute, "--attribute"),
     }
 
@@ -215,116 +191,9 @@ def _choose(file: str) -> str:
     return like if like in names else names[0]
 
 
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise UsageError(f"--priority is a whole number, not {text}") from None
-
-
 def _say(execution: ExecutionView, created: bool) -> None:
     from rhythm.cli.output.words import printable
 
     what = f"{execution.name} (version {execution.version[:12]}, queue {execution.queue})"
     said = f"started {what}" if created else f"{what} was started before, and is {execution.status}"
     print(printable(f"{said}: {execution.id}"), file=sys.stderr)
-
-
-def print_id(handle: Handle, output: str) -> int:
-    import json
-
-    from rhythm.cli.output.documents import print_json
-
-    print_json(
-        json.dumps({"id": handle.id, "created": handle.created}, ensure_ascii=False)
-        if output == "json"
-        else handle.id
-    )
-    return 0
-
-
-def follow(app: Rhythm, handle: Handle, args: Arguments) -> int:
-    """Waits for the end, working meanwhile if there is an --app."""
-    from rhythm.cli.hints import missing_tasks, nobody_serves
-    from rhythm.cli.output.documents import print_item
-    from rhythm.cli.waiting import finish, wait
-
-    def hint(execution: ExecutionView) -> str:
-        return missing_tasks(app, execution) if args.app else nobody_serves(app, execution)
-
-    with _working(app, handle, bool(args.app)) as alive:
-        ended = wait(app, handle.id, read_duration(args.timeout, "--timeout"), hint, alive)
-    if isinstance(ended, int):
-        return ended
-    if args.output == "json":
-        print_item("json", ended.as_json())
-        return 0 if ended.error is None else 1
-    return finish(app, ended)
-
-
-@contextmanager
-def _working(app: Rhythm, handle: Handle, works: bool) -> Iterator[Any]:
-    """A worker of this process, which also serves the queue of this execution; what ends it ends
-    the waiting."""
-    if not works:
-        yield lambda: None
-        return
-    queues = dict.fromkeys((*app.settings.queues, handle.get().queue))
-    _log_plainly()
-    _end_like_a_person_would()
-    worker = app.worker(queues=queues)
-
-    def alive() -> None:
-        if worker.error is not None:
-            raise worker.error
-
-    with worker, _tasks_print_elsewhere():
-        yield alive
-
-
-def _end_like_a_person_would() -> None:
-    """SIGTERM is Ctrl-C: the worker gives its work back, and the next one need not wait until the
-    claims expire."""
-    import signal
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, stop)
-
-
-def _log_plainly() -> None:
-    """What the worker logs, a line each, without the stack of an exception: that one ends the
-    command with its message."""
-    import logging
-
-    from rhythm.printable import indented
-
-    class Line(logging.Formatter):
-        def format(self, record: logging.LogRecord) -> str:
-            return indented(super().format(record))
-
-        def formatException(self, ei: Any) -> str:
-            return ""
-
-    handler = logging.StreamHandler()
-    handler.setFormatter(Line("rhythm: %(message)s"))
-    logging.getLogger("rhythm").handlers = [handler]
-
-
-@contextmanager
-def _tasks_print_elsewhere() -> Iterator[None]:
-    """Whatever tasks print, or the programs they start, goes to standard error: standard output is
-    the result alone."""
-    import os
-
-    sys.stdout.flush()
-    result = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        os.dup2(result, 1)
-        os.close(result)

@@ -12,20 +12,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rhythm.cli.actor import BY, actor
-from rhythm.cli.bulk import ALL, act_on_all, wants_all
-from rhythm.cli.commands.cancel import has_ended
+from rhythm.cli.actor import actor
+from rhythm.cli.bulk import act_on_all, wants_all, which
+from rhythm.cli.command import Arguments, command
 from rhythm.cli.connect import application, find
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments, Option
+from rhythm.cli.endings import has_ended
+from rhythm.cli.options import BY, DATABASE, EXECUTIONS_OR_ALL
 from rhythm.cli.output import print, print_problem
 
 if TYPE_CHECKING:
     from rhythm.app import Rhythm
 
-OPTIONS = (Option("IDS", "the executions", many=True, optional=True), *ALL, BY, DATABASE)
 
-
+@command(__doc__)
+@EXECUTIONS_OR_ALL
+@which
+@BY
+@DATABASE
 def run(args: Arguments) -> int:
     if wants_all(args, args.ids):
         return act_on_all(args, "terminate")

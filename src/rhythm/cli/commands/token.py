@@ -15,91 +15,64 @@ decide.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rhythm.cli.actor import BY, actor
-from rhythm.cli.connect import OUTPUT, application, new_application
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.actor import actor
+from rhythm.cli.command import (
+    Arguments,
+    Declared,
+    UsageError,
+    argument,
+    command,
+    declare,
+    group,
+    option,
+)  # fmt: skip
+from rhythm.cli.connect import application, new_application
+from rhythm.cli.options import BY, DATABASE, OUTPUT
 from rhythm.cli.output import print
+from rhythm.cli.types import Duration, Known, Text
+from rhythm.permissions import ROLES
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rhythm.app import Rhythm
     from rhythm.app.tokens import TokenView
 
-OPTIONS = (
-    Option(
-        "ACTION",
-        "what to do: create, list, change or revoke",
-        choices=("create", "list", "change", "revoke"),
-    ),
-    Option("NAME", "whom a new token is for; else the id of a token", optional=True),
-    Option(
-        "--role",
-        "what it allows, as ROLE or ROLE:PATTERN; with change: in place of the roles it has",
-        value="ROLE",
-        many=True,
-    ),
-    Option(
-        "--business-role",
-        "whose approvals it may decide; with change: in place of those it has",
-        value="ROLE",
-        many=True,
-    ),
-    Option("--no-business-roles", "change: take away those it has"),
-    Option(
-        "--expires",
-        "create: how long it is valid, such as 90d; else until it is revoked",
-        value="DURATION",
-    ),
-    BY,
-    OUTPUT,
-    DATABASE,
-)
-TAKES = {
-    "create": {"role", "business_role", "expires"},
-    "change": {"role", "business_role", "no_business_roles"},
-    "list": set[str](),
-    "revoke": set[str](),
-}
-GIVEN = ("role", "business_role", "no_business_roles", "expires")
+ID = argument("id", type=Known("tokens"), help="the token; `rhythm token list` tells its id")
+IN_PLACE = "; in place of those it has"
 
 
-def run(args: Arguments) -> int:
-    _fit(args)
-    with (new_application if args.action == "create" else application)(args) as app:
-        return {"create": _create, "list": _list, "change": _change, "revoke": _revoke}[
-            args.action
-        ](app, args)
-
-
-def _fit(args: Arguments) -> None:
-    """`UsageError` for what this action does not take, or lacks."""
-    if (args.name is None) != (args.action == "list"):
-        wanted = {"create": "NAME: whom the token is for", "list": "no NAME"}.get(
-            args.action, "the ID of a token; `rhythm token list` tells it"
-        )
-        raise UsageError(f"token {args.action} takes {wanted}")
-    for name in GIVEN:
-        if getattr(args, name) and name not in TAKES[args.action]:
-            raise UsageError(f"--{name.replace('_', '-')} is not for {args.action}")
-    if args.action == "change" and not any(getattr(args, name) for name in GIVEN):
-        raise UsageError("say what it gets: --role, --business-role or --no-business-roles")
-    if args.business_role and args.no_business_roles:
-        raise UsageError("give --business-role or --no-business-roles, not both")
-
-
-def _create(app: Rhythm, args: Arguments) -> int:
-    made = app.create_token(
-        args.name,
-        roles=args.role or None,
-        business_roles=args.business_role,
-        expires=args.expires,
-        by=actor(args),
+def roles(more: str = "") -> Callable[[Declared], Declared]:
+    """Declares --role and --business-role."""
+    allows, decides = "what it allows, as ROLE or ROLE:PATTERN", "whose approvals it may decide"
+    return declare(
+        option("--role", type=Text(*ROLES), metavar="ROLE", multiple=True, help=f"{allows}{more}"),
+        option("--business-role", metavar="ROLE", multiple=True, help=f"{decides}{more}"),
     )
+
+
+@command("Makes a token, and prints its secret, once.", "make a token, and print its secret")
+@argument("name", help="whom the token is for")
+@roles()
+@option(
+    "--expires",
+    type=Duration(unit=True),
+    help="how long it is valid, such as 90d; else until it is revoked",
+)
+@BY
+@OUTPUT
+@DATABASE
+def create(args: Arguments) -> int:
+    with new_application(args) as app:
+        made = app.create_token(
+            args.name,
+            roles=args.role or None,
+            business_roles=args.business_role,
+            expires=args.expires,
+            by=actor(args),
+        )
     print(f"made token {_told(made.view)}; its secret is shown only now:", file=sys.stderr)
     if args.output == "table":
         print(made.secret)
@@ -110,8 +83,12 @@ def _create(app: Rhythm, args: Arguments) -> int:
     return 0
 
 
-def _list(app: Rhythm, args: Arguments) -> int:
-    found = app.tokens()
+@command("Lists the tokens: what they allow, and when they were used.", "list the tokens")
+@OUTPUT
+@DATABASE
+def list_tokens(args: Arguments) -> int:
+    with application(args) as app:
+        found = app.tokens()
     if args.output == "table":
         _print(found)
     else:
@@ -121,23 +98,42 @@ def _list(app: Rhythm, args: Arguments) -> int:
     return 0
 
 
-def _change(app: Rhythm, args: Arguments) -> int:
+@command("Gives a token other roles, in place of those it has.", "give a token other roles")
+@ID
+@roles(IN_PLACE)
+@option("--no-business-roles", is_flag=True, help="take away those it has")
+@BY
+@DATABASE
+def change(args: Arguments) -> int:
+    if not (args.role or args.business_role or args.no_business_roles):
+        raise UsageError("say what it gets: --role, --business-role or --no-business-roles")
+    if args.business_role and args.no_business_roles:
+        raise UsageError("give --business-role or --no-business-roles, not both")
     business = () if args.no_business_roles else args.business_role or None
-    changed = app.change_token(
-        args.name, roles=args.role or None, business_roles=business, by=actor(args)
-    )
+    with application(args) as app:
+        changed = app.change_token(
+            args.id, roles=args.role or None, business_roles=business, by=actor(args)
+        )
     print(f"changed token {_told(changed)}")
     return 0
 
 
-def _revoke(app: Rhythm, args: Arguments) -> int:
-    revoked = app.revoke_token(args.name, by=actor(args))
+@command("Revokes a token: it is valid no more.", "revoke a token: it is valid no more")
+@ID
+@BY
+@DATABASE
+def revoke(args: Arguments) -> int:
+    with application(args) as app:
+        revoked = app.revoke_token(args.id, by=actor(args))
     print(
-        f"revoked token {args.name}: it is valid no more"
+        f"revoked token {args.id}: it is valid no more"
         if revoked
-        else f"token {args.name} was revoked before"
+        else f"token {args.id} was revoked before"
     )
     return 0
+
+
+run = group(__doc__, create, ("list", list_tokens), change, revoke, given=(BY, OUTPUT, DATABASE))
 
 
 def _told(token: TokenView) -> str:

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rhythm.cli.commands.show import ID
-from rhythm.cli.connect import OUTPUT, application, find
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments
+from rhythm.cli.command import Arguments, command
+from rhythm.cli.connect import application, find
+from rhythm.cli.options import DATABASE, EXECUTION, OUTPUT
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -24,9 +23,12 @@ if TYPE_CHECKING:
     from rhythm.app.views import TracePage
 
 PAGE, PAGE_BYTES = 1000, 4 * 1024 * 1024  # that are read at a time
-OPTIONS = (ID, OUTPUT, DATABASE)
 
 
+@command(__doc__)
+@EXECUTION
+@OUTPUT
+@DATABASE
 def run(args: Arguments) -> int:
     with application(args) as app:
         execution = find(app, args.id)
@@ -59,7 +61,7 @@ def _json(step: TraceStep) -> dict[str, Any]:
 def _print(app: Rhythm, execution: ExecutionView) -> None:
     import sys
 
-    from rhythm.cli.output.table import coloured, width_of
+    from rhythm.cli.output.terminal import coloured, width_of
     from rhythm.cli.output.trace import show_line
 
     room, colour = width_of(sys.stdout) or 10_000, coloured(sys.stdout)

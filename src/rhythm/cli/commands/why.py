@@ -1,17 +1,16 @@
 """Says why an execution does not go on: what it waits for, since when, and the command that would
 help.
 
-rhythm why 06fe1sz2n5qg7v0k4m8c3x9yte
+  rhythm why 06fe1sz2n5qg7v0k4m8c3x9yte
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rhythm.cli.commands.show import ID
-from rhythm.cli.connect import OUTPUT, application, find
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments
+from rhythm.cli.command import Arguments, command
+from rhythm.cli.connect import application, find
+from rhythm.cli.options import DATABASE, EXECUTION, OUTPUT
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -19,9 +18,11 @@ if TYPE_CHECKING:
 
     from rhythm.app.explain import Reason, WhyView
 
-OPTIONS = (ID, OUTPUT, DATABASE)
 
-
+@command(__doc__)
+@EXECUTION
+@OUTPUT
+@DATABASE
 def run(args: Arguments) -> int:
     with application(args) as app:
         find(app, args.id)

@@ -23,11 +23,17 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import refusals
-from rhythm.cli.database import DATABASE, read_settings
-from rhythm.cli.inputs import read_duration
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.database import read_settings
+from rhythm.cli.options import DATABASE, WORKFLOWS
 from rhythm.cli.output import print
+from rhythm.cli.types import (
+    Duration,
+    FileName,
+    OneOf,
+    Whole,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,59 +43,7 @@ if TYPE_CHECKING:
     from rhythm.app.pooled import PooledWorker
     from rhythm.cli.exporter import Exporter
 
-OPTIONS = (
-    Option(
-        "--app",
-        "a Python file or module with tasks; FILE:NAME for the application NAME in it",
-        value="FILE",
-    ),
-    Option(
-        "--queues", "the queues to serve; else the settings say it, else it is default", value="A,B"
-    ),
-    Option(
-        "--concurrency",
-        "tasks at once, in each process; else the settings say it, else 100",
-        value="N",
-    ),
-    Option("--processes", "worker processes; one that dies is replaced", value="M", default="1"),
-    Option(
-        "--workflows",
-        "a file or folder of workflows (.flow, .steps.json) to register first",
-        value="PATH",
-        many=True,
-    ),
-    Option(
-        "--name",
-        "what the worker's name begins with; else it is the name of this machine",
-        value="NAME",
-    ),
-    Option(
-        "--metrics-port",
-        (
-            "serve /metrics, /healthz and /readyz on this port; of several processes the "
-            "second takes N+1, and so on"
-        ),
-        value="N",
-    ),
-    Option("--metrics-host", "the address to serve them on", value="HOST", default="127.0.0.1"),
-    Option(
-        "--log-format",
-        "how events are written to standard error",
-        choices=("text", "json"),
-        default="text",
-    ),
-    Option(
-        "--log-level",
-        "from which level on; else info, or what the application has set up",
-        choices=("debug", "info", "warning", "error"),
-    ),
-    Option(
-        "--grace",
-        "how long what runs may go on after SIGTERM, such as 30s; else the settings say it",
-        value="DURATION",
-    ),
-    DATABASE,
-)
+FROM_ONE = Whole("a whole number from 1 on", least=1)
 # for giving back what has not ended; then the process ends whatever the database does
 GIVE_BACK_S = 0.5
 LOOK_S = 0.02  # between two looks at what the signals ask for
@@ -121,20 +75,72 @@ class Stopping:
         return self.signals > 0
 
 
+@command(__doc__)
+@option(
+    "--app",
+    type=FileName(),
+    help="a Python file or module with tasks; FILE:NAME for the application NAME in it",
+)
+@option(
+    "--queues",
+    metavar="A,B",
+    help="the queues to serve; else the settings say it, else it is default",
+)
+@option(
+    "--concurrency",
+    type=FROM_ONE,
+    help="tasks at once, in each process; else the settings say it, else 100",
+)
+@option(
+    "--processes",
+    type=FROM_ONE,
+    metavar="M",
+    default=1,
+    help="worker processes; one that dies is replaced",
+)
+@WORKFLOWS
+@option(
+    "--name",
+    metavar="NAME",
+    help="what the worker's name begins with; else it is the name of this machine",
+)
+@option(
+    "--metrics-port",
+    type=FROM_ONE,
+    help="serve /metrics, /healthz and /readyz on this port; of several processes the second "
+    "takes N+1, and so on",
+)
+@option("--metrics-host", metavar="HOST", default="127.0.0.1", help="the address to serve them on")
+@option(
+    "--log-format",
+    type=OneOf("text", "json"),
+    default="text",
+    help="how events are written to standard error",
+)
+@option(
+    "--log-level",
+    type=OneOf("debug", "info", "warning", "error"),
+    help="from which level on; else info, or what the application has set up",
+)
+@option(
+    "--grace",
+    type=Duration(),
+    help="how long what runs may go on after SIGTERM, such as 30s; else the settings say it",
+)
+@DATABASE
 def run(args: Arguments) -> int:
     if not args.app:
         raise UsageError(
             "--app is missing: a Python file or module with tasks, such as --app tasks.py"
         )
-    processes = _whole(args.processes, "--processes")
-    with refusals(args):
-        _settings(args)  # a mistake is told before anything is waited for
-    if processes > 1:
+    with refusals(args):  # a mistake is told before anything is waited for
+        pass
+    if args.processes > 1:
         from rhythm.cli.supervisor import supervise
 
         work = partial(_work, args)
         return supervise(
-            processes, work, lambda pid, said: _say(args, said, "process_ended", pid=pid)
+            args.processes, work, lambda pid, said: _say(args, said, "process_ended", pid=pid)
         )
     return _work(args)
 
@@ -162,7 +168,7 @@ def _work(args: Arguments, number: int = 0, ready: Callable[[], None] = lambda: 
         )
     while worker.alive and not stopping.wait(0.5) and os.getppid() == parent:
         pass
-    return _stop(args, worker, stopping, read_duration(args.grace, "--grace"))
+    return _stop(args, worker, stopping, args.grace)
 
 
 def _stop(args: Arguments, worker: PooledWorker, stopping: Stopping, grace: float | None) -> int:
@@ -264,10 +270,7 @@ def _opened(args: Arguments, module: ModuleType) -> Rhythm:
 
 def _settings(args: Arguments) -> dict[str, Any]:
     """What the flags say of the worker."""
-    concurrency = _whole(args.concurrency, "--concurrency") if args.concurrency else None
-    _whole(args.metrics_port or "1", "--metrics-port")
-    read_duration(args.grace, "--grace")
-    return {"queues": args.queues, "concurrency": concurrency}
+    return {"queues": args.queues, "concurrency": args.concurrency}
 
 
 def _introduction(app: Rhythm, worker: PooledWorker) -> str:
@@ -289,18 +292,12 @@ def _queues(names: tuple[str, ...]) -> str:
     return f"{'queue' if len(names) == 1 else 'queues'} {', '.join(names)}"
 
 
-def _whole(text: str, what: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not int(text):
-        raise UsageError(f"{what} is a whole number from 1 on, not {text}")
-    return int(text)
-
-
 def _exporter(args: Arguments, number: int) -> Exporter | None:
     if args.metrics_port is None:
         return None
     from rhythm.cli.exporter import Exporter
 
-    return Exporter(args.metrics_host, _whole(args.metrics_port, "--metrics-port") + number)
+    return Exporter(args.metrics_host, args.metrics_port + number)
 
 
 def _log(args: Arguments) -> None:

@@ -12,15 +12,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from rhythm.cli.connect import OUTPUT, application
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments
+from rhythm.cli.command import Arguments, command
+from rhythm.cli.connect import application
+from rhythm.cli.options import DATABASE, OUTPUT
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
     from rhythm.app import WorkerView
 
-OPTIONS = (OUTPUT, DATABASE)
 HEADS = (
     "WORKER",
     "STATE",
@@ -35,6 +34,9 @@ HEADS = (
 )
 
 
+@command(__doc__)
+@OUTPUT
+@DATABASE
 def run(args: Arguments) -> int:
     with application(args) as app:
         found = app.workers()

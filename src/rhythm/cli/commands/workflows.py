@@ -12,22 +12,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rhythm.cli.connect import OUTPUT, application
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments, Option
+from rhythm.cli.command import Arguments, argument, command
+from rhythm.cli.connect import application
+from rhythm.cli.options import DATABASE, OUTPUT
 from rhythm.cli.output import print
+from rhythm.cli.types import Known
 
 if TYPE_CHECKING:
     from rhythm.app import Rhythm, WorkflowView
 
-OPTIONS = (
-    Option("NAME", "one workflow, with its newest executions by status", optional=True),
-    OUTPUT,
-    DATABASE,
-)
 NEWEST = 100  # executions that are counted
 
 
+@command(__doc__)
+@argument(
+    "name",
+    type=Known("workflows"),
+    required=False,
+    help="one workflow, with its newest executions by status",
+)
+@OUTPUT
+@DATABASE
 def run(args: Arguments) -> int:
     with application(args) as app:
         found = app.workflows()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from typing import TextIO
 
 from rhythm.cli.output import print, styled
 from rhythm.cli.output.table import columns, cut
+from rhythm.cli.output.terminal import coloured
 from rhythm.printable import one_line
 
 _LOOKS = {  # what happened: mark, colour, words before the detail
@@ -46,7 +46,7 @@ class Trace:
         self.labels: dict[str, str] = {}  # of executions, by id
         # what they were last said to wait for: one that was woken for nothing waits on
         self.waits: dict[str, str] = {}
-        self.colour = out.isatty() and "NO_COLOR" not in os.environ
+        self.colour = coloured(out)
         self.lock = threading.Lock()
 
     def __call__(self, what: str, execution: str, detail: str) -> None:

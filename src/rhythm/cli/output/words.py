@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from rhythm.ir.awaiting import in_words, leaves
 from rhythm.printable import one_line
@@ -16,10 +16,28 @@ printable = one_line  # without what a terminal would obey
 SHOWN = 3  # different things that a group waits for
 
 
+class Paused(Protocol):
+    """What somebody can pause."""
+
+    @property
+    def paused_at(self) -> datetime | None: ...
+    @property
+    def paused_by(self) -> str: ...
+    @property
+    def paused_reason(self) -> str: ...
+
+
 def brief(value: Any, width: int = 60) -> str:
     """A JSON value on one line, cut where it gets long."""
     text = printable(json.dumps(value, ensure_ascii=False))
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def laid_out(value: Any) -> str:
+    """A JSON value: on one line if it is short, else on several."""
+    short = json.dumps(value, ensure_ascii=False)
+    text = short if len(short) <= 80 else json.dumps(value, ensure_ascii=False, indent=2)
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def call(name: str, inputs: Any) -> str:
@@ -98,3 +116,11 @@ def tasks_of(plan: Mapping[str, Any] | None) -> list[str]:
         if plan
         else []
     )
+
+
+def paused_since(thing: Paused, now: datetime) -> str:
+    """When a queue or schedule was paused, by whom and why: `5m ago by Ada: the bank is down`."""
+    ago = age(thing.paused_at or now, now)
+    by = f" by {thing.paused_by}" if thing.paused_by else ""
+    why = f": {thing.paused_reason}" if thing.paused_reason else ""
+    return f"{'now' if ago == 'now' else f'{ago} ago'}{by}{why}"
