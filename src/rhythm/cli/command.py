@@ -66,10 +66,10 @@ def argument(name: str, *, help: str, **more: Any) -> Callable[[Declared], Decla
     return click.argument(name, cls=Argument, help=help, **more)
 
 
-def command(help: str | None, short: str = "") -> Callable[[Run], Command]:
+def command(help: str | None, short: str = "") -> Callable[[Run], CliCommand]:
     """Makes a function a command. `help` is its page, `short` its line in a list of commands."""
     return click.command(
-        cls=Command,
+        cls=CliCommand,
         help=help,
         short_help=short,
         context_settings={**SETTINGS, "allow_extra_args": True},
@@ -78,7 +78,7 @@ def command(help: str | None, short: str = "") -> Callable[[Run], Command]:
 
 def group(
     help: str | None,
-    *commands: Command | tuple[str, Command],
+    *commands: CliCommand | tuple[str, CliCommand],
     given: Sequence[Callable[[Any], Any]] = (),
     default: str = "",
 ) -> Group:
@@ -147,7 +147,7 @@ class InOurWords(click.Command):
         return ("[options]",)
 
 
-class Command(InOurWords):
+class CliCommand(InOurWords):
     """A command that is given its arguments as one namespace, and returns its exit code."""
 
     def read(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -169,7 +169,8 @@ class Group(InOurWords, click.Group):
         self.default, self.no_args_is_help = default, False
 
     def read(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if self.default and not any(word in self.commands for word in args):
+        named = any(word in self.commands for word in args)
+        if self.default and not named and not ctx.resilient_parsing:
             args = [*args, self.default]
         return super().read(ctx, args)
 

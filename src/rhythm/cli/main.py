@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rhythm.cli.command import SETTINGS, Command, Group, UsageError
+from rhythm.cli.command import SETTINGS, CliCommand, Group, UsageError
 from rhythm.cli.output import print, print_problem
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Root(Group):
         if cmd_name not in COMMANDS:
             return None
         found = importlib.import_module(f"rhythm.cli.commands.{cmd_name}").run
-        assert isinstance(found, Command | Group)
+        assert isinstance(found, CliCommand | Group)
         return found
 
     def list_commands(self, ctx: click.Context) -> list[str]:

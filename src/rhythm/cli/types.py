@@ -23,7 +23,7 @@ class Pair(NamedTuple):
     text: str
 
 
-class Json(NamedTuple):
+class GivenJson(NamedTuple):
     """A JSON value that was given, which may be null."""
 
     value: Any
@@ -123,26 +123,28 @@ class SignalValue(click.ParamType[Pair]):
         return Pair(name, read_json(payload, where, name, instead) if equals else None, value)
 
 
-class JsonValue(click.ParamType[Json]):
+class JsonValue(click.ParamType[GivenJson]):
     """A JSON value, written out."""
 
     name = "json"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Json:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> GivenJson:
         from rhythm.cli.inputs import read_json
 
         name = label(param)
-        return Json(read_json(value, name, name.lower(), f"a text is '\"{value}\"'"))
+        return GivenJson(read_json(value, name, name.lower(), f"a text is '\"{value}\"'"))
 
 
-class JsonDocument(click.ParamType[Json | None]):
+class JsonDocument(click.ParamType[GivenJson | None]):
     """A JSON value that is written out, in a file (`@FILE`), or on standard input (`-`)."""
 
     name = "json|@file|-"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Json | None:
+    ) -> GivenJson | None:
         from rhythm.cli.inputs import read_document, read_json
 
         if (
@@ -150,7 +152,7 @@ class JsonDocument(click.ParamType[Json | None]):
         ):  # a shell completes; standard input is its own
             return None
         name = label(param)
-        return Json(read_json(read_document(value), name, name.lstrip("-")))
+        return GivenJson(read_json(read_document(value), name, name.lstrip("-")))
 
 
 class Text(click.ParamType[str]):
@@ -183,7 +185,8 @@ class FileName(click.ParamType[str]):
 
 
 class Known(click.ParamType[str]):
-    """The id or name of something in the database: a shell offers those that there are."""
+    """The id or name of something in the database: a shell offers those that there are, and if it
+    may be a file, too, the workflow files that begin so."""
 
     name = "name"
 
@@ -193,9 +196,15 @@ class Known(click.ParamType[str]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
+        from glob import escape, glob
+
         from click.shell_completion import CompletionItem
 
         from rhythm.cli.completing import known
 
-        items = [CompletionItem(name) for name in known(self.kind, ctx, incomplete)]
-        return items or ([CompletionItem(incomplete, type="file")] if self.files else [])
+        names = known(self.kind, ctx, incomplete)
+        if not self.files:
+            return [CompletionItem(name) for name in names]
+        # a shell offers files of its own only where we offer nothing
+        items = [CompletionItem(name) for name in (*names, *glob(f"{escape(incomplete)}*.flow"))]
+        return items or [CompletionItem(incomplete, type="file")]

@@ -26,5 +26,7 @@ def run(args: Arguments) -> int:
     shell = get_completion_class(args.shell)
     assert shell is not None
     # not its own `source`, which looks for a bash on this machine, and warns
-    print_source(ShellComplete.source(shell(ROOT, {}, "rhythm", COMPLETING)))
+    script = ShellComplete.source(shell(ROOT, {}, "rhythm", COMPLETING))
+    # fish would cut what is said of a command at its first comma
+    print_source(script.replace('string split ","', 'string split -m 1 ","'))
     return 0
