@@ -212,10 +212,9 @@ def find_command(ctx: click.Context, names: Sequence[str]) -> click.Context:
     """The context of a command below this one, by the names that lead to it."""
     for name in names:
         group = ctx.command
-        if not isinstance(group, Group):
+        found = group.resolve_command(ctx, [name])[1] if isinstance(group, Group) else None
+        if found is None:
             raise UsageError(f"{ctx.command_path} has no commands, and so no `{name}`")
-        _, found, _ = group.resolve_command(ctx, [name])
-        assert found is not None
         ctx = click.Context(found, parent=ctx, info_name=name, max_content_width=WIDEST)
     return ctx
 

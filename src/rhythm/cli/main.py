@@ -147,9 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     try:
         if instruction := os.environ.get(COMPLETING):
-            from click.shell_completion import shell_complete
-
-            return shell_complete(ROOT, {}, "rhythm", COMPLETING, instruction)
+            return _complete(instruction)
         return _run(args)
     except BaseException as problem:
         return report_error(problem)
@@ -161,6 +159,16 @@ def _run(args: list[str]) -> int:
             print(ctx.get_help())
             return 2
         return int(ROOT.invoke(ctx))
+
+
+def _complete(instruction: str) -> int:
+    """Answers a shell that asks what it could offer. Whoever types is never told of a mistake."""
+    from click.shell_completion import shell_complete
+
+    try:
+        return shell_complete(ROOT, {}, "rhythm", COMPLETING, instruction)
+    except Exception:
+        return 1
 
 
 def report_error(problem: BaseException) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rhythm.cli.command import Arguments, argument, command, find_command
+from rhythm.cli.command import Arguments, UsageError, argument, command, find_command
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -25,7 +25,10 @@ class CommandName(click.ParamType[str]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        found = find_command(ctx.find_root(), ctx.params.get("names") or ())
+        try:
+            found = find_command(ctx.find_root(), ctx.params.get("names") or ())
+        except UsageError:
+            return []
         return found.command.shell_complete(found, incomplete)
 
 
