@@ -15,7 +15,7 @@ from rhythm.cli.output import control, print
 from rhythm.cli.output.terminal import coloured
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
     from rich.style import Style
 
 WIDEST = 1_000_000  # columns, where nothing limits a line
@@ -23,9 +23,7 @@ WIDEST = 1_000_000  # columns, where nothing limits a line
 
 def draw(drawing: RenderableType, width: int | None) -> None:
     """Prints a drawing of rich on standard output, in so many columns."""
-    from rich.console import Console
-
-    console = Console(width=width or WIDEST, file=StringIO(), _environ={})
+    console = _console(width or WIDEST)
     colour = coloured(sys.stdout)
     for line in console.render_lines(drawing, pad=False):
         pieces = [
@@ -33,6 +31,13 @@ def draw(drawing: RenderableType, width: int | None) -> None:
             for piece in line
         ]
         print("".join(pieces).rstrip())
+
+
+@lru_cache(4)
+def _console(width: int) -> Console:
+    from rich.console import Console
+
+    return Console(width=width, file=StringIO(), _environ={})
 
 
 def _painted(text: str, style: Style) -> str:

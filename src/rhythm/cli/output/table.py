@@ -27,6 +27,7 @@ CODES = {
 }  # fmt: skip
 GAP = 2
 LEAST = 16  # columns for the last column: with fewer, every row is a record of its own
+SHORT_NAME = 12  # columns of a name, beside its value
 WRAPPED = 20_000  # characters of a value: a longer one is left to the terminal
 Row = Sequence[str]
 
@@ -107,7 +108,7 @@ def _table(heads: Row, rows: Sequence[Row], status: int | None) -> Table:
 def _print_records(heads: Row, rows: Sequence[Row], status: int | None) -> None:
     """Every row below the one before, a line for each of its cells: for a terminal that is too
     narrow for the table."""
-    margin = max(map(columns, heads)) + GAP
+    margin = max(len(head) for head in heads if len(head) <= SHORT_NAME) + GAP
     for number, row in enumerate(rows):
         if number:
             print()
@@ -121,13 +122,17 @@ def _draw_fields(fields: Sequence[tuple[str, str]], margin: int) -> None:
 
     from rhythm.cli.output.drawing import draw
 
-    grid = Table.grid()
-    grid.add_column(min_width=margin, no_wrap=True)
-    grid.add_column(overflow="fold")
+    width = width_of(sys.stdout)
     for name, value in fields:
-        word = value.split(" ")[0] if name == "status" else ""
-        grid.add_row(Text(name, "dim"), _text(value, word))
-    draw(grid, width_of(sys.stdout))
+        word, shown = value.split(" ")[0] if name == "status" else "", name
+        if len(name) >= margin:  # a long name has a line of its own
+            draw(Text(name, "dim"), width)
+            shown = ""
+        grid = Table.grid()
+        grid.add_column(width=margin)
+        grid.add_column(overflow="fold")
+        grid.add_row(Text(shown, "dim"), _text(value, word))
+        draw(grid, width)
 
 
 def _text(value: str, status: str = "") -> Text:
