@@ -14,7 +14,7 @@ BENCHMARKS = {
     work.__name__: work
     for work in (
         language.compiling, language.running, language.suspending, language.snapshots,
-        payloads.payloads, startup.starting,
+        payloads.payloads, startup.startup,
         engine.registering, engine.reacting, jobs.queue, jobs.sequences, jobs.single, jobs.family,
         people.people,
     )

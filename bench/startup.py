@@ -13,7 +13,7 @@ from bench.measure import row, show_s
 MOST_S = 0.12  # of processor time, for each of them
 
 
-def starting() -> None:
+def startup() -> None:
     """`rhythm --help` and `rhythm check` on a small file, as the installed script runs them."""
     with tempfile.TemporaryDirectory() as folder:
         flow = Path(folder) / "a.flow"

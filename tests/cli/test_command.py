@@ -136,6 +136,8 @@ def test_option_of_the_group_may_stand_before_or_behind_the_name() -> None:
         (["one", "a", "--limit", ""], "--limit needs a value: --limit N"),
         (["one", "a", "-i", ""], "--input needs a value: -i, --input KEY=TEXT"),
         (["one", "a", "--format", "xml"], "--format is text or json, not xml"),
+        (["one", "a", "--help=yes"], "--help takes no value"),
+        (["one", "a", "--hepl"], "there is no option --hepl; did you mean --help?"),
         (["one", "a", "--fast-forward=yes"], "--fast-forward takes no value"),
         (["one", "a", "--limit", "-3"], "--limit is a whole number, not -3"),
         (["one", "a", "--limit", "٣"], "--limit is a whole number, not ٣"),

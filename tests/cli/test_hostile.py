@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,16 @@ TRIED: dict[str, list[list[str]]] = {
     "completion": [["completion", EVIL], ["completion", "bash"]],
     "doctor": [["doctor"], ["doctor", "--database", f"sqlite:///{EVIL}"]],
 }
+DRAWN = [
+    *(["show", id] for id in STARTED),
+    *([command] for command in ("list", "queues", "workers", "workflows", "schedules", "doctor")),
+    ["approvals", "--status", "all"],
+    ["approvals", "asks.1"],
+    ["schedules", "show", "nightly"],
+    ["audit", "list"],
+    ["token", "list"],
+    ["trace", "parent"],
+]
 Ran = Callable[[list[str]], tuple[str, str]]
 
 
@@ -265,6 +276,20 @@ def test_nothing_evil_is_printed(command: str, haunted: Rhythm, ran: Ran) -> Non
         if "json" in args[-1] and out:
             for document in out.splitlines() if args[-1] == "ndjson" else [out]:
                 json.loads(document)
+
+
+@pytest.mark.parametrize("columns", ["40", "120"])
+def test_nothing_evil_is_drawn_on_a_terminal(
+    haunted: Rhythm, ran: Ran, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("NO_COLOR", "1")
+    for args in DRAWN:
+        out, err = ran(args)
+        assert out or args[0] == "token", args
+        assert harmless(out), (args, out)
+        assert harmless(err), (args, err)
 
 
 def test_json_has_the_value_itself(haunted: Rhythm, ran: Ran) -> None:

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -18,6 +20,7 @@ import rhythm as package
 from rhythm.cli.output.progress import progress
 from rhythm.cli.output.table import print_fields, print_table
 from rhythm.cli.output.terminal import coloured
+from rhythm.cli.output.tree import print_tree
 
 CLI = Path(package.__file__).parent / "cli"
 HEADS = ("ID", "WORKFLOW", "STATUS", "WAITS FOR / ERROR")
@@ -182,6 +185,33 @@ def test_very_long_field_is_left_to_the_terminal(terminal: MakeTerminal) -> None
     out = terminal(24)
     print_fields([("name", "x" * 100_000)])
     assert plain(out) == [f"name  {'x' * 100_000}"]
+
+
+def execution(id: str, name: str, status: str, type: str = "workflow") -> Any:
+    return SimpleNamespace(id=id, name=name, status=status, type=type)
+
+
+def test_what_an_execution_has_started_is_a_tree(terminal: MakeTerminal) -> None:
+    children = {
+        "A": [execution("A.1", "[red]", "completed", "task"), execution("A.2", "b", "failed")],
+        "A.2": [execution(f"A.2.{n}", "t", "completed", "task") for n in range(1, 24)],
+    }
+    details = SimpleNamespace(children=lambda id: children.get(id, []))
+    app: Any = SimpleNamespace(details=details)
+    out = terminal()
+    print_tree(app, execution("A", "a", "failed"))
+    assert plain(out)[:6] == [
+        "",
+        "a failed A",
+        "├── [red] completed A.1",
+        "└── b failed A.2",
+        "    ├── t completed A.2.1",
+        "    ├── t completed A.2.2",
+    ]
+    assert plain(out)[-1] == "    └── … and 3 more"
+    none = terminal()
+    print_tree(app, execution("B", "b", "failed"))
+    assert none.getvalue() == ""
 
 
 def test_progress_is_shown_on_a_terminal_and_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -240,7 +240,7 @@ def in_our_words(problem: Exception, ctx: click.Context) -> str:
         case click.NoSuchOption():
             return _no_such_option(problem.option_name, ctx)
         case click.BadOptionUsage():
-            found = _option(ctx.command.params, problem.option_name)
+            found = _option(ctx.command.get_params(ctx), problem.option_name)
             return f"{label(found)} takes no value" if found.is_flag else needs_value(found, ctx)
         case click.MissingParameter() if isinstance(problem.param, Option | Argument):
             return f"{label(problem.param)} is missing: {problem.param.help}"
@@ -277,8 +277,8 @@ def _no_such_option(name: str, ctx: click.Context) -> str:
     owners = {other: _option(command.params, name) for other, command in others.items()}
     if found := [other for other, param in owners.items() if param]:
         return f"{label(owners[found[0]])} is for {one_of(found)}"
-    known = [each for param in ctx.command.params for each in param.opts if each.startswith("-")]
-    near = nearest(name, known)
+    params = [param for param in ctx.command.get_params(ctx) if isinstance(param, click.Option)]
+    near = nearest(name, [each for param in params if not param.hidden for each in param.opts])
     return f"there is no option {name}" + (f"; did you mean {near}?" if near else "")
 
 

@@ -94,7 +94,7 @@ def refusals(args: Arguments) -> Iterator[None]:
     """What the application and the drivers refuse, in the words of the command line."""
     from rhythm.errors import StoreError
 
-    _must_be_text(args)
+    must_be_text(args)
     try:
         yield
     except ValueError as problem:
@@ -111,7 +111,7 @@ def _of_a_driver(problem: Exception) -> bool:
     return isinstance(problem, tuple(drivers))
 
 
-def _must_be_text(args: Arguments) -> None:
+def must_be_text(args: Arguments) -> None:
     """Bytes that are no UTF-8 arrive as halves of characters, which no database takes; NUL
     neither."""
     for name, value in vars(args).items():

@@ -45,8 +45,10 @@ def _print(app: Rhythm, execution: ExecutionView) -> None:
 
     from rhythm.cli.output.failure import show_failure
     from rhythm.cli.output.table import print_fields
+    from rhythm.cli.output.tree import print_tree
 
     print_fields(list(_fields(app, execution, datetime.now(UTC))))
+    print_tree(app, execution)
     if execution.error is not None:
         print(f"\n{show_failure(app, execution)}")
     if advice := _advice(app, execution):

@@ -24,7 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.command import Arguments, UsageError, command, option
-from rhythm.cli.connect import refusals
+from rhythm.cli.connect import must_be_text, refusals
 from rhythm.cli.database import read_settings
 from rhythm.cli.options import DATABASE, WORKFLOWS
 from rhythm.cli.output import print
@@ -133,8 +133,7 @@ def run(args: Arguments) -> int:
         raise UsageError(
             "--app is missing: a Python file or module with tasks, such as --app tasks.py"
         )
-    with refusals(args):  # a mistake is told before anything is waited for
-        pass
+    must_be_text(args)  # a mistake is told before anything is waited for
     if args.processes > 1:
         from rhythm.cli.supervisor import supervise
 
