@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from rhythm.cli.command import argument, option
 from rhythm.cli.database import VARIABLE
-from rhythm.cli.types import (
-    Duration,
-    FileName,
-    JsonDocument,
-    KeyValue,
-    Known,
-    OneOf,
-    Whole,
-)  # fmt: skip
+from rhythm.cli.types import Duration, FileName, JsonDocument, KeyValue, Known, OneOf, Whole
 
 STATUSES = (
     "pending", "running", "suspended", "paused", "completed", "failed", "cancelled", "blocked",

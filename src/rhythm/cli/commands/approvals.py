@@ -17,10 +17,7 @@ from rhythm.cli.command import Arguments, argument, command, option
 from rhythm.cli.connect import application
 from rhythm.cli.options import CURSOR, DATABASE, LIMIT, OUTPUT
 from rhythm.cli.output import print
-from rhythm.cli.types import (
-    Known,
-    OneOf,
-)
+from rhythm.cli.types import Known, OneOf
 
 if TYPE_CHECKING:
     from rhythm.app.approvals import ApprovalView

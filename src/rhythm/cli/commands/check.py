@@ -5,10 +5,7 @@ from __future__ import annotations
 from rhythm.cli.command import Arguments, argument, command, option
 from rhythm.cli.files import find_files, read_source
 from rhythm.cli.output import print
-from rhythm.cli.types import (
-    FileName,
-    OneOf,
-)
+from rhythm.cli.types import FileName, OneOf
 from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
 from rhythm.lang.languages import parse_text
 from rhythm.lang.report import Checked

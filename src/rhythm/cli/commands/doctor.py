@@ -20,10 +20,7 @@ from rhythm.cli.options import DATABASE
 from rhythm.cli.output import print, print_problem
 from rhythm.cli.output.documents import print_json
 from rhythm.cli.output.progress import progress
-from rhythm.cli.types import (
-    Duration,
-    OneOf,
-)
+from rhythm.cli.types import Duration, OneOf
 from rhythm.engine.doctor import advice
 from rhythm.errors import StoreError
 from rhythm.printable import one_line

@@ -6,9 +6,7 @@ from rhythm.cli.command import Arguments, command, option
 from rhythm.cli.options import FILE, WORKFLOW_OF_FILE
 from rhythm.cli.output import print
 from rhythm.cli.programs import choose, compile_file
-from rhythm.cli.types import (
-    OneOf,
-)
+from rhythm.cli.types import OneOf
 from rhythm.ir.drawing import as_mermaid, as_text
 from rhythm.ir.graph import graph
 

@@ -8,9 +8,7 @@ from rhythm.cli.options import FILE, WORKFLOW_OF_FILE
 from rhythm.cli.output import print
 from rhythm.cli.output.documents import print_json
 from rhythm.cli.programs import choose, compile_file
-from rhythm.cli.types import (
-    OneOf,
-)
+from rhythm.cli.types import OneOf
 from rhythm.ir.codec import dump_program
 from rhythm.ir.listing import listing
 

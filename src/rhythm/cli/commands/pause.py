@@ -18,10 +18,7 @@ from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.endings import already_ended
 from rhythm.cli.options import BY, DATABASE, EXECUTION_OR_ALL, REASON
 from rhythm.cli.output import print
-from rhythm.cli.types import (
-    Duration,
-    OneOf,
-)
+from rhythm.cli.types import Duration, OneOf
 
 
 @command(__doc__)

@@ -18,9 +18,7 @@ from rhythm.cli.connect import application
 from rhythm.cli.inputs import read_payload
 from rhythm.cli.options import BY, DATA, DATABASE
 from rhythm.cli.output import print
-from rhythm.cli.types import (
-    JsonValue,
-)
+from rhythm.cli.types import JsonValue
 
 if TYPE_CHECKING:
     from rhythm.app import Rhythm

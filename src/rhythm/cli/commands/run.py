@@ -27,11 +27,7 @@ from rhythm.cli.output import print
 from rhythm.cli.output.documents import print_json
 from rhythm.cli.output.trace import Trace
 from rhythm.cli.programs import choose, compile_file
-from rhythm.cli.types import (
-    FileName,
-    OneOf,
-    SignalValue,
-)
+from rhythm.cli.types import FileName, OneOf, SignalValue
 from rhythm.errors import InvalidPayload, UnknownWorkflow
 from rhythm.ir.program import Program
 from rhythm.lang.flow.rules.surroundings import Surroundings

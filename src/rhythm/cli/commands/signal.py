@@ -16,10 +16,7 @@ from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.inputs import read_payload
 from rhythm.cli.options import BY, DATABASE, EXECUTION
 from rhythm.cli.output import print
-from rhythm.cli.types import (
-    JsonValue,
-    KeyValue,
-)
+from rhythm.cli.types import JsonValue, KeyValue
 
 
 @command(__doc__)

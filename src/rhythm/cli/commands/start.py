@@ -23,14 +23,7 @@ from rhythm.cli.following import fit_waiting, follow, following, load_tasks, pri
 from rhythm.cli.inputs import read_inputs, read_pairs
 from rhythm.cli.options import BY, DATABASE, INPUT, INPUTS, WORKFLOWS
 from rhythm.cli.output import print
-from rhythm.cli.types import (
-    LARGEST,
-    Duration,
-    KeyValue,
-    Known,
-    OneOf,
-    Whole,
-)
+from rhythm.cli.types import LARGEST, Duration, KeyValue, Known, OneOf, Whole
 from rhythm.lang.languages import TAKEN_BY_NAME
 
 if TYPE_CHECKING:

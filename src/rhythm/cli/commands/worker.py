@@ -28,12 +28,7 @@ from rhythm.cli.connect import must_be_text, refusals
 from rhythm.cli.database import read_settings
 from rhythm.cli.options import DATABASE, WORKFLOWS
 from rhythm.cli.output import print
-from rhythm.cli.types import (
-    Duration,
-    FileName,
-    OneOf,
-    Whole,
-)
+from rhythm.cli.types import Duration, FileName, OneOf, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
