@@ -56,7 +56,8 @@ def _watched(url: str, database: Database, tell: Tell, pending: int) -> Iterator
     first, done = database.schema_version(), threading.Event()
 
     def watch() -> None:
-        with suppress(StoreError), open_database(url, create=False) as other:
+        # whoever only watches is never the reason why a migration fails
+        with suppress(Exception), open_database(url, create=False) as other:
             while not done.wait(LOOK_S):
                 tell(other.schema_version() - first, pending)
 

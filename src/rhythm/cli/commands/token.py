@@ -28,7 +28,7 @@ from rhythm.cli.command import (
     declare,
     group,
     option,
-)  # fmt: skip
+)
 from rhythm.cli.connect import application, new_application
 from rhythm.cli.options import BY, DATABASE, OUTPUT
 from rhythm.cli.output import print
