@@ -139,7 +139,7 @@ class InOurWords(click.Command):
         if rows:
             formatter.write_paragraph()
             with formatter.indentation():
-                formatter.write_dl(rows, NAMES_AT_MOST)
+                formatter.write_dl(rows, min(NAMES_AT_MOST, formatter.width // 3 + 4))
 
     @property
     def ending(self) -> Sequence[str]:
