@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from rhythm.cli.output import print
 from rhythm.cli.output.table import STYLES
 from rhythm.cli.output.terminal import width_of
 from rhythm.cli.output.words import printable
@@ -25,7 +26,6 @@ def print_tree(app: Rhythm, execution: ExecutionView) -> None:
         return
     from rich.tree import Tree
 
-    from rhythm.cli.output import print
     from rhythm.cli.output.drawing import draw
 
     tree = Tree(_label(execution), guide_style="dim")
