@@ -8,12 +8,13 @@ import sys
 
 from bench import engine, jobs, language, payloads, people, startup
 from bench.places import cleanup
+from rhythm.cli.output.progress import progress
 
 BENCHMARKS = {
     work.__name__: work
     for work in (
         language.compiling, language.running, language.suspending, language.snapshots,
-        payloads.payloads, startup.starting,
+        payloads.payloads, startup.startup,
         engine.registering, engine.reacting, jobs.queue, jobs.sequences, jobs.single, jobs.family,
         people.people,
     )
@@ -32,8 +33,11 @@ def main(names: list[str]) -> int:
         f"Python {platform.python_version()}, {os.cpu_count()} cores, {_load()}; ratio to "
         f"the yardstick beside it\n"
     )
-    with cleanup:
-        for name in names or BENCHMARKS:
+    chosen = names or [*BENCHMARKS]
+    # it does not move by itself: that would be measured, too
+    with cleanup, progress("benchmarks", len(chosen), moves=False) as tell:
+        for number, name in enumerate(chosen):
+            tell(number, len(chosen), name)
             print(name)
             BENCHMARKS[name]()
     print(f"\n{_load()} at the end\n")

@@ -144,7 +144,10 @@ def test_every_page_is_done_and_nothing_twice(make_app: MakeApp) -> None:
     app = make_app(flows=(HOLD,))
     app.start_many("hold", range(2 * AT_ONCE + 7))
     assert app.bulk("pause", all=True, limit=AT_ONCE + 1) == BulkView(AT_ONCE + 1, AT_ONCE + 1)
-    assert app.bulk("pause", all=True) == BulkView(AT_ONCE + 6, AT_ONCE + 6)
+    told: list[tuple[int, int]] = []
+    done = app.bulk("pause", all=True, on_progress=lambda done, of: told.append((done, of)))
+    assert done == BulkView(AT_ONCE + 6, AT_ONCE + 6)
+    assert told == [(AT_ONCE, AT_ONCE + 6), (AT_ONCE + 6, AT_ONCE + 6)]
     assert app.bulk("terminate", status="paused") == BulkView(2 * AT_ONCE + 7, 2 * AT_ONCE + 7)
     assert rows(app.store, "SELECT count(*) FROM ready") == [(0,)]
 

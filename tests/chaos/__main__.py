@@ -91,7 +91,7 @@ def show(name: str, seed: int, scale: float) -> list[Figure]:
     except (Exception, pytest.skip.Exception):
         traceback.print_exc()
         figures = [Figure("the scenario itself", "failed", "", False)]
-    print(f"\r{name.rpartition('.')[2]}: {time.monotonic() - began:.0f} s{' ' * 40}")
+    print(f"{name.rpartition('.')[2]}: {time.monotonic() - began:.0f} s")
     for figure in figures:
         print(f"  {figure.line()}")
     sys.stdout.flush()

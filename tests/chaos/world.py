@@ -3,7 +3,6 @@ each."""
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
+from rhythm.cli.output.progress import progress
 from tests.chaos import ledger
 from tests.chaos.load import Load
 from tests.chaos.processes import Workers
@@ -33,7 +33,6 @@ class World:
         )
         self.load = Load(url, seed, distinct)
         self.workers = Workers(folder, url, settings)
-        self.said = 0.0
 
     def torment(
         self, faults: Callable[[], float], done: Callable[[], bool], in_flight: int, most_s: float
@@ -45,26 +44,16 @@ class World:
         nothing.
         """
         until(lambda: len(self.workers.ready) == len(self.workers.alive) > 0, 60.0)
-        deadline, due = time.monotonic() + most_s, time.monotonic() + 0.5
-        while not done() and time.monotonic() < deadline:
-            self.load.feed(in_flight, 20)
-            if time.monotonic() >= due:
-                due = time.monotonic() + faults()
-            self.tell()
-            time.sleep(0.02)
-
-    def tell(self) -> None:
-        if sys.stderr.isatty() and time.monotonic() - self.said > 0.5:
-            self.said = time.monotonic()
-            took = time.monotonic() - self.began
-            print(
-                (
-                    f"\r  {took:4.0f} s  {len(self.load.started):,} programs, "
-                    f"{len(self.workers.all):,} processes "
-                ),
-                end="",
-                file=sys.stderr,
-            )
+        began = time.monotonic()
+        due = began + 0.5
+        with progress("tormenting", int(most_s)) as tell:
+            while not done() and time.monotonic() < began + most_s:
+                self.load.feed(in_flight, 20)
+                if time.monotonic() >= due:
+                    due = time.monotonic() + faults()
+                counts = f"{len(self.load.started):,} programs, {len(self.workers.all):,} processes"
+                tell(int(time.monotonic() - began), int(most_s), f"{counts}, seconds")
+                time.sleep(0.02)
 
     def verdict(self, excused: Callable[[ledger.Line], bool] | None = None) -> list[Figure]:
         """Calms down, and checks what must hold after every scenario. `excused`: bodies of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rhythm.cli.app import load_app
-from rhythm.cli.options import UsageError
+from rhythm.cli.command import UsageError
 
 
 @pytest.mark.parametrize("by_path", [True, False], ids=["file", "module"])

@@ -174,8 +174,8 @@ def test_queue_of_resumes_and_wrong_words_are_refused(rhythm: Command, make_app:
         "rhythm: queue `system` cannot be paused: it has the resumes of all workflows"
     )
     for command, message in {
-        "queue": "ACTION is missing: what to do with it: pause or resume",
-        "queue stop mail": "ACTION is pause or resume, not stop",
+        "queue": "say what to do: pause or resume",
+        "queue stop mail": "there is no command `queue stop`; see rhythm queue --help",
         "queue pause": "NAME is missing: the queue; `rhythm queues` lists them",
         "queue resume mail --reason x": "--reason is for pause",
     }.items():

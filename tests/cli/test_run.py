@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rhythm.cli.trace import Trace
+from rhythm.cli.output.trace import Trace
 from tests.cli.conftest import Shell
 
 Result = Callable[..., Any]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rhythm.cli.table import columns, cut
-from rhythm.cli.words import age, brief, call, length, moment, waits_for
+from rhythm.cli.output.table import columns, cut
+from rhythm.cli.output.words import age, brief, call, length, moment, waits_for
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

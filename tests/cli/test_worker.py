@@ -275,7 +275,8 @@ os.fork = fork_and_tell
 }
 SUPERVISOR = """
 import os, signal
-from rhythm.cli import supervisor, worker
+from rhythm.cli import supervisor
+from rhythm.cli.commands import worker
 {when}
 def work(number, ready):
     stopping = worker.Stopping()

@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from rhythm.cli import exporter
+from rhythm.cli.command import UsageError
 from rhythm.cli.exporter import Exporter
 from rhythm.cli.main import main
-from rhythm.cli.options import UsageError
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
 

@@ -3,7 +3,7 @@ fit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +32,7 @@ MEANT: dict[str, Selection] = {  # what an action can be done to
     "terminate": Selection(LIVE),
     "retry": Selection(("failed", "cancelled"), unretried=True),
 }
+Progress = Callable[[int, int], None]
 AT_ONCE = 500  # executions in one transaction
 MAX_REASONS = 20  # refusals whose reasons are given
 BEFORE_ALL = (-1, "")  # before all executions
@@ -72,6 +73,7 @@ class Bulk:
         dry_run: bool = False,
         by: By = None,
         scope: Scope = None,
+        on_progress: Progress | None = None,
     ) -> BulkView:
         """Pauses, resumes, cancels, terminates or retries all executions that fit, oldest first:
         those that nobody else started, and to which it can be done. With `dry_run` they are only
@@ -81,7 +83,8 @@ class Bulk:
         not meant. `attributes` are plain values that an execution must have. A cancel is for those
         that were not asked to end before. To mean every execution there is, say so: `all=True`.
         With a `scope`, only those whose names fit one of its patterns are meant, whatever else is
-        said.
+        said. `on_progress` is called after each transaction, with how many were looked at and how
+        many there were in the beginning.
         """
         selection = _selection(
             action, workflow, status, queue, created_before, created_after, attributes
@@ -102,21 +105,31 @@ class Bulk:
         until = (
             now + 1 if selection.created_before is None else min(selection.created_before, now + 1)
         )
-        return self._all_of(selection.replace(created_before=until), limit, action, why, actor)
+        return self._all_of(
+            selection.replace(created_before=until),
+            limit,
+            lambda ids: self._act(action, ids, why, actor),
+            lambda done: on_progress(done, most) if on_progress else None,
+        )
 
     def _all_of(
-        self, selection: Selection, limit: int | None, action: str, reason: str, actor: Actor
+        self,
+        selection: Selection,
+        limit: int | None,
+        act: Callable[[Sequence[str]], dict[str, str]],
+        report: Callable[[int], None],
     ) -> BulkView:
         matched, changed, reasons, after = 0, 0, dict[str, str](), BEFORE_ALL
         while page := self._store.operating.select(
             selection, after, AT_ONCE if limit is None else min(AT_ONCE, limit - matched)
         ):
-            refusals = self._act(action, [id for _, id in page], reason, actor)
-            matched = matched + len(page)
-            changed = changed + len(page) - len(refusals)
+            refusals = act([id for _, id in page])
+            matched += len(page)
+            changed += len(page) - len(refusals)
             after = page[-1]
             reasons |= dict(list(refusals.items())[: MAX_REASONS - len(reasons)])
             self._context.wake()
+            report(matched)
             if matched == limit:
                 break
         return BulkView(matched, changed, matched - changed, reasons)

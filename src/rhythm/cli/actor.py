@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rhythm.cli.options import Arguments, Option
+from rhythm.cli.command import Arguments
 
 if TYPE_CHECKING:
     from rhythm.app.actors import Actor
-
-BY = Option("--by", "who says so, for the record; else the user of this machine", value="NAME")
 
 
 def actor(args: Arguments, roles: tuple[str, ...] | None = None) -> Actor:

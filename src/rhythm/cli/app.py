@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
-from rhythm.cli.options import UsageError
+from rhythm.cli.command import UsageError
 
 
 def load_app(name: str) -> ModuleType:

@@ -9,37 +9,51 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.actor import actor
+from rhythm.cli.command import Arguments, UsageError, declare, option
 from rhythm.cli.connect import application
 from rhythm.cli.inputs import read_pairs
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.options import STATUSES
 from rhythm.cli.output import print, print_problem
+from rhythm.cli.output.progress import progress
+from rhythm.cli.types import KeyValue, Known, Text, Whole
 
 if TYPE_CHECKING:
     from rhythm.app.bulk import Action, BulkView
 
-FILTERS = (
-    Option("--workflow", "with --all: of this workflow or task", value="NAME"),
-    Option("--status", "with --all: of this status", value="STATUS"),
-    Option("--queue", "with --all: of this queue", value="NAME"),
-    Option("--created-before", "with --all: started before this time", value="TIME"),
-    Option(
+FILTERS = {
+    "workflow": option(
+        "--workflow", type=Known("workflows"), help="with --all: of this workflow or task"
+    ),
+    "status": option(
+        "--status", type=Text(*STATUSES), metavar="STATUS", help="with --all: of this status"
+    ),
+    "queue": option("--queue", type=Known("queues"), help="with --all: of this queue"),
+    "created_before": option(
+        "--created-before", metavar="TIME", help="with --all: started before this time"
+    ),
+    "created_after": option(
         "--created-after",
-        "with --all: started at this time or later, such as 2026-03-01T12:00:00Z",
-        value="TIME",
+        metavar="TIME",
+        help="with --all: started at this time or later, such as 2026-03-01T12:00:00Z",
     ),
-    Option(
+    "attribute": option(
         "--attribute",
-        "with --all: with this attribute; KEY:=JSON for what is no text",
-        value="KEY=TEXT",
-        many=True,
+        type=KeyValue(),
+        multiple=True,
+        help="with --all: with this attribute; KEY:=JSON for what is no text",
     ),
-    Option("--limit", "with --all: so many at most, the oldest first", value="N"),
-)
-ALL = (
-    Option("--all", "all executions that fit, in place of an id"),
-    *FILTERS,
-    Option("--dry-run", "with --all: only count them"),
-)
+    "limit": option("--limit", type=Whole(), help="with --all: so many at most, the oldest first"),
+    "dry_run": option("--dry-run", is_flag=True, help="with --all: only count them"),
+}
+ALL = option("--all", is_flag=True, help="all executions that fit, in place of an id")
+which = declare(ALL, *FILTERS.values())  # the options that say which executions are meant
+DOING = {
+    "pause": "pausing",
+    "resume": "resuming",
+    "cancel": "cancelling",
+    "terminate": "terminating",
+    "retry": "retrying",
+}
 DONE = {
     "pause": "paused",
     "resume": "resumed",
@@ -51,19 +65,24 @@ DONE = {
 
 def wants_all(args: Arguments, ids: Any) -> bool:
     """Whether all are meant that fit, and not the `ids`; `UsageError` if that is not clear."""
-    given = [option.name for option in (*FILTERS, ALL[-1]) if getattr(args, option.key)]
+    given = [name for name in FILTERS if _is_given(getattr(args, name))]
     if args.all and ids:
         raise UsageError("give ids or --all, not both")
     if not args.all and given:
-        raise UsageError(f"{given[0]} chooses among all executions: give --all, too")
+        option = f"--{given[0].replace('_', '-')}"
+        raise UsageError(f"{option} chooses among all executions: give --all, too")
     if not args.all and not ids:
         raise UsageError("ID is missing: name an execution, or give --all")
     return bool(args.all)
 
 
+def _is_given(value: Any) -> bool:
+    return value is not None and value is not False and value != ()
+
+
 def act_on_all(args: Arguments, action: Action, reason: str = "") -> int:
     """Does it to all that fit; the exit code."""
-    with application(args) as app:
+    with application(args) as app, progress(DOING[action]) as tell:
         done = app.bulk(
             action,
             workflow=args.workflow,
@@ -72,11 +91,12 @@ def act_on_all(args: Arguments, action: Action, reason: str = "") -> int:
             created_before=args.created_before,
             created_after=args.created_after,
             attributes=read_pairs(args.attribute, "--attribute"),
-            limit=_limit(args.limit),
+            limit=args.limit,
             all=True,
             reason=reason,
             dry_run=args.dry_run,
             by=actor(args),
+            on_progress=tell,
         )
     print(_told(done, action, args.dry_run))
     for id, why in done.reasons.items():
@@ -84,12 +104,6 @@ def act_on_all(args: Arguments, action: Action, reason: str = "") -> int:
     if done.refused > len(done.reasons):
         print(f"rhythm: and {done.refused - len(done.reasons):,} more", file=sys.stderr)
     return 1 if done.refused else 0
-
-
-def _limit(given: str | None) -> int | None:
-    if given is not None and not (given.isascii() and given.isdigit()):
-        raise UsageError(f"--limit is a whole number, not {given}")
-    return None if given is None else int(given)
 
 
 def _told(done: BulkView, action: str, dry_run: bool) -> str:

@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+from rhythm.cli.command import Arguments, Run, UsageError
 from rhythm.cli.database import read_settings
-from rhythm.cli.options import Arguments, Option, UsageError
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm
 
-OUTPUT = Option(
-    "--output",
-    "table for people; json is one document, ndjson one line for each item",
-    choices=("table", "json", "ndjson"),
-    default="table",
-)
 RECENT = 100  # executions among which an id that nobody has may be meant
 ALIKE = 0.85  # ids of the same hour are alike in their first half
 
@@ -41,6 +36,18 @@ def application(args: Arguments) -> Iterator[Rhythm]:
             _must_be_current(database.pending(), database.schema_version())
             with database.application(settings.database_url) as app:
                 yield app
+
+
+def on_database(act: Callable[[Rhythm, Arguments], object]) -> Run:
+    """Makes what is done with an application the function of a command; its exit code is 0."""
+
+    @wraps(act)  # with what the command takes
+    def run(args: Arguments) -> int:
+        with application(args) as app:
+            act(app, args)
+        return 0
+
+    return run
 
 
 @contextmanager
@@ -87,7 +94,7 @@ def refusals(args: Arguments) -> Iterator[None]:
     """What the application and the drivers refuse, in the words of the command line."""
     from rhythm.errors import StoreError
 
-    _must_be_text(args)
+    must_be_text(args)
     try:
         yield
     except ValueError as problem:
@@ -104,18 +111,25 @@ def _of_a_driver(problem: Exception) -> bool:
     return isinstance(problem, tuple(drivers))
 
 
-def _must_be_text(args: Arguments) -> None:
+def must_be_text(args: Arguments) -> None:
     """Bytes that are no UTF-8 arrive as halves of characters, which no database takes; NUL
     neither."""
     for name, value in vars(args).items():
-        for text in value if isinstance(value, list) else [value]:
-            if isinstance(text, str) and (
-                "\0" in text
-                or (not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text))
+        for text in _texts(value):
+            if "\0" in text or (
+                not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text)
             ):
                 raise UsageError(
                     f"{name.replace('_', '-')}: {text!r:.80} is not a text that can be stored"
                 )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts of an argument, which may be several, or pairs."""
+    if isinstance(value, str):
+        yield value
+    for part in value if isinstance(value, tuple) else ():
+        yield from _texts(part)
 
 
 def find_workflow(app: Rhythm, id: str) -> ExecutionView:

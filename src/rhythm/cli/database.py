@@ -6,17 +6,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rhythm.cli.options import Option
-
 if TYPE_CHECKING:
     from rhythm.settings import Settings
 
 VARIABLE = "RHYTHM_DATABASE_URL"
-DATABASE = Option(
-    "--database",
-    f"where executions live; else {VARIABLE} or rhythm.toml says it, else sqlite:///rhythm.db",
-    value="URL",
-)
 
 
 def read_settings(given: str | None) -> Settings:

@@ -5,21 +5,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rhythm.cli.actor import BY, actor
+from rhythm.cli.actor import actor
+from rhythm.cli.command import Arguments, UsageError, argument, declare, option
 from rhythm.cli.connect import application
-from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.options import BY, DATABASE
 from rhythm.cli.output import print, print_problem
+from rhythm.cli.types import Known
 
 if TYPE_CHECKING:
     from rhythm.app import Rhythm
     from rhythm.app.approvals import ApprovalView
 
-ID = Option("ID", "an approval (`rhythm approvals` lists them), or an execution that waits for one")
-COMMENT = Option("--comment", "why, for the record", value="TEXT")
-SHOWN = Option("--shown", "the hash of what you saw: refused if that has changed", value="HASH")
-KEY = Option("--key", "a key of your own: the same one twice is one decision", value="KEY")
-DECISION = (ID, COMMENT, BY, SHOWN, KEY, DATABASE)
+decision = declare(  # what every command takes that decides
+    argument(
+        "id",
+        type=Known("approvals"),
+        help="an approval (`rhythm approvals` lists them), or an execution that waits for one",
+    ),
+    option("--comment", metavar="TEXT", help="why, for the record"),
+    BY,
+    option("--shown", metavar="HASH", help="the hash of what you saw: refused if that has changed"),
+    option("--key", metavar="KEY", help="a key of your own: the same one twice is one decision"),
+    DATABASE,
+)
 
 
 def decide(args: Arguments, what: str) -> int:
@@ -68,7 +76,7 @@ def _meant(app: Rhythm, id: str) -> str:
 
 
 def _said(app: Rhythm, what: str, after: ApprovalView) -> str:
-    from rhythm.cli.words import printable
+    from rhythm.cli.output.words import printable
 
     if what == "escalate":
         return printable(f"escalated {after.id}: now it is for {after.role} to decide")

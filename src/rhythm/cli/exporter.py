@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import TYPE_CHECKING, Any
 
-from rhythm.cli.options import UsageError
+from rhythm.cli.command import UsageError
 
 if TYPE_CHECKING:
     from rhythm.app.pooled import PooledWorker

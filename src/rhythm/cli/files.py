@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable
 
-from rhythm.cli.options import UsageError
+from rhythm.cli.command import UsageError
 from rhythm.lang.languages import FOUND_IN_FOLDERS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rhythm.cli.words import printable, tasks_of
+from rhythm.cli.output.words import printable, tasks_of
 from rhythm.suggest import nearest, some_of
 
 if TYPE_CHECKING:

@@ -6,21 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from rhythm.cli.command import Arguments, UsageError
 from rhythm.cli.files import read_source
-from rhythm.cli.options import Arguments, Option, UsageError
-
-INPUT = Option(
-    "--input",
-    "an input as text; KEY:=JSON gives any JSON value",
-    value="KEY=TEXT",
-    short="-i",
-    many=True,
-)
-INPUTS = Option(
-    "--inputs",
-    "all inputs as one JSON value, from a file, or with - from standard input",
-    value="JSON|@FILE|-",
-)
+from rhythm.cli.types import Pair
 
 
 def read_inputs(args: Arguments) -> Any:
@@ -29,33 +17,46 @@ def read_inputs(args: Arguments) -> Any:
         return read_pairs(args.input, "-i")
     if args.input:
         raise UsageError("give the inputs with --inputs or with -i, not with both")
-    return read_json(_document(args.inputs), "--inputs", "inputs")
+    return args.inputs.value
 
 
-def _document(given: str) -> str:
+def read_payload(args: Arguments, what: str) -> Any:
+    """What is sent, as the argument of this name or -i give it."""
+    given = getattr(args, what)
+    if given is not None and args.input:
+        raise UsageError(f"give the {what} as JSON or with -i, not with both")
+    if args.input:
+        return read_pairs(args.input, "-i")
+    return None if given is None else given.value
+
+
+def read_document(given: str) -> str:
+    """The text of a document that is written out, in a file (`@FILE`) or on standard input."""
     if given == "-":
         return read_source("-")
     return read_source(given[1:]) if given.startswith("@") else given
 
 
-def read_pairs(given: Sequence[str], option: str) -> dict[str, Any]:
-    """An object of `KEY=TEXT` and `KEY:=JSON`."""
-    pairs: dict[str, Any] = {}
-    for text in given:
-        key, equals, value = text.partition("=")
-        if not equals or not key.rstrip(":"):
-            raise UsageError(f"{option} {text}: write KEY=TEXT, or KEY:=JSON")
-        name = key.rstrip(":")
-        instead = f"for the text write {option} {name}={value}"
-        pairs[name] = (
-            read_json(value, f"{option} {text}", name, instead) if key.endswith(":") else value
-        )
-    return _storable(pairs, option)
+def read_pair(text: str, option: str) -> Pair:
+    """`KEY=TEXT` or `KEY:=JSON`, taken apart; `UsageError` if it is neither."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.rstrip(":"):
+        raise UsageError(f"{option} {text}: write KEY=TEXT, or KEY:=JSON")
+    name = key.rstrip(":")
+    if not key.endswith(":"):
+        return Pair(name, value, text)
+    instead = f"for the text write {option} {name}={value}"
+    return Pair(name, read_json(value, f"{option} {text}", name, instead), text)
 
 
-def hint_for_texts(given: Sequence[str]) -> str:
+def read_pairs(given: Sequence[Pair], option: str) -> dict[str, Any]:
+    """An object of pairs, of a size that can be stored."""
+    return _storable({pair.key: pair.value for pair in given}, option)
+
+
+def hint_for_texts(given: Sequence[Pair]) -> str:
     """A hint for whoever wrote `-i n=3` and meant the number."""
-    for text in given:
+    for _, _, text in given:
         key, _, value = text.partition("=")
         if not key.endswith(":") and (
             value in ("true", "false", "null")
@@ -84,18 +85,6 @@ def read_json(text: str, option: str, what: str, instead: str = "") -> Any:
         raise UsageError(
             f"{option[:80]}: {problem}" + (f"; {instead}" if instead else "")
         ) from None
-
-
-def read_duration(text: str | None, option: str) -> float | None:
-    """A length of time in seconds; a number alone is seconds."""
-    from rhythm.durations import duration_s
-
-    if text is None:
-        return None
-    try:
-        return duration_s(float(text) if text.replace(".", "", 1).isdecimal() else text)
-    except ValueError as problem:
-        raise UsageError(f"{option}: {problem}") from None
 
 
 def _storable(pairs: dict[str, Any], option: str) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from rhythm.cli.command import UsageError
 from rhythm.cli.files import read_source
-from rhythm.cli.options import Option, UsageError
 from rhythm.cli.output import print
 from rhythm.errors import FlowError
 from rhythm.ir.program import Program
@@ -14,13 +14,6 @@ from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.languages import compile_text
 from rhythm.lang.source import render_all
 from rhythm.suggest import nearest
-
-FILE = Option("FILE", "a .flow or JSON steps file, or - for standard input")
-WORKFLOW = Option(
-    "--workflow",
-    "which workflow of the file: else the one named like the file, else the first",
-    value="NAME",
-)
 
 
 def compile_file(

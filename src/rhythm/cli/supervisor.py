@@ -93,9 +93,9 @@ def _be(work: Callable[[], int]) -> None:
     except SystemExit as exit:
         code = exit.code if isinstance(exit.code, int) else 1
     except BaseException as problem:
-        from rhythm.cli.main import told
+        from rhythm.cli.main import report_error
 
-        code = told(problem)
+        code = report_error(problem)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TextIO
 
 from rhythm.app.waiting import PollBackoff, try_get
 from rhythm.cli.output import control, print, print_problem
-from rhythm.cli.table import cut, paint, width_of
-from rhythm.cli.words import length, waits_for
+from rhythm.cli.output.table import cut, paint
+from rhythm.cli.output.terminal import width_of
+from rhythm.cli.output.words import length, waits_for
 from rhythm.errors import ResultTimeout, StoreError
 
 if TYPE_CHECKING:
@@ -121,8 +122,8 @@ def finish(app: Rhythm, execution: ExecutionView) -> int:
     """Prints the result, or says why there is none: the exit code."""
     import json
 
-    from rhythm.cli.documents import print_json
-    from rhythm.cli.failure import show_failure
+    from rhythm.cli.output.documents import print_json
+    from rhythm.cli.output.failure import show_failure
 
     if execution.error is None:
         print_json(json.dumps(execution.result, ensure_ascii=False, indent=2))

@@ -1,0 +1,156 @@
+"""Shows what was done by whom, proves that nothing in it was changed, and writes it out.
+
+Every act of an operator or decider is a row of the audit, written in the transaction that does it;
+each row has the hash of the one before. `verify` reads the whole chain and prints its head. Keep
+that elsewhere, and give it the next time: --head 42:5f3a… proves that all up to row 42 is what it
+was. `export` prints every row, oldest first, a line of JSON each; `verify --file` checks such
+lines. Exit code of verify: 0 the audit is what it was; 1 it is not.
+
+  rhythm audit list --actor ann
+  rhythm audit verify --head 42:5f3a…
+  rhythm audit export --after 42 >> audit.ndjson
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from rhythm.cli.command import Arguments, UsageError, command, group, option
+from rhythm.cli.connect import application
+from rhythm.cli.options import CURSOR, DATABASE, LIMIT, OUTPUT
+from rhythm.cli.output import print
+from rhythm.cli.types import FileName, Whole
+
+if TYPE_CHECKING:
+    from rhythm.app.audit import AuditCheck, AuditPage
+
+SHOWN = 20  # problems that are listed
+
+
+@command("Lists what was done by whom, newest first.", "list what was done by whom")
+@option("--actor", metavar="NAME", help="only what this one did")
+@option("--action", metavar="ACTION", help="only acts of this kind, such as token.create")
+@option(
+    "--object",
+    metavar="ID",
+    help="only what was done to this execution, approval, token, queue …",
+)
+@LIMIT
+@CURSOR
+@OUTPUT
+@DATABASE
+def list_acts(args: Arguments) -> int:
+    with application(args) as app:
+        page = app.audit(
+            actor=args.actor,
+            action=args.action,
+            object=args.object,
+            limit=args.limit,
+            cursor=args.cursor,
+        )
+    if args.output == "table":
+        _print(page)
+    else:
+        from rhythm.cli.output.documents import print_items
+
+        print_items(args.output, [row.as_json() for row in page], cursor=page.cursor)
+    if page.cursor is not None and args.output != "json":
+        print(f"there are more: the same with --cursor {page.cursor}", file=sys.stderr)
+    return 0
+
+
+def _print(page: AuditPage) -> None:
+    from rhythm.cli.output.table import print_table
+    from rhythm.cli.output.words import brief
+
+    if not page.items:
+        print("nothing like that in the audit")
+        return
+    rows = [
+        (
+            str(row.n),
+            f"{row.at:%Y-%m-%d %H:%M:%S}",
+            row.actor,
+            row.source,
+            row.action,
+            row.object,
+            brief(row.detail) if row.detail else "",
+        )
+        for row in page
+    ]
+    print_table(("N", "TIME (UTC)", "ACTOR", "FROM", "ACTION", "OBJECT", "DETAIL"), rows)
+
+
+@command(
+    "Proves that nothing in the audit was changed. Exit code 0: it is what it was; 1: it is not.",
+    "prove that nothing in it was changed",
+)
+@option("--head", metavar="N:HASH", help="a head that was printed before, and is still to be there")
+@option(
+    "--file",
+    type=FileName(),
+    help="lines that were exported, from the first row on, instead of a database; - is standard "
+    "input",
+)
+@OUTPUT
+@DATABASE
+def verify(args: Arguments) -> int:
+    if args.file is not None:
+        check = _of_file(args.file, args.head)
+    else:
+        with application(args) as app:
+            check = app.verify_audit(args.head)
+    if args.output == "table":
+        _print_check(check)
+    else:
+        from rhythm.cli.output.documents import print_item
+
+        print_item(args.output, check.as_json())
+    return 0 if check.intact else 1
+
+
+def _print_check(check: AuditCheck) -> None:
+    for problem in check.problems[:SHOWN]:
+        print(f"broken: {problem}")
+    if check.broken > SHOWN:
+        print(f"… and {check.broken - SHOWN:,} more")
+    rows = f"{check.rows:,} {'row' if check.rows == 1 else 'rows'}"
+    print(
+        f"the audit is not what it was: {rows}"
+        if check.problems
+        else f"the audit is intact: {rows}; keep its head elsewhere"
+    )
+    print(f"head {check.head}")
+
+
+def _of_file(name: str, head: str | None) -> AuditCheck:
+    from rhythm.app.audit_export import check_exported
+
+    try:
+        with open(0 if name == "-" else name, "rb", closefd=name != "-") as lines:
+            return check_exported(lines, head)
+    except (ValueError, OSError) as problem:
+        raise UsageError(str(problem)) from problem
+
+
+@command(
+    "Prints every row of the audit, oldest first, a line of JSON each.",
+    "print every row, a line of JSON each",
+)
+@option("--after", type=Whole(), default=0, help="only what follows row N")
+@OUTPUT
+@DATABASE
+def export(args: Arguments) -> int:
+    from rhythm.cli.output.documents import print_json
+
+    with application(args) as app:
+        for row in app.audit.export(args.after):
+            print_json(
+                json.dumps(dict(zip(row._fields, row.astuple(), strict=True)), ensure_ascii=False)
+            )
+    return 0
+
+
+run = group(__doc__, ("list", list_acts), verify, export, given=(OUTPUT, DATABASE))

@@ -1,0 +1,107 @@
+"""Lists the executions that were started on a database, newest first.
+
+What they have started themselves is shown by `rhythm trace`.
+
+  rhythm list --workflow order --status failed
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+from rhythm.cli.command import Arguments, command, one_of, option
+from rhythm.cli.connect import application
+from rhythm.cli.options import CURSOR, DATABASE, LIMIT, OUTPUT, STATUSES
+from rhythm.cli.output import print
+from rhythm.cli.types import Known, Text
+
+if TYPE_CHECKING:
+    from rhythm.app import ExecutionView, Page
+
+LONGEST = 200  # of an error, where no terminal limits the line
+
+
+@command(__doc__)
+@option("--workflow", type=Known("workflows"), help="only those of this workflow")
+@option(
+    "--status",
+    type=Text(*STATUSES),
+    metavar="STATUS",
+    help=f"only those that are {one_of(STATUSES)}",
+)
+@LIMIT
+@CURSOR
+@OUTPUT
+@DATABASE
+def run(args: Arguments) -> int:
+    with application(args) as app:
+        page = app.list(args.workflow, args.status, args.limit, args.cursor)
+    if args.output == "table":
+        _print(args, page)
+    else:
+        from rhythm.cli.output.documents import print_items
+
+        print_items(args.output, [execution.as_json() for execution in page], cursor=page.cursor)
+    if page.cursor is not None and args.output != "json":
+        print(f"there are more: {_next(args, page.cursor)}", file=sys.stderr)
+    return 0
+
+
+def _print(args: Arguments, page: Page) -> None:
+    from datetime import UTC, datetime
+
+    from rhythm.cli.output.table import print_table
+    from rhythm.cli.output.words import age
+
+    if not page.items:
+        print(
+            "no executions"
+            + (
+                " like that"
+                if args.workflow or args.status or args.cursor
+                else " yet: `rhythm start` starts one"
+            )
+        )
+        return
+    now = datetime.now(UTC)
+    rows = [(e.id, e.name, e.status, age(e.created_at, now), _detail(e)) for e in page]
+    print_table(("ID", "WORKFLOW", "STATUS", "AGE", "WAITS FOR / ERROR"), rows, status=2)
+
+
+def _detail(execution: ExecutionView) -> str:
+    from rhythm.cli.output.table import cut
+    from rhythm.cli.output.words import waits_for
+
+    if execution.error is not None:
+        return cut(f"{execution.error['code']}: {execution.error['message']}", LONGEST)
+    if execution.ended:
+        return ""
+    return "; ".join(
+        filter(
+            None,
+            (
+                "asked to end" if execution.cancel_requested_at else "",
+                waits_for(execution.awaiting),
+            ),
+        )
+    )
+
+
+def _next(args: Arguments, cursor: str) -> str:
+    """The command that shows the next page; a password is not repeated."""
+    from rhythm.settings import show_url
+
+    given = {name: getattr(args, name) for name in ("workflow", "status", "database")} | {
+        "cursor": cursor
+    }
+    if args.limit != 20:
+        given["limit"] = str(args.limit)
+    if args.output != "table":
+        given["output"] = args.output
+    if args.database is not None and show_url(args.database) != args.database:
+        given["database"] = "URL"
+    return "rhythm list " + " ".join(
+        f"--{name} {shlex.quote(value)}" for name, value in given.items() if value is not None
+    )

@@ -1,0 +1,99 @@
+"""Brings a database to the schema that this version of Rhythm needs. Safe to run at any time, and
+by many at once."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rhythm.app.database import Database, open_database
+from rhythm.cli.command import Arguments, UsageError, command, option
+from rhythm.cli.database import database_url
+from rhythm.cli.options import DATABASE
+from rhythm.cli.output import print
+from rhythm.cli.output.progress import Tell, progress
+from rhythm.errors import StoreError
+
+LOOK_S = 0.2  # between two looks at how far it is
+
+
+@command(__doc__)
+@DATABASE
+@option("--dry-run", is_flag=True, help="only say what would run")
+@option(
+    "--dump-sql",
+    is_flag=True,
+    help="print the SQL of every migration, for this kind of database, and connect to none",
+)
+def run(args: Arguments) -> int:
+    url = database_url(args.database)
+    try:
+        return _dump(url) if args.dump_sql else _would_run(url) if args.dry_run else _migrate(url)
+    except StoreError as problem:
+        raise UsageError(str(problem)) from None
+
+
+def _migrate(url: str) -> int:
+    with open_database(url) as database:
+        pending = len(database.pending())
+        with progress("migrating", pending) as tell, _watched(url, database, tell, pending):
+            ran = database.migrate()
+        for name in ran:
+            print(f"ran {name}")
+        print(f"the database is at schema {database.schema_version()}")
+    return 0
+
+
+@contextmanager
+def _watched(url: str, database: Database, tell: Tell, pending: int) -> Iterator[None]:
+    """Tells which step is done while others run: each is a transaction, which others see."""
+    if not sys.stderr.isatty() or not pending or ":memory:" in url:
+        yield
+        return
+    first, done = database.schema_version(), threading.Event()
+
+    def watch() -> None:
+        # whoever only watches is never the reason why a migration fails
+        with suppress(Exception), open_database(url, create=False) as other:
+            while not done.wait(LOOK_S):
+                tell(other.schema_version() - first, pending)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _would_run(url: str) -> int:
+    new = _is_new_file(url)
+    with open_database(_nowhere(url) if new else url, create=False) as database:
+        pending = database.migrations() if new else database.pending()
+        for migration in pending:
+            print(f"would run {migration.name}")
+        if not pending:
+            print(f"nothing to do: the database is at schema {database.schema_version()}")
+    return 0
+
+
+def _dump(url: str) -> int:
+    with open_database(_nowhere(url)) as database:
+        for migration in database.migrations():
+            print(f"-- {migration.name}\nBEGIN;\n{migration.sql}COMMIT;\n")
+    return 0
+
+
+def _is_new_file(url: str) -> bool:
+    """A file that is only looked at is not made."""
+    return url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists()
+
+
+def _nowhere(url: str) -> str:
+    """A database of the same kind that opening does not touch; PostgreSQL is not asked before the
+    first statement."""
+    return "sqlite://:memory:" if url.startswith("sqlite:") else url

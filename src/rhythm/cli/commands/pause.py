@@ -1,0 +1,56 @@
+"""Holds an execution where it is: tasks that are running end, nothing new begins.
+
+Results, signals and events are kept for it, and its timers and deadlines go on: what is over by
+then, it finds when it goes on. `rhythm resume` lets it go on; with --timeout it does so by itself,
+or is cancelled. With --all it is for all workflows that fit; --dry-run only counts them.
+
+  rhythm pause 06fe1sz2n5qg7v0k4m8c3x9yte --reason 'the bank is down'
+  rhythm pause 06fe1sz2n5qg7v0k4m8c3x9yte --timeout 2h --then cancel
+  rhythm pause --all --workflow order --dry-run
+"""
+
+from __future__ import annotations
+
+from rhythm.cli.actor import actor
+from rhythm.cli.bulk import act_on_all, wants_all, which
+from rhythm.cli.command import Arguments, UsageError, command, option
+from rhythm.cli.connect import application, find_workflow
+from rhythm.cli.endings import already_ended
+from rhythm.cli.options import BY, DATABASE, EXECUTION_OR_ALL, REASON
+from rhythm.cli.output import print
+from rhythm.cli.types import Duration, OneOf
+
+
+@command(__doc__)
+@EXECUTION_OR_ALL
+@REASON
+@BY
+@option("--timeout", type=Duration(), help="for how long at most, such as 2h")
+@option("--then", type=OneOf("resume", "cancel"), default="resume", help="what follows the timeout")
+@which
+@DATABASE
+def run(args: Arguments) -> int:
+    if args.then == "cancel" and args.timeout is None:
+        raise UsageError("--then says what follows --timeout: give both")
+    if wants_all(args, args.id):
+        if args.timeout is not None:
+            raise UsageError("--timeout is for one execution: leave out --all")
+        return act_on_all(args, "pause", args.reason or "")
+    with application(args) as app:
+        before = find_workflow(app, args.id)
+        # what was said the first time stays
+        if before.paused_manually and not (args.reason or args.by or args.timeout is not None):
+            print(f"{args.id} is paused already; `rhythm resume {args.id}` lets it go on")
+            return 0
+        if not app.pause(
+            args.id,
+            args.reason or "",
+            actor(args),
+            timeout=args.timeout,
+            then=args.then,
+        ):
+            return already_ended(args.id)
+    then = "goes on by itself" if args.then == "resume" else "is cancelled"
+    after = "" if args.timeout is None else f"; after {args.timeout.text} it {then}"
+    print(f"paused {args.id}; `rhythm resume {args.id}` lets it go on{after}")
+    return 0

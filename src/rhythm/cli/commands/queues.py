@@ -1,0 +1,78 @@
+"""Lists the queues of a database: all that have work, are paused, or are served by a worker.
+
+READY waits for a worker, the oldest of it for so long; DELAYED is for later; RUNNING is with a
+worker. Tasks that a worker runs for a workflow of its own are in no queue. `system` has the
+workflows that go on: every worker serves it. Where no worker serves a queue with work, start one:
+`rhythm worker --app FILE --queues NAME`.
+
+  rhythm queues
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rhythm.cli.command import Arguments, command
+from rhythm.cli.connect import application
+from rhythm.cli.options import DATABASE, OUTPUT
+from rhythm.cli.output import print
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rhythm.app import QueueView
+
+HEADS = ("QUEUE", "READY", "OLDEST", "DELAYED", "RUNNING", "EXPIRED", "WORKERS", "NOTE")
+EXPIRED = HEADS.index("EXPIRED")
+
+
+@command(__doc__)
+@OUTPUT
+@DATABASE
+def run(args: Arguments) -> int:
+    with application(args) as app:
+        found = app.queues()
+    if args.output == "table":
+        _print(found)
+    else:
+        from rhythm.cli.output.documents import print_items
+
+        print_items(args.output, [queue.as_json() for queue in found])
+    return 0
+
+
+def _print(found: Sequence[QueueView]) -> None:
+    from datetime import UTC, datetime
+
+    from rhythm.cli.output.table import print_table
+
+    if not found:
+        print("no queues: nothing waits, and no worker serves any")
+        return
+    rows = [HEADS, *(_row(queue, datetime.now(UTC)) for queue in found)]
+    if not any(queue.expired for queue in found):
+        rows = [row[:EXPIRED] + row[EXPIRED + 1 :] for row in rows]
+    print_table(rows[0], rows[1:])
+
+
+def _row(queue: QueueView, now: datetime) -> tuple[str, ...]:
+    from rhythm.cli.output.words import length
+
+    numbers = (queue.delayed, queue.running, queue.expired, queue.workers)
+    oldest = "" if queue.oldest_s is None else length(queue.oldest_s)
+    return (
+        queue.name,
+        f"{queue.ready:,}",
+        oldest,
+        *(f"{number:,}" for number in numbers),
+        note(queue, now),
+    )
+
+
+def note(queue: QueueView, now: datetime) -> str:
+    """What somebody should know who looks at the queue."""
+    from rhythm.cli.output.words import paused_since
+
+    notes = ["no worker serves it"] if queue.unserved else []
+    return "; ".join([*notes, f"paused {paused_since(queue, now)}"] if queue.paused_at else notes)

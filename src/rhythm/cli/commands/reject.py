@@ -1,0 +1,18 @@
+"""Rejects what a workflow asks for: one rejection ends the approval, and its execution goes on with
+that.
+
+Whoever started the execution may not decide, unless its workflow says `four_eyes: false`.
+
+  rhythm reject 06fe1sz2n5qg7v0k4m8c3x9yte.1 --by Ada --comment 'too expensive'
+"""
+
+from __future__ import annotations
+
+from rhythm.cli.command import Arguments, command
+from rhythm.cli.decisions import decide, decision
+
+
+@command(__doc__)
+@decision
+def run(args: Arguments) -> int:
+    return decide(args, "reject")

@@ -1,0 +1,192 @@
+"""Runs a workflow here and now, in this process, against the tasks that a Python file registers.
+
+Parallel branches run in parallel, retries and timeouts are honoured, timers really wait unless
+--fast-forward skips them. Nothing is left behind. Exit code 0: it completed; 1: it failed; 2: it
+could not be run.
+
+  rhythm run order.flow --app tasks.py -i id=A17 -i total:=99.5 --signal 'shipped={"by": "post"}'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from rhythm.app.database import memory_store
+from rhythm.cli.app import load_app
+from rhythm.cli.command import Arguments, UsageError, command, option
+from rhythm.cli.files import read_source
+from rhythm.cli.inputs import hint_for_texts, read_inputs
+from rhythm.cli.options import FILE, INPUT, INPUTS, WORKFLOW_OF_FILE
+from rhythm.cli.output import print
+from rhythm.cli.output.documents import print_json
+from rhythm.cli.output.trace import Trace
+from rhythm.cli.programs import choose, compile_file
+from rhythm.cli.types import FileName, OneOf, SignalValue
+from rhythm.errors import InvalidPayload, UnknownWorkflow
+from rhythm.ir.program import Program
+from rhythm.lang.flow.rules.surroundings import Surroundings
+from rhythm.lang.languages import compile_text
+from rhythm.lang.source import Diagnostic, Source, render
+from rhythm.suggest import nearest, some_of
+from rhythm.worker.handlers import default_tasks
+from rhythm.worker.runner import Clock, InProcessRunner, Run
+
+
+@command(__doc__)
+@FILE
+@WORKFLOW_OF_FILE
+@option(
+    "--app",
+    type=FileName(),
+    help="the Python file or module that registers the tasks with @rhythm.task",
+)
+@INPUT
+@INPUTS
+@option(
+    "--signal",
+    type=SignalValue(),
+    multiple=True,
+    help="a signal that is in the mailbox from the start; NAME alone has no payload",
+)
+@option(
+    "--fast-forward",
+    is_flag=True,
+    help="skip sleeping: jump to the next timer or retry when no task is running",
+)
+@option(
+    "--output",
+    type=OneOf("text", "json"),
+    default="text",
+    help="json: no trace, and stdout is exactly one JSON document once it has run",
+)
+@option("-q", "--quiet", is_flag=True, help="do not show what happens while it runs")
+def run(args: Arguments) -> int:
+    if args.output == "json":
+        return _run_for_machines(args)
+    with _executed(args) as (runner, ended):
+        for name in runner.untaken(ended.id):
+            print(f"note: the signal `{name}` was never taken", file=sys.stderr)
+        if ended.status == "completed":
+            print_json(json.dumps(ended.value, ensure_ascii=False, indent=2))
+            return 0
+        print(_show_failure(runner, ended), file=sys.stderr)
+        if ended.value["code"] == "TypeMismatch" and (hint := hint_for_texts(args.input)):
+            print(hint, file=sys.stderr)
+        return 1
+
+
+def _run_for_machines(args: Arguments) -> int:
+    """Whatever tasks print, or the programs they start, goes to standard error: standard output is
+    the document alone."""
+    sys.stdout.flush()
+    document = os.dup(1)
+    os.dup2(2, 1)
+    args.quiet = True
+    with _executed(args) as (_, ended):
+        sys.stdout.flush()
+    os.dup2(document, 1)
+    os.close(document)
+    failed = ended.status != "completed"
+    print(
+        json.dumps(
+            {
+                "status": ended.status,
+                "result": None if failed else ended.value,
+                "error": _error(ended) if failed else None,
+            }
+        )
+    )
+    return 1 if failed else 0
+
+
+@contextmanager
+def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
+    inputs, signals = read_inputs(args), [(given.key, given.value) for given in args.signal]
+    if args.app:
+        load_app(args.app)
+    programs = compile_file(
+        args.file,
+        Surroundings(default_tasks.shapes() if args.app else None),
+        quiet=args.output == "json",
+    )
+    program = choose(programs, args.file, args.workflow)
+    clock = Clock(args.fast_forward)
+    trace = None if args.quiet else Trace(sys.stderr, clock.seconds)
+    runner = InProcessRunner(
+        memory_store, _finder(programs, args.file), default_tasks, _why_missing, clock, trace
+    )
+    with closing(runner):
+        try:
+            ended = runner.run(program.name, inputs, signals)
+        except InvalidPayload as problem:
+            raise UsageError(str(problem)) from None
+        yield runner, ended
+
+
+def _finder(programs: tuple[Program, ...], file: str) -> Callable[[str], Program]:
+    """Child workflows are found in the same file, then as NAME.flow, NAME.steps.json or NAME.json
+    beside it."""
+    known = {program.name: program for program in programs}
+
+    def find(name: str) -> Program:
+        beside = (
+            [Path(file).with_name(f"{name}{kind}") for kind in (".flow", ".steps.json", ".json")]
+            if "/" not in name
+            else []
+        )
+        for found in map(str, beside if name not in known else ()):
+            for program in (
+                compile_text(read_source(found), found).programs if Path(found).is_file() else ()
+            ):
+                known.setdefault(program.name, program)
+        if name not in known:
+            near = nearest(name, known)
+            advice = (
+                f"did you mean `{near}`?"
+                if near
+                else f"it is looked for in {file} and {Path(file).with_name(name)}.flow"
+            )
+            raise UnknownWorkflow(f"there is no workflow `{name}`; {advice}")
+        return known[name]
+
+    return find
+
+
+def _why_missing(name: str) -> str:
+    near = nearest(name, default_tasks)
+    known = f"did you mean `{near}`?" if near else f"registered are {some_of(default_tasks)}"
+    return (
+        "no task of this name is registered; "
+        f"{known if default_tasks else 'pass the file that defines it with --app'}"
+    )
+
+
+def _error(ended: Run) -> dict[str, Any]:
+    return {**ended.value, "file": ended.program.file, "line": ended.line, "column": ended.column}
+
+
+def _show_failure(runner: InProcessRunner, ended: Run) -> str:
+    """The error under the line where it arose; then, if that line waited for a child, where the
+    child failed."""
+    error, file = ended.value, ended.program.file
+    shown = f"{ended.status}[{error['code']}]: {error['message']}"
+    if file != "-":
+        at = ended.program.offset(ended.line, ended.column)
+        shown = render(
+            Source(file, read_source(file)),
+            Diagnostic(error["code"], ended.status, error["message"], at, at + 1),
+        )
+    data = error["data"]
+    if (
+        not isinstance(data, dict)
+        or data.keys() != {"id", "error"}
+        or not str(data["id"]).startswith(f"{ended.id}.")
+    ):
+        return shown
+    return f"{shown}\n{_show_failure(runner, runner.ended(data['id']))}"

@@ -1,0 +1,60 @@
+"""Sends a signal to an execution; it waits in the mailbox until the workflow asks for it.
+
+The payload is a JSON value, or an object of -i; without either it is null.
+
+  rhythm signal 06fe1sz2n5qg7v0k4m8c3x9yte approve '{"ok": true}'
+  rhythm signal 06fe1sz2n5qg7v0k4m8c3x9yte approve -i ok:=true
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rhythm.cli.actor import actor
+from rhythm.cli.command import Arguments, argument, command, option
+from rhythm.cli.connect import application, find_workflow
+from rhythm.cli.inputs import read_payload
+from rhythm.cli.options import BY, DATABASE, EXECUTION
+from rhythm.cli.output import print
+from rhythm.cli.types import JsonValue, KeyValue
+
+
+@command(__doc__)
+@EXECUTION
+@argument("name", help="the name by which the workflow waits for it")
+@argument("payload", type=JsonValue(), required=False, help="what it brings, as JSON")
+@option(
+    "-i",
+    "--input",
+    type=KeyValue(),
+    multiple=True,
+    help="a field of the payload as text; KEY:=JSON gives any JSON value",
+)
+@option("--signal-id", metavar="ID", help="an id of your own: the same one twice is one signal")
+@BY
+@DATABASE
+def run(args: Arguments) -> int:
+    given = read_payload(args, "payload")
+    with application(args) as app:
+        execution = find_workflow(app, args.id)
+        sent = app.signal(args.id, args.name, given, signal_id=args.signal_id, by=actor(args))
+    if not sent:
+        print(f"the signal {args.signal_id} was sent to {args.id} before; nothing was sent now")
+    else:
+        waits = args.name in _awaited(execution.awaiting)
+        print(
+            f"sent {args.name} to {args.id}: "
+            + (
+                "it waits for it"
+                if waits
+                else "it stays in the mailbox until the workflow asks for it"
+            )
+        )
+    return 0
+
+
+def _awaited(plan: Any) -> set[str]:
+    """The signals that are waited for."""
+    from rhythm.ir.awaiting import leaves, waits_for_mail
+
+    return {leaf["name"] for leaf in leaves(plan) if waits_for_mail(leaf)} if plan else set()

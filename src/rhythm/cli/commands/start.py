@@ -1,0 +1,192 @@
+"""Starts a workflow on a database and prints the id of the execution, alone, on standard output.
+
+A FILE.flow is registered first, and the workflow named like the file is started, or else the first
+in it. Workers do the work; with --wait and --app this process does, too, and prints the result in
+place of the id. Exit code 0: started (or, with --wait, completed); 1: failed, cancelled or blocked,
+the id or key is taken (--on-conflict fail), or the database cannot be used; 2: it cannot be started
+as it was asked to; 3: not ended after --timeout.
+
+  id=$(rhythm start order.flow -i orderId=A17)
+  rhythm start order -i total:=99.5 --key A17 --app tasks.py --wait --timeout 1m
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rhythm.cli.actor import actor
+from rhythm.cli.command import Arguments, UsageError, argument, command, option
+from rhythm.cli.connect import new_application, refusals
+from rhythm.cli.database import read_settings
+from rhythm.cli.following import fit_waiting, follow, following, load_tasks, print_id
+from rhythm.cli.inputs import read_inputs, read_pairs
+from rhythm.cli.options import BY, DATABASE, INPUT, INPUTS, WORKFLOWS
+from rhythm.cli.output import print
+from rhythm.cli.types import LARGEST, Duration, KeyValue, Known, OneOf, Whole
+from rhythm.lang.languages import TAKEN_BY_NAME
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rhythm.app import ExecutionView, Handle, Rhythm
+
+
+@command(__doc__)
+@argument(
+    "workflow",
+    type=Known("workflows", files=True),
+    help="the name of a workflow that is registered, or a .flow or JSON steps file",
+)
+@INPUT
+@INPUTS
+@WORKFLOWS
+@option("--id", metavar="ID", help="an id of your own; one that was used before starts nothing")
+@option("--key", metavar="KEY", help="an idempotency key: one start for each key of a workflow")
+@option(
+    "--on-conflict",
+    type=OneOf("return", "fail", "replace"),
+    default="return",
+    help="if the id or key was used before",
+)
+@option(
+    "--queue", type=Known("queues"), help="the queue; else the workflow says it, else it is default"
+)
+@option("--priority", type=Whole(least=-LARGEST), default=0, help="higher goes first")
+@option("--delay", type=Duration(), help="start it after that long, such as 5m")
+@option(
+    "--attribute",
+    type=KeyValue(),
+    multiple=True,
+    help="something to know it by, shown with it; KEY:=JSON gives any JSON value",
+)
+@BY
+@following
+@DATABASE
+def run(args: Arguments) -> int:
+    with refusals(args):
+        _fit_together(args)
+        request = _request(args)
+        _before_a_database_is_made(args)
+    with new_application(args) as app:
+        load_tasks(args)
+        handle = _start(app, args, request)
+        return follow(app, handle, args) if args.wait else print_id(handle, args.output)
+
+
+def _fit_together(args: Arguments) -> None:
+    fit_waiting(args)
+    if args.on_conflict == "replace" and args.key is None:
+        raise UsageError(
+            "--on-conflict replace goes with --key: it is the key that the new execution takes over"
+        )
+    if not args.wait and ":memory:" in read_settings(args.database).database_url:
+        raise UsageError(
+            "a database in memory ends with this command: give --wait and --app, or "
+            "another --database"
+        )
+
+
+def _request(args: Arguments) -> dict[str, Any]:
+    """What is asked of `start_workflow`, besides the name."""
+    from rhythm.ids import problem_with_id
+
+    if args.id is not None and (problem := problem_with_id(args.id)):
+        raise UsageError(f"{args.id!r} cannot be an id: {problem}")
+    return {
+        "inputs": read_inputs(args),
+        "id": args.id,
+        "idempotency_key": args.key,
+        "on_conflict": args.on_conflict,
+        "queue": args.queue,
+        "priority": args.priority,
+        "delay": args.delay,
+        "attributes": read_pairs(args.attribute, "--attribute"),
+    }
+
+
+def _before_a_database_is_made(args: Arguments) -> None:
+    """A workflow that does not compile, or that nobody can have registered yet, leaves no new file
+    behind."""
+    import os
+
+    url = read_settings(args.database).database_url
+    path = url.removeprefix("sqlite:///")
+    if path == url or os.path.exists(path):
+        return
+    from rhythm.app.loading import compile_flows, no_workflow, read_flows
+
+    names = [definition.name for definition in compile_flows(read_flows(_sources(args, False)))]
+    if not args.workflow.endswith(TAKEN_BY_NAME) and args.workflow not in names:
+        raise UsageError(no_workflow(args.workflow, names))
+
+
+def _start(app: Rhythm, args: Arguments, request: dict[str, Any]) -> Handle:
+    from rhythm.errors import InvalidPayload, UnknownWorkflow
+
+    try:
+        handle = app.start_workflow(_registered(app, args), by=actor(args), **request)
+    except (InvalidPayload, UnknownWorkflow) as problem:
+        raise UsageError(str(problem)) from problem
+    _say(handle.get(), handle.created)
+    return handle
+
+
+def _registered(app: Rhythm, args: Arguments) -> str:
+    """The name of the workflow to start, after its file and those of --workflows have been
+    registered."""
+    named: str = args.workflow
+    if sources := _sources(args, bool(app.workflows.get_many([named]))):
+        app.register(*sources)
+    return _choose(named) if named.endswith(TAKEN_BY_NAME) else named
+
+
+def _sources(args: Arguments, known: bool) -> list[Path]:
+    """The files and folders to register: those that are given, else those of the settings if the
+    name is not known yet."""
+    from pathlib import Path
+
+    named: str = args.workflow
+    is_file = named.endswith(TAKEN_BY_NAME)
+    if "/" in named and not is_file:
+        raise UsageError(f"{named} is neither the name of a workflow nor a .flow or .json file")
+    sources = [
+        *([named] if is_file and not _inside(named, args.workflows) else []),
+        *args.workflows,
+    ]
+    if not sources and not known:
+        sources = list(read_settings(args.database).workflow_paths)
+    # what is a path is never taken for the text of a workflow
+    return [Path(source) for source in sources]
+
+
+def _inside(file: str, folders: list[str]) -> bool:
+    """Whether a file is registered with one of the folders anyway: twice it would be two workflows
+    of one name."""
+    import os
+
+    real = os.path.realpath(file)
+    return any(
+        real == os.path.realpath(folder) or real.startswith(os.path.realpath(folder) + os.sep)
+        for folder in folders
+    )
+
+
+def _choose(file: str) -> str:
+    """The workflow named like the file, else the first in it."""
+    import os
+
+    from rhythm.cli.files import read_source
+    from rhythm.lang.languages import compile_text
+
+    names = [program.name for program in compile_text(read_source(file), file).programs]
+    like = os.path.splitext(os.path.basename(file))[0]
+    return like if like in names else names[0]
+
+
+def _say(execution: ExecutionView, created: bool) -> None:
+    from rhythm.cli.output.words import printable
+
+    what = f"{execution.name} (version {execution.version[:12]}, queue {execution.queue})"
+    said = f"started {what}" if created else f"{what} was started before, and is {execution.status}"
+    print(printable(f"{said}: {execution.id}"), file=sys.stderr)

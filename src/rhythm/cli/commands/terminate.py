@@ -1,0 +1,51 @@
+"""Ends executions at once, with everything below them: no `finally` block runs, and what their
+tasks still bring is not used.
+
+`rhythm cancel` lets them clean up first. With --all it is for all that fit; --dry-run only counts
+them. Exit code 0: all were ended; 1: one had ended already, or does not exist.
+
+  rhythm terminate 06fe1sz2n5qg7v0k4m8c3x9yte
+  rhythm terminate --all --workflow order --created-before 2026-03-01T00:00:00Z --dry-run
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rhythm.cli.actor import actor
+from rhythm.cli.bulk import act_on_all, wants_all, which
+from rhythm.cli.command import Arguments, command
+from rhythm.cli.connect import application, find
+from rhythm.cli.endings import has_ended
+from rhythm.cli.options import BY, DATABASE, EXECUTIONS_OR_ALL
+from rhythm.cli.output import print, print_problem
+
+if TYPE_CHECKING:
+    from rhythm.app import Rhythm
+
+
+@command(__doc__)
+@EXECUTIONS_OR_ALL
+@which
+@BY
+@DATABASE
+def run(args: Arguments) -> int:
+    if wants_all(args, args.ids):
+        return act_on_all(args, "terminate")
+    with application(args) as app:
+        return max(_terminate(app, id, args) for id in dict.fromkeys(args.ids))
+
+
+def _terminate(app: Rhythm, id: str, args: Arguments) -> int:
+    from rhythm.errors import UnknownExecution
+
+    try:
+        find(app, id)
+        ended = app.terminate(id, by=actor(args))
+    except UnknownExecution as problem:
+        print_problem(problem)
+        return 1
+    if not ended:
+        return has_ended(app.get(id))
+    print(f"terminated {id}, with everything that it had started")
+    return 0

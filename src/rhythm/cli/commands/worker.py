@@ -1,0 +1,336 @@
+"""Takes turns of workflows and runs the tasks of an application, until it is told to stop. Start as
+many as you like, anywhere.
+
+FILE is a Python file or module with `@rhythm.task` functions. If it calls `rhythm.init(…)`, or is
+written as FILE:NAME, where NAME is a `Rhythm`, that application is used. While the database does
+not answer, the worker waits for it.
+
+SIGTERM or Ctrl-C: nothing more is begun, what runs may end within the grace, the rest is given back
+to others; a second one ends the grace. Exit code 0: it was stopped; 1: it failed; 2: it could not
+begin.
+
+  rhythm worker --app tasks.py
+  rhythm worker --app shop.tasks --queues orders,default --concurrency 20 --processes 4
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rhythm.cli.command import Arguments, UsageError, command, option
+from rhythm.cli.connect import must_be_text, refusals
+from rhythm.cli.database import read_settings
+from rhythm.cli.options import DATABASE, WORKFLOWS
+from rhythm.cli.output import print
+from rhythm.cli.types import Duration, FileName, OneOf, Whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType, ModuleType
+
+    from rhythm.app import Rhythm
+    from rhythm.app.pooled import PooledWorker
+    from rhythm.cli.exporter import Exporter
+
+FROM_ONE = Whole("a whole number from 1 on", least=1)
+# for giving back what has not ended; then the process ends whatever the database does
+GIVE_BACK_S = 0.5
+POLL_INTERVAL_S = 0.02  # between two polls at what the signals ask for
+LONGEST_S = 5.0  # between two attempts to reach the database
+SAID = ("worker_started", "worker_draining")  # events that this command has told in its own words
+
+
+class Stopping:
+    """What the signals ask for: the first one to stop, the second one to hurry. As long as nothing
+    is held, the first one is the end."""
+
+    def __init__(self) -> None:
+        self.signals, self.holds = 0, False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._take)
+
+    def _take(self, number: int, frame: FrameType | None) -> None:
+        """Only counts: it may come in the middle of anything, also while it is already here, and no
+        lock is to be taken twice."""
+        self.signals += 1
+        if not self.holds:
+            os._exit(0)
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is to stop, within this time."""
+        until = time.monotonic() + seconds
+        while not self.signals and (rest_s := until - time.monotonic()) > 0:
+            time.sleep(min(rest_s, POLL_INTERVAL_S))
+        return self.signals > 0
+
+
+@command(__doc__)
+@option(
+    "--app",
+    type=FileName(),
+    help="a Python file or module with tasks; FILE:NAME for the application NAME in it",
+)
+@option(
+    "--queues",
+    metavar="A,B",
+    help="the queues to serve; else the settings say it, else it is default",
+)
+@option(
+    "--concurrency",
+    type=FROM_ONE,
+    help="tasks at once, in each process; else the settings say it, else 100",
+)
+@option(
+    "--processes",
+    type=FROM_ONE,
+    metavar="M",
+    default=1,
+    help="worker processes; one that dies is replaced",
+)
+@WORKFLOWS
+@option(
+    "--name",
+    metavar="NAME",
+    help="what the worker's name begins with; else it is the name of this machine",
+)
+@option(
+    "--metrics-port",
+    type=FROM_ONE,
+    help="serve /metrics, /healthz and /readyz on this port; of several processes the second "
+    "takes N+1, and so on",
+)
+@option("--metrics-host", metavar="HOST", default="127.0.0.1", help="the address to serve them on")
+@option(
+    "--log-format",
+    type=OneOf("text", "json"),
+    default="text",
+    help="how events are written to standard error",
+)
+@option(
+    "--log-level",
+    type=OneOf("debug", "info", "warning", "error"),
+    help="from which level on; else info, or what the application has set up",
+)
+@option(
+    "--grace",
+    type=Duration(),
+    help="how long what runs may go on after SIGTERM, such as 30s; else the settings say it",
+)
+@DATABASE
+def run(args: Arguments) -> int:
+    if not args.app:
+        raise UsageError(
+            "--app is missing: a Python file or module with tasks, such as --app tasks.py"
+        )
+    must_be_text(args)  # a mistake is told before anything is waited for
+    if args.processes > 1:
+        from rhythm.cli.supervisor import supervise
+
+        work = partial(_work, args)
+        return supervise(
+            args.processes, work, lambda pid, said: _say(args, said, "process_ended", pid=pid)
+        )
+    return _work(args)
+
+
+def _work(args: Arguments, number: int = 0, ready: Callable[[], None] = lambda: None) -> int:
+    """One worker process, from its application to its end. It is `ready` once nothing can refuse it
+    any more."""
+    stopping = Stopping()
+    parent = os.getppid()
+    exporter = _exporter(args, number)
+    with refusals(args):
+        app = _application(args, stopping)
+        _log(args)
+        worker = app.worker(args.name, **_settings(args))
+        stopping.holds = True
+        ready()
+        worker.start()
+    if exporter:
+        exporter.worker = worker
+    if args.log_format == "text":
+        _say(
+            args,
+            _introduction(app, worker)
+            + (f", metrics on {exporter.url}/metrics" if exporter else ""),
+        )
+    while worker.alive and not stopping.wait(0.5) and os.getppid() == parent:
+        pass
+    return _stop(args, worker, stopping, args.grace)
+
+
+def _stop(args: Arguments, worker: PooledWorker, stopping: Stopping, grace: float | None) -> int:
+    running = worker.health().running
+    if worker.alive and args.log_format == "text":
+        what = (
+            (
+                f": {running} {'task' if running == 1 else 'tasks'} may end first; a second "
+                f"signal ends the grace"
+            )
+            if running
+            else ""
+        )
+        _say(args, f"stopping{what}")
+    problems: list[Exception] = []
+    ending = threading.Thread(target=_end, args=(worker, grace, problems), daemon=True)
+    ending.start()
+    while ending.is_alive():
+        if stopping.signals > 1:
+            worker.hurry()
+        ending.join(POLL_INTERVAL_S)
+    for problem in problems:
+        _say(args, f"the worker failed: {problem}", "worker_failed")
+    _leave_soon(len(problems))
+    return len(problems)
+
+
+def _end(worker: PooledWorker, grace: float | None, problems: list[Exception]) -> None:
+    """Beside the thread that the signals interrupt, however many come."""
+    try:
+        worker.stop(grace, GIVE_BACK_S)
+    except Exception as problem:
+        problems.append(problem)
+
+
+def _leave_soon(code: int) -> None:
+    """What a task left behind (a thread that never ends) is not to hold up the process, and no
+    signal is to change how it ends."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+
+    def leave() -> None:
+        time.sleep(0.1)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+    threading.Thread(target=leave, daemon=True).start()
+
+
+def _application(args: Arguments, stopping: Stopping) -> Rhythm:
+    """The application, as soon as its database answers. Its module is executed once, unless it
+    needs the database itself."""
+    from rhythm.cli.app import load_app
+    from rhythm.errors import Unavailable
+
+    wait_s, said, module = 0.25, "", None
+    while True:
+        try:
+            module = module or load_app(args.app.partition(":")[0])
+            return _opened(args, module)
+        except (Unavailable, UsageError) as problem:
+            cause = problem if isinstance(problem, Unavailable) else problem.__cause__
+            if not isinstance(cause, Unavailable):
+                raise
+        if str(cause) != said:
+            said = str(cause)
+            _say(args, f"waiting for the database: {' '.join(said.split())}", "database_unanswered")
+        stopping.wait(wait_s)
+        wait_s = min(2 * wait_s, LONGEST_S)
+
+
+def _opened(args: Arguments, module: ModuleType) -> Rhythm:
+    from rhythm.app import Rhythm
+    from rhythm.app.default import made
+
+    file, _, name = args.app.partition(":")
+    app = getattr(module, name, None) if name else made()
+    if name and not isinstance(app, Rhythm):
+        raise UsageError(f"{file} has no application {name}: it must be a `rhythm.Rhythm`")
+    if app is not None and not args.database:
+        app.register(*args.workflows)
+        return app
+    settings = read_settings(args.database)
+    paths = app.settings.workflow_paths if app else settings.workflow_paths
+    other = Rhythm(
+        settings.database_url,
+        paths,
+        tasks=app.tasks if app else None,
+        auto_migrate=settings.auto_migrate,
+    )
+    try:
+        other.register(*args.workflows)
+    except BaseException:
+        other.close()
+        raise
+    return other
+
+
+def _settings(args: Arguments) -> dict[str, Any]:
+    """What the flags say of the worker."""
+    return {"queues": args.queues, "concurrency": args.concurrency}
+
+
+def _introduction(app: Rhythm, worker: PooledWorker) -> str:
+    from rhythm.settings import show_url
+
+    settings, tasks = worker.settings, len(app.tasks)
+    many = (
+        f"{tasks} {'task' if tasks == 1 else 'tasks'}"
+        if tasks
+        else "no tasks (so only turns of workflows)"
+    )
+    return (
+        f"worker {worker.name}: {many}, {_queues(settings.queues)}, {settings.concurrency} at "
+        f"once, on {show_url(settings.database_url)}"
+    )
+
+
+def _queues(names: tuple[str, ...]) -> str:
+    return f"{'queue' if len(names) == 1 else 'queues'} {', '.join(names)}"
+
+
+def _exporter(args: Arguments, number: int) -> Exporter | None:
+    if args.metrics_port is None:
+        return None
+    from rhythm.cli.exporter import Exporter
+
+    return Exporter(args.metrics_host, args.metrics_port + number)
+
+
+def _log(args: Arguments) -> None:
+    """Events go to standard error, unless the application has set up logging and no flag says
+    otherwise."""
+    import logging
+
+    from rhythm.worker.logs import JsonFormatter, TextFormatter
+
+    rhythm, root = logging.getLogger("rhythm"), logging.getLogger()
+    if args.log_level is None and args.log_format == "text" and (rhythm.handlers or root.handlers):
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter() if args.log_format == "json" else TextFormatter())
+    if args.log_format == "text":
+        handler.addFilter(lambda record: getattr(record, "event", "") not in SAID)
+    if root.handlers:  # the application's own, for its own
+        rhythm.handlers, rhythm.propagate = [handler], False
+    else:
+        root.handlers = [handler]
+        root.setLevel((args.log_level or "info").upper())
+    rhythm.setLevel((args.log_level or "info").upper())
+
+
+def _say(args: Arguments, text: str, event: str = "", **fields: Any) -> None:
+    """A line for people; with `--log-format json`, an event."""
+    if args.log_format == "json":
+        from logging import getLevelName, makeLogRecord
+
+        from rhythm.worker.logs import EVENTS, LOG, JsonFormatter
+
+        said = {
+            "event": event,
+            "fields": {**fields, "detail": text},
+            "levelname": getLevelName(EVENTS[event].level),
+            "name": LOG,
+        }
+        text = JsonFormatter().format(makeLogRecord(said))
+    else:
+        text = f"rhythm: {text}"
+    # in one piece: other processes write there, too
+    print(f"{text}\n", end="", file=sys.stderr, flush=True)

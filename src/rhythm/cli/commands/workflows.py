@@ -1,0 +1,120 @@
+"""Lists the workflows that are registered, each in the version on which new executions start; or
+tells about one of them.
+
+They are registered by `rhythm start FILE.flow`, by applications and by workers. An execution stays
+on the version it began with.
+
+  rhythm workflows
+  rhythm workflows order
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rhythm.cli.command import Arguments, argument, command
+from rhythm.cli.connect import application
+from rhythm.cli.options import DATABASE, OUTPUT
+from rhythm.cli.output import print
+from rhythm.cli.types import Known
+
+if TYPE_CHECKING:
+    from rhythm.app import Rhythm, WorkflowView
+
+NEWEST = 100  # executions that are counted
+
+
+@command(__doc__)
+@argument(
+    "name",
+    type=Known("workflows"),
+    required=False,
+    help="one workflow, with its newest executions by status",
+)
+@OUTPUT
+@DATABASE
+def run(args: Arguments) -> int:
+    with application(args) as app:
+        found = app.workflows()
+        if args.name is None:
+            _print_all(args.output, found)
+        else:
+            _print_one(app, args, found)
+    return 0
+
+
+def _print_all(output: str, found: list[WorkflowView]) -> None:
+    from rhythm.cli.output.documents import print_items
+    from rhythm.cli.output.table import print_table
+
+    if output != "table":
+        print_items(output, [_json(workflow) for workflow in found])
+    elif not found:
+        print("no workflows yet: `rhythm start FILE.flow` registers one")
+    else:
+        rows = [
+            (w.name, w.version[:12], f"{w.registered_at:%Y-%m-%d %H:%M:%S} UTC", w.file)
+            for w in found
+        ]
+        print_table(("WORKFLOW", "VERSION", "REGISTERED", "FILE"), rows)
+
+
+def _print_one(app: Rhythm, args: Arguments, found: list[WorkflowView]) -> None:
+    from datetime import UTC, datetime
+
+    from rhythm.cli.output.documents import print_item
+    from rhythm.cli.output.table import print_fields
+    from rhythm.cli.output.words import counted, moment
+
+    workflow = _named(args.name, found)
+    newest = app.list(workflow.name, limit=NEWEST)
+    statuses = [execution.status for execution in newest]
+    on = app.events.starting(workflow.name)
+    if args.output != "table":
+        print_item(
+            args.output,
+            _json(workflow)
+            | {
+                "on": on,
+                "newest": {status: statuses.count(status) for status in sorted(set(statuses))},
+            },
+        )
+        return
+    of = (
+        f"the newest {NEWEST:,}: "
+        if newest.cursor
+        else f"{len(statuses):,}: "
+        if statuses
+        else "none yet"
+    )
+    print_fields(
+        [
+            ("workflow", workflow.name),
+            ("version", workflow.version),
+            ("file", workflow.file),
+            ("registered", moment(workflow.registered_at, datetime.now(UTC))),
+            ("started by", ", ".join(f"event {type}" for type in on)),
+            ("executions", of + counted(statuses)),
+        ]
+    )
+
+
+def _named(name: str, found: list[WorkflowView]) -> WorkflowView:
+    from rhythm.errors import UnknownWorkflow
+    from rhythm.suggest import nearest
+
+    by_name = {workflow.name: workflow for workflow in found}
+    if name in by_name:
+        return by_name[name]
+    near = nearest(name, by_name)
+    raise UnknownWorkflow(
+        f"there is no workflow `{name}`; "
+        + (f"did you mean `{near}`?" if near else "`rhythm workflows` lists those that there are")
+    )
+
+
+def _json(workflow: WorkflowView) -> dict[str, Any]:
+    registered_at = workflow.registered_at.isoformat().replace("+00:00", "Z")
+    return {name: getattr(workflow, name) for name in ("name", "version", "language", "file")} | {
+        "registered_at": registered_at
+    }

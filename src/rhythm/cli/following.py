@@ -1,0 +1,152 @@
+"""After a start or retry: printing the id, or waiting for the end, with a worker of this process if
+there are tasks."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rhythm.cli.command import Arguments, UsageError, declare, option
+from rhythm.cli.types import Duration, FileName, OneOf
+
+if TYPE_CHECKING:
+    from rhythm.app import ExecutionView, Handle, Rhythm
+
+following = declare(  # the options that say whether to wait, and what to print
+    option("--wait", is_flag=True, help="wait for its end, and print the result"),
+    option(
+        "--timeout",
+        type=Duration(),
+        help="with --wait: how long, such as 90s or 1h; without it there is no limit",
+    ),
+    option(
+        "--app",
+        type=FileName(),
+        help="with --wait: a Python file or module with tasks; this process works on the queue",
+    ),
+    option(
+        "--output",
+        type=OneOf("text", "json"),
+        default="text",
+        help="json prints an object with the id and whether it is new",
+    ),
+)
+
+
+def load_tasks(args: Arguments) -> None:
+    """Loads the file of --app, if there is one."""
+    if args.app:
+        from rhythm.cli.app import load_app
+
+        load_app(args.app)
+
+
+def fit_waiting(args: Arguments) -> None:
+    """`UsageError` if something is given that only goes with --wait."""
+    for name in ("app", "timeout"):
+        if getattr(args, name) is not None and not args.wait:
+            raise UsageError(f"--{name} goes with --wait")
+
+
+def print_id(handle: Handle, output: str) -> int:
+    """Prints the id of an execution alone, or in an object that says whether it is new."""
+    import json
+
+    from rhythm.cli.output.documents import print_json
+
+    print_json(
+        json.dumps({"id": handle.id, "created": handle.created}, ensure_ascii=False)
+        if output == "json"
+        else handle.id
+    )
+    return 0
+
+
+def follow(app: Rhythm, handle: Handle, args: Arguments) -> int:
+    """Waits for the end, working meanwhile if there is an --app."""
+    from rhythm.cli.hints import missing_tasks, nobody_serves
+    from rhythm.cli.output.documents import print_item
+    from rhythm.cli.waiting import finish, wait
+
+    def hint(execution: ExecutionView) -> str:
+        return missing_tasks(app, execution) if args.app else nobody_serves(app, execution)
+
+    with _working(app, handle, bool(args.app)) as alive:
+        ended = wait(app, handle.id, args.timeout, hint, alive)
+    if isinstance(ended, int):
+        return ended
+    if args.output == "json":
+        print_item("json", ended.as_json())
+        return 0 if ended.error is None else 1
+    return finish(app, ended)
+
+
+@contextmanager
+def _working(app: Rhythm, handle: Handle, works: bool) -> Iterator[Any]:
+    """A worker of this process, which also serves the queue of this execution; what ends it ends
+    the waiting."""
+    if not works:
+        yield lambda: None
+        return
+    queues = dict.fromkeys((*app.settings.queues, handle.get().queue))
+    _log_plainly()
+    _end_like_a_person_would()
+    worker = app.worker(queues=queues)
+
+    def alive() -> None:
+        if worker.error is not None:
+            raise worker.error
+
+    with worker, _tasks_print_elsewhere():
+        yield alive
+
+
+def _end_like_a_person_would() -> None:
+    """SIGTERM is Ctrl-C: the worker gives its work back, and the next one need not wait until the
+    claims expire."""
+    import signal
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, stop)
+
+
+def _log_plainly() -> None:
+    """What the worker logs, a line each, without the stack of an exception: that one ends the
+    command with its message."""
+    import logging
+
+    from rhythm.printable import indented
+
+    class Line(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return indented(super().format(record))
+
+        def formatException(self, ei: Any) -> str:
+            return ""
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(Line("rhythm: %(message)s"))
+    logging.getLogger("rhythm").handlers = [handler]
+
+
+@contextmanager
+def _tasks_print_elsewhere() -> Iterator[None]:
+    """Whatever tasks print, or the programs they start, goes to standard error: standard output is
+    the result alone."""
+    import os
+
+    sys.stdout.flush()
+    result = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(result, 1)
+        os.close(result)

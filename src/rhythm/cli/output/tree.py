@@ -1,0 +1,55 @@
+"""An execution with what it has started, and what that has, as a tree for a terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from rhythm.cli.output import print
+from rhythm.cli.output.table import STYLES
+from rhythm.cli.output.terminal import width_of
+from rhythm.cli.output.words import printable
+
+if TYPE_CHECKING:
+    from rich.text import Text
+    from rich.tree import Tree
+
+    from rhythm.app import ExecutionView, Rhythm
+
+MAX_CHILDREN = 20  # of one execution that are shown
+DEEPEST = 4  # children of children
+
+
+def print_tree(app: Rhythm, execution: ExecutionView) -> None:
+    """Draws what an execution has started; nothing if there is nothing, or nobody looks at it."""
+    if not sys.stdout.isatty():
+        return
+    from rich.tree import Tree
+
+    from rhythm.cli.output.drawing import draw
+
+    tree = Tree(_label(execution), guide_style="dim")
+    _grow(app, tree, execution, DEEPEST)
+    if tree.children:
+        print()
+        draw(tree, width_of(sys.stdout))
+
+
+def _grow(app: Rhythm, tree: Tree, execution: ExecutionView, deep: int) -> None:
+    from rich.text import Text
+
+    if execution.type != "workflow" or not deep:
+        return
+    children = app.details.children(execution.id)
+    for child in children[:MAX_CHILDREN]:
+        _grow(app, tree.add(_label(child)), child, deep - 1)
+    if len(children) > MAX_CHILDREN:
+        tree.add(Text(f"… and {len(children) - MAX_CHILDREN:,} more", "dim"))
+
+
+def _label(execution: ExecutionView) -> Text:
+    from rich.text import Text
+
+    text = Text(f"{printable(execution.name)} ")
+    text.append(execution.status, STYLES.get(execution.status, ""))
+    return text.append(f" {execution.id}", "dim")

@@ -1,0 +1,123 @@
+"""Executions in words for a terminal: ages, values in a few characters, what is waited for. Pure;
+the time is an argument."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from rhythm.ir.awaiting import KINDS, in_words, leaves
+from rhythm.printable import one_line
+
+printable = one_line  # without what a terminal would obey
+SHOWN = 3  # different things that a group waits for
+
+
+class Paused(Protocol):
+    """What somebody can pause."""
+
+    @property
+    def paused_at(self) -> datetime | None: ...
+    @property
+    def paused_by(self) -> str: ...
+    @property
+    def paused_reason(self) -> str: ...
+
+
+def brief(value: Any, width: int = 60) -> str:
+    """A JSON value on one line, cut where it gets long."""
+    text = printable(json.dumps(value, ensure_ascii=False))
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def laid_out(value: Any) -> str:
+    """A JSON value: on one line if it is short, else on several."""
+    short = json.dumps(value, ensure_ascii=False)
+    text = short if len(short) <= 80 else json.dumps(value, ensure_ascii=False, indent=2)
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def call(name: str, inputs: Any) -> str:
+    """A task or workflow with its inputs: `charge(order="A17")`."""
+    given = (
+        ", ".join(f"{printable(key)}={brief(value, 44)}" for key, value in inputs.items())
+        if isinstance(inputs, dict)
+        else brief(inputs)
+    )
+    return f"{printable(name)}({given})"
+
+
+def length(seconds: float) -> str:
+    """A length of time in its two largest units: 12ms, 4.2s, 3m20s, 2d4h."""
+    if seconds < 1:
+        return f"{max(seconds, 0) * 1000:.0f}ms"
+    if seconds < 60:
+        return f"{seconds:.1f}s"
+    whole, parts = int(seconds), list[str]()
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, whole = divmod(whole, size)
+        if count and len(parts) < 2:
+            parts.append(f"{count}{unit}")
+        elif parts:
+            break
+    return "".join(parts)
+
+
+def age(at: datetime, now: datetime) -> str:
+    """How long ago that was, in one unit: now, 12s, 5m, 3h, 2d."""
+    seconds = int((now - at).total_seconds())
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return "now"
+
+
+def moment(at: datetime, now: datetime) -> str:
+    """A time, and how far it is: `2026-03-01 12:00:05 UTC, 3m20s ago`."""
+    seconds = (at - now).total_seconds()
+    far = (
+        f"in {length(seconds)}"
+        if seconds > 0
+        else "now"
+        if seconds > -1
+        else f"{length(-seconds)} ago"
+    )
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC, {far}"
+
+
+def counted(words: Iterable[str]) -> str:
+    """`2 completed, 1 failed`."""
+    return ", ".join(f"{count:,} {word}" for word, count in Counter(words).most_common())
+
+
+def waits_for(plan: Mapping[str, Any] | None, ended: Container[int] = ()) -> str:
+    """What an execution waits for; empty if it waits for nothing. `ended`: the numbers of children
+    that are known to have ended."""
+    if plan is None:
+        return ""
+    counts = Counter(
+        in_words(leaf, printable) for leaf in leaves(dict(plan)) if leaf["n"] not in ended
+    )
+    shown = [
+        f"{count:,} × {leaf}" if count > 1 else leaf for leaf, count in counts.most_common(SHOWN)
+    ]
+    more = [f"{len(counts) - SHOWN:,} more"] if len(counts) > SHOWN else []
+    joiner = {"all": " and ", "any": " or ", "race": " or "}.get(plan["op"], ", ")
+    return joiner.join((*shown, *more))
+
+
+def tasks_of(plan: Mapping[str, Any] | None) -> list[str]:
+    """The names of the tasks that are waited for."""
+    waits = leaves(dict(plan) if plan else None)
+    return sorted({str(leaf["name"]) for leaf in waits if KINDS[leaf["op"]].row == "task"})
+
+
+def paused_since(thing: Paused, now: datetime) -> str:
+    """When a queue or schedule was paused, by whom and why: `5m ago by Ada: the bank is down`."""
+    ago = age(thing.paused_at or now, now)
+    by = f" by {thing.paused_by}" if thing.paused_by else ""
+    why = f": {thing.paused_reason}" if thing.paused_reason else ""
+    return f"{'now' if ago == 'now' else f'{ago} ago'}{by}{why}"

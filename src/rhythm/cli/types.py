@@ -1,0 +1,210 @@
+"""Types of the values on the command line: how each is read, what is said if it does not fit, and
+what a shell offers for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from rhythm.cli.command import UsageError, label, one_of
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+LARGEST = 10**18
+
+
+class Pair(NamedTuple):
+    """A name with its value, and both as they were written."""
+
+    key: str
+    value: Any
+    text: str
+
+
+class GivenJson(NamedTuple):
+    """A JSON value that was given, which may be null."""
+
+    value: Any
+
+
+class Seconds(float):
+    """A length of time in seconds; `text` is how it was written."""
+
+    text: str
+
+    def __new__(cls, seconds: float, text: str) -> Seconds:
+        made = super().__new__(cls, seconds)
+        made.text = text
+        return made
+
+
+class OneOf(click.Choice[str]):
+    """One of some words."""
+
+    def __init__(self, *words: str) -> None:
+        super().__init__(words)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "|".join(self.choices)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.choices:
+            raise UsageError(f"{label(param)} is {one_of(self.choices)}, not {value}")
+        return str(value)
+
+
+class Whole(click.ParamType[int]):
+    """A whole number of a range; `words` say of which."""
+
+    name = "n"
+
+    def __init__(
+        self, words: str = "a whole number", *, least: int = 0, most: int = LARGEST
+    ) -> None:
+        self.words, self.least, self.most = words, least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value)
+        digits = text.removeprefix("-") if self.least < 0 else text
+        if digits.isascii() and digits.isdecimal() and len(digits) < len(str(LARGEST)):
+            number = int(text)
+            if self.least <= number <= self.most:
+                return number
+        raise UsageError(f"{label(param)} is {self.words}, not {text}")
+
+
+class Duration(click.ParamType[Seconds]):
+    """A length of time: `90s`, `1h30m`; a number alone is seconds, unless it must have a `unit`."""
+
+    name = "duration"
+
+    def __init__(self, *, unit: bool = False) -> None:
+        self.unit = unit
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Seconds:
+        from rhythm.durations import duration_s
+
+        number = not self.unit and value.replace(".", "", 1).isdecimal()
+        try:
+            return Seconds(duration_s(float(value) if number else value), value)
+        except ValueError as problem:
+            raise UsageError(f"{label(param)}: {problem}") from None
+
+
+class KeyValue(click.ParamType[Pair]):
+    """`KEY=TEXT`, or `KEY:=JSON` for any JSON value."""
+
+    name = "key=text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Pair:
+        from rhythm.cli.inputs import read_pair
+
+        assert param is not None
+        return read_pair(value, min(param.opts, key=len))
+
+
+class SignalValue(click.ParamType[Pair]):
+    """`NAME=JSON`, or `NAME` alone for a signal without a payload."""
+
+    name = "name=json"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Pair:
+        from rhythm.cli.inputs import read_json
+
+        name, equals, payload = value.partition("=")
+        if not name:
+            raise UsageError(f"{label(param)} {value}: write NAME=JSON")
+        instead = f"for the text write {label(param)} '{name}=\"{payload}\"'"
+        where = f"{label(param)} {value}"
+        return Pair(name, read_json(payload, where, name, instead) if equals else None, value)
+
+
+class JsonValue(click.ParamType[GivenJson]):
+    """A JSON value, written out."""
+
+    name = "json"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> GivenJson:
+        from rhythm.cli.inputs import read_json
+
+        name = label(param)
+        return GivenJson(read_json(value, name, name.lower(), f"a text is '\"{value}\"'"))
+
+
+class JsonDocument(click.ParamType[GivenJson | None]):
+    """A JSON value that is written out, in a file (`@FILE`), or on standard input (`-`)."""
+
+    name = "json|@file|-"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> GivenJson | None:
+        from rhythm.cli.inputs import read_document, read_json
+
+        if (
+            ctx is not None and ctx.resilient_parsing
+        ):  # a shell completes; standard input is its own
+            return None
+        name = label(param)
+        return GivenJson(read_json(read_document(value), name, name.lstrip("-")))
+
+
+class Text(click.ParamType[str]):
+    """Any text; a shell offers the words it is made with."""
+
+    name = "text"
+
+    def __init__(self, *offered: str) -> None:
+        self.offered = offered
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(word) for word in self.offered if word.startswith(incomplete)]
+
+
+class FileName(click.ParamType[str]):
+    """The name of a file, for which a shell offers those that there are."""
+
+    name = "file"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+class Known(click.ParamType[str]):
+    """The id or name of something in the database: a shell offers those that there are, and if it
+    may be a file, too, the workflow files that begin so."""
+
+    name = "name"
+
+    def __init__(self, kind: str, *, files: bool = False) -> None:
+        self.kind, self.files = kind, files
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from glob import escape, glob
+
+        from click.shell_completion import CompletionItem
+
+        from rhythm.cli.completing import known
+
+        names = known(self.kind, ctx, incomplete)
+        if not self.files:
+            return [CompletionItem(name) for name in names]
+        # a shell offers files of its own only where we offer nothing
+        items = [CompletionItem(name) for name in (*names, *glob(f"{escape(incomplete)}*.flow"))]
+        return items or [CompletionItem(incomplete, type="file")]
