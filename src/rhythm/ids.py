@@ -14,14 +14,14 @@ LENGTH = 26
 MAX_ID_CHARACTERS = TEXTS.id
 
 
-def encode_id(time_ms: int, chance: int) -> str:
+def encode_id(time_ms: int, random_bits: int) -> str:
     """The id for a moment and at least 74 random bits."""
     number = (
         (time_ms & (1 << 48) - 1) << 80
         | 0x7 << 76
-        | (chance >> 62 & 0xFFF) << 64
+        | (random_bits >> 62 & 0xFFF) << 64
         | 0b10 << 62
-        | chance & (1 << 62) - 1
+        | random_bits & (1 << 62) - 1
     )
     return "".join(_DIGITS[number >> shift & 31] for shift in range(5 * (LENGTH - 1), -1, -5))
 

@@ -259,7 +259,7 @@ def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(
         ("retry mine", 1, "mine has not ended: cancel it, or wait"),
         ("pause nobody", 1, "there is no execution 'nobody'"),
         ("resume nobody", 1, "there is no execution 'nobody'"),
-        ("resume mine", 1, "mine is not held: it is pending"),
+        ("resume mine", 1, "mine was paused by nobody: it is pending"),
         ("cancel nobody", 1, "there is no execution 'nobody'"),
         ("cancel", 2, "ID is missing: name an execution, or give --all"),
         ("pause a-task", 2, "a-task is a task, and this is for workflows"),

@@ -220,7 +220,7 @@ FENCES = (
     Guard(
         "beat: what was not prolonged keeps its deadline",
         living("claim_that_a_beat_could_not_prolong_keeps_its_deadline"),
-        engine=heart("prolongs", " and id not in self.mine.not_extended", ""),
+        engine=heart("prolongs", " and id not in self.own.not_extended", ""),
     ),
     Guard(
         "release: only under my fence",
@@ -1132,7 +1132,7 @@ WORKER = (
         "what is sent again is still mine",
         law("turn_is_not_sent_again_with_a_fence_that_another_has_by_now"),
         engine=worker("committer", "_send",
-            "turns = [turn for turn in turns if found.mine.get(turn.id) == turn.fence]", "pass"),
+            "turns = [turn for turn in turns if found.claimed.get(turn.id) == turn.fence]", "pass"),
     ),
     Guard(
         "what was lost without notice is dropped",

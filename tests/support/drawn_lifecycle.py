@@ -15,7 +15,7 @@ TEXT = """# The life of an execution
 <!-- Drawn from the table in src/rhythm/store/lifecycle.py by `make modules`. -->
 
 A status is what the last committed transition made of an execution. Whether it is being run, was asked to
-end, or is held by somebody is told beside it: people see that as `running` and `paused`
+end, or was paused by somebody is stored beside it: people see that as `running` and `paused`
 ([the statuses that people see](../python.md)).
 
 {statuses}

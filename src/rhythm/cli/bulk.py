@@ -82,7 +82,7 @@ def _is_given(value: Any) -> bool:
 
 def act_on_all(args: Arguments, action: Action, reason: str = "") -> int:
     """Does it to all that fit; the exit code."""
-    with application(args) as app, progress(DOING[action]) as tell:
+    with application(args) as app, progress(DOING[action]) as report:
         done = app.bulk(
             action,
             workflow=args.workflow,
@@ -96,9 +96,9 @@ def act_on_all(args: Arguments, action: Action, reason: str = "") -> int:
             reason=reason,
             dry_run=args.dry_run,
             by=actor(args),
-            on_progress=tell,
+            on_progress=report,
         )
-    print(_told(done, action, args.dry_run))
+    print(_in_words(done, action, args.dry_run))
     for id, why in done.reasons.items():
         print_problem(f"{id}: {why}")
     if done.refused > len(done.reasons):
@@ -106,7 +106,7 @@ def act_on_all(args: Arguments, action: Action, reason: str = "") -> int:
     return 1 if done.refused else 0
 
 
-def _told(done: BulkView, action: str, dry_run: bool) -> str:
+def _in_words(done: BulkView, action: str, dry_run: bool) -> str:
     if dry_run:
         return f"{_executions(done.matched)} would be {DONE[action]}"
     if not done.refused:

@@ -19,9 +19,12 @@ from rhythm.suggest import nearest
 Arguments = SimpleNamespace
 Run = Callable[[Arguments], int]
 Declared = TypeVar("Declared", bound=Callable[..., Any])
-WIDEST = 100  # columns of a help page
-SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": WIDEST}
-NAMES_AT_MOST = 32  # columns of an option's names, before its help begins on the next line
+HELP_COLUMNS = 100  # columns of a help page
+SETTINGS: dict[str, Any] = {
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": HELP_COLUMNS,
+}
+NAME_COLUMNS = 32  # columns of an option's names, before its help begins on the next line
 
 
 class UsageError(Exception):
@@ -139,7 +142,7 @@ class InOurWords(click.Command):
         if rows:
             formatter.write_paragraph()
             with formatter.indentation():
-                formatter.write_dl(rows, min(NAMES_AT_MOST, formatter.width // 3 + 4))
+                formatter.write_dl(rows, min(NAME_COLUMNS, formatter.width // 3 + 4))
 
     @property
     def ending(self) -> Sequence[str]:
@@ -215,7 +218,7 @@ def find_command(ctx: click.Context, names: Sequence[str]) -> click.Context:
         found = group.resolve_command(ctx, [name])[1] if isinstance(group, Group) else None
         if found is None:
             raise UsageError(f"{ctx.command_path} has no commands, and so no `{name}`")
-        ctx = click.Context(found, parent=ctx, info_name=name, max_content_width=WIDEST)
+        ctx = click.Context(found, parent=ctx, info_name=name, max_content_width=HELP_COLUMNS)
     return ctx
 
 

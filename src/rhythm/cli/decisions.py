@@ -91,7 +91,7 @@ def _said(app: Rhythm, what: str, after: ApprovalView) -> str:
 def _then(app: Rhythm, id: str) -> str:
     """What the decision means for the execution."""
     if app.get(id).paused_manually:
-        return f"{id} is held; `rhythm resume {id}` lets it go on with that"
+        return f"{id} is paused; `rhythm resume {id}` lets it go on with that"
     others = app.approvals(execution=id).items
     return (
         f"{id} also asks for {', '.join(each.id for each in others)}"

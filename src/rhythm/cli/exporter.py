@@ -20,7 +20,7 @@ from rhythm.cli.command import UsageError
 if TYPE_CHECKING:
     from rhythm.app.pooled import PooledWorker
 
-SILENT_S = 5.0  # a client that says nothing for so long is given up
+CLIENT_TIMEOUT_S = 5.0  # a client that says nothing for so long is given up
 PATHS = ("/metrics", "/healthz", "/readyz")
 
 
@@ -103,7 +103,7 @@ class _Server6(_Server):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    timeout = SILENT_S
+    timeout = CLIENT_TIMEOUT_S
 
     def answer(self, path: str) -> tuple[int, str, str]:
         raise NotImplementedError

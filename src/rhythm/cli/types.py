@@ -12,7 +12,7 @@ from rhythm.cli.command import UsageError, label, one_of
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-LARGEST = 10**18
+LARGEST_NUMBER = 10**18
 
 
 class Pair(NamedTuple):
@@ -61,14 +61,14 @@ class Whole(click.ParamType[int]):
     name = "n"
 
     def __init__(
-        self, words: str = "a whole number", *, least: int = 0, most: int = LARGEST
+        self, words: str = "a whole number", *, least: int = 0, most: int = LARGEST_NUMBER
     ) -> None:
         self.words, self.least, self.most = words, least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value)
         digits = text.removeprefix("-") if self.least < 0 else text
-        if digits.isascii() and digits.isdecimal() and len(digits) < len(str(LARGEST)):
+        if digits.isascii() and digits.isdecimal() and len(digits) < len(str(LARGEST_NUMBER)):
             number = int(text)
             if self.least <= number <= self.most:
                 return number

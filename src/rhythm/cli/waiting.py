@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 STILL_RUNNING, INTERRUPTED = 3, 130
 PATIENCE_S = 3.0  # without any change, before a hint is given
-AGAIN = control("\r\x1b[K")  # back to the beginning of the line, which is empty then
+ERASE_LINE = control("\r\x1b[K")  # back to the beginning of the line, which is empty then
 Hint = Callable[["ExecutionView"], str]
 
 
@@ -44,7 +44,7 @@ class ProgressLine:
                 f"{length(self.now() - self.began):>7}  {how}", (width_of(self.out) or 80) - 1
             )
             print(
-                f"{AGAIN}{paint(line, execution.status, self.out)}",
+                f"{ERASE_LINE}{paint(line, execution.status, self.out)}",
                 end="",
                 file=self.out,
                 flush=True,
@@ -59,7 +59,7 @@ class ProgressLine:
 
     def clear(self) -> None:
         if self.live:
-            print(AGAIN, end="", file=self.out, flush=True)
+            print(ERASE_LINE, end="", file=self.out, flush=True)
 
 
 def wait(

@@ -16,10 +16,10 @@ class Backoff(Record):
     max_s: float = 300.0
     jitter: bool = True
 
-    def delay_s(self, failures: int, chance: float) -> float:
-        """How long to wait after so many failures; `chance` is a random number from 0 to 1."""
+    def delay_s(self, failures: int, random: float) -> float:
+        """How long to wait after so many failures; `random` is a number from 0 to 1."""
         ceiling = min(self.max_s, self.initial_s * self.factor ** min(failures - 1, 64))
-        return ceiling * chance if self.jitter else ceiling
+        return ceiling * random if self.jitter else ceiling
 
 
 def backoff_of(options: dict[str, Any], initial_s: float | None) -> Backoff:

@@ -408,10 +408,10 @@ def _behind(id: str, snapshot: Snapshot) -> Iterator[tuple[int, str]]:
     its row tells what it is."""
     plans = snapshot.locals.get(STARTED, {})
     # the others are for data
-    mine = [
+    own_locals = [
         value for name, value in snapshot.locals.items() if name not in (STARTED, RESUMED, CONTEXT)
     ]
-    yield from ((n, "child") for n in _named(id, mine) if str(n) not in plans)
+    yield from ((n, "child") for n in _named(id, own_locals) if str(n) not in plans)
     for plan in plans.values():
         yield from kinds(plan).items()
 

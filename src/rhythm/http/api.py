@@ -71,7 +71,7 @@ class Guarded(APIRoute):
             shares: Shares = request.scope["rhythm.server"].shares
             if asker.permissions.get(route.permission or "") is not None:
                 async with shares.thread(asker.who):
-                    asker = await _concerned(route, request, asker)
+                    asker = await _permitted_for_name(route, request, asker)
             if reads or route.body:
                 await given.body()  # whoever sends it slowly holds no thread meanwhile
             turn = route.turn or (LARGE_BODY if given.is_large else "")
@@ -95,7 +95,7 @@ def _permitted(route: Route, request: Request) -> Asker:
     return asker
 
 
-async def _concerned(route: Route, request: Request, asker: Asker) -> Asker:
+async def _permitted_for_name(route: Route, request: Request, asker: Asker) -> Asker:
     """Whoever asks with a role for some names, if they have the permission for what the path
     names."""
     assert route.permission is not None

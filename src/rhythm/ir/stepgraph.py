@@ -16,7 +16,7 @@ from rhythm.ir.program import Program
 _HIDDEN = re.compile(r"\$(context|answer|error)\??\.")  # locals that no author has written
 _ORDER = ("next", "yes", "no", "error")
 _ENDS = (ir.Return, ir.Throw, ir.Block)
-_SHOWN = (ir.Await, ir.JumpUnless, *_ENDS)
+_MAIN_KINDS = (ir.Await, ir.JumpUnless, *_ENDS)
 
 
 def step_graph(program: Program) -> Graph:
@@ -79,7 +79,7 @@ class _Builder:
         """The instruction that says what the step is for; one that only goes on has none but its
         first."""
         return next(
-            (pc for pc in range(first, self._end(first)) if isinstance(self.code[pc], _SHOWN)),
+            (pc for pc in range(first, self._end(first)) if isinstance(self.code[pc], _MAIN_KINDS)),
             first,
         )
 

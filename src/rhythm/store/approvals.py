@@ -271,7 +271,7 @@ def notice(approval: StoredApproval, what: str) -> dict[str, Any] | None:
     task = json.loads(approval.notify)
     if task is None:
         return None
-    told = {
+    message = {
         "event": what,
         "approval_id": approval.id,
         "execution_id": approval.execution_id,
@@ -287,7 +287,7 @@ def notice(approval: StoredApproval, what: str) -> dict[str, Any] | None:
         "name": task["task"],
         "queue": task["queue"],
         "max_attempts": task["attempts"],
-        "inputs": json.dumps(told),
+        "inputs": json.dumps(message),
     }
 
 
@@ -330,8 +330,8 @@ def end_by(decision: ApprovalOutcome, by: Sequence[str] = (), comment: str = "")
 
 def detail(made: StoredDecision, verdict: Verdict) -> str:
     """What the audit keeps of a decision."""
-    told = {"role": made.role, "comment": made.comment, "shown": made.shown}
-    return json.dumps({**told, "ended": verdict.ended or ""})
+    kept = {"role": made.role, "comment": made.comment, "shown": made.shown}
+    return json.dumps({**kept, "ended": verdict.ended or ""})
 
 
 def refuse_data(execution_id: str, data: str, open_: Sequence[str]) -> None:
@@ -348,8 +348,8 @@ def refuse_data(execution_id: str, data: str, open_: Sequence[str]) -> None:
 
 def message_of(error: str) -> str | None:
     """What an error says, for the record of what led to it."""
-    told = json.loads(error)
-    return told.get("message") if isinstance(told, dict) else None
+    said = json.loads(error)
+    return said.get("message") if isinstance(said, dict) else None
 
 
 def _moment(us: int | None) -> str | None:

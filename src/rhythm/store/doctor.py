@@ -309,9 +309,9 @@ def examine(
         if name in RULES
         for subject, message, of in ask(name, now=now, before=before, limit=MAX_FINDINGS)
     ]
-    found += _bounded(Finding("approvals_entitled", *told) for told in _decided_with_a_hand(ask))
-    found += _bounded(Finding("decisions_audited", *told) for told in _other_decisions(ask))
-    found += _bounded(Finding("tokens_audited", *told) for told in _other_tokens(ask))
+    found += _bounded(Finding("approvals_entitled", *found) for found in _decided_with_a_hand(ask))
+    found += _bounded(Finding("decisions_audited", *found) for found in _other_decisions(ask))
+    found += _bounded(Finding("tokens_audited", *found) for found in _other_tokens(ask))
     chain = verified(ask)
     found += [
         Finding("audit_chained", f"row {n}", message, chain.broken)
@@ -343,11 +343,11 @@ def _other_decisions(ask: Ask) -> Iterator[tuple[str, str]]:
 
 def _other_tokens(ask: Ask) -> Iterator[tuple[str, str]]:
     """Tokens that the audit tells otherwise, or does not know."""
-    told, after = dict[str, TokenFacts](), 0
+    facts, after = dict[str, TokenFacts](), 0
     while page := records(TokenAct, ask("token_acts", after=after, limit=PAGE_ROWS)):
-        collect_token_facts(told, page)
+        collect_token_facts(facts, page)
         after = page[-1].n
-    yield from other_tokens(records(TokenRow, ask("token_rows")), told)
+    yield from other_tokens(records(TokenRow, ask("token_rows")), facts)
 
 
 def verified(

@@ -4,8 +4,8 @@ This table is the only place that knows. The diagram in the documents is drawn f
 tests take each of its transitions on every database. What becomes of a turn, an attempt or a lost
 claim is decided in `verdicts`; a store reads rows, asks, and writes.
 
-Whether an execution is held (`paused_at`), was asked to end (`cancel_requested_at`) or is being run
-(its ready row) is no status: it is told beside it.
+Whether somebody has paused an execution (`paused_at`), whether it was asked to end
+(`cancel_requested_at`) or is being run (its ready row) is no status: it is stored beside it.
 """
 
 from __future__ import annotations

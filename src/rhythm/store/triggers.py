@@ -68,6 +68,6 @@ def _execution(event: Event, trigger: Trigger, by: str | None, now: int) -> NewE
 
 
 def _id(event: Event, workflow: str) -> str:
-    """The same for the same event, so no chance is needed here."""
-    chance = hashlib.sha256(f"{event.id}\0{workflow}".encode()).digest()
-    return encode_id(event.published_at // 1000, int.from_bytes(chance[:10], "big"))
+    """The same for the same event, so no randomness is needed here."""
+    digest = hashlib.sha256(f"{event.id}\0{workflow}".encode()).digest()
+    return encode_id(event.published_at // 1000, int.from_bytes(digest[:10], "big"))

@@ -218,12 +218,12 @@ class _Turn:
         machine, frame = self.machine, self.frame
         locals = {name: frame[name] for name in machine.keep if name in frame}
         self._go_on(name for name in frame if name not in locals)
-        still = (
+        unchanged = (
             self.pc == self.snapshot.statement_index
             and not machine.commands
             and machine.awaiting == self.snapshot.awaiting
         )
-        if still and machine.inputs.resume_data is None:
+        if unchanged and machine.inputs.resume_data is None:
             return Suspended((), machine.drew, self.snapshot)
         return self._checked(Suspended, locals)
 

@@ -24,7 +24,7 @@ class Witnessed(Record):
 
     witnesses: Mapping[str, int] = {}  # the fence with which each was committed, if it was
     wakes: Mapping[str, int] = {}  # of those that are still claimed
-    mine: Mapping[str, int] = {}  # everything that this worker has claimed
+    claimed: Mapping[str, int] = {}  # everything that this worker has claimed
 
 
 class Committer:
@@ -80,10 +80,10 @@ class Committer:
             found = self._find(turns)
             answers += [_settled(turn, found) for turn in turns if turn.id in found.witnesses]
             turns = [turn for turn in turns if turn.id not in found.witnesses]
-            gone = [turn for turn in turns if found.mine.get(turn.id) != turn.fence]
+            gone = [turn for turn in turns if found.claimed.get(turn.id) != turn.fence]
             answers += self._repeated(gone, [Committed(turn.id, "lost") for turn in gone])
-            turns = [turn for turn in turns if found.mine.get(turn.id) == turn.fence]
-            ends = [end for end in ends if found.mine.get(end.id) == end.fence]
+            turns = [turn for turn in turns if found.claimed.get(turn.id) == turn.fence]
+            ends = [end for end in ends if found.claimed.get(end.id) == end.fence]
             if not turns and not ends:
                 break
         return answers
@@ -132,7 +132,7 @@ def _settled(turn: TurnCommit, found: Witnessed) -> Committed:
     promoted = {
         n: fence
         for n in turn.promoted
-        if (fence := found.mine.get(child_id(turn.id, n))) is not None
+        if (fence := found.claimed.get(child_id(turn.id, n))) is not None
     }
     if found.witnesses[turn.id] != turn.fence:
         return Committed(turn.id, "lost", promoted=promoted)

@@ -51,22 +51,22 @@ class HeartSettings(Record):
 
 
 class Answer(Record):
-    """What the database said to a beat: `mine` is all that the worker has claimed, with fence and
+    """What the database said to a beat: `own` is all that the worker has claimed, with fence and
     wakes."""
 
     sent_at: float
     claims: Mapping[str, int]  # what the worker owned when the beat was sent
     prolonged: bool
-    mine: OwnClaims
+    own: OwnClaims
 
     def fence(self, id: str) -> int | None:
-        return self.mine[id][0] if id in self.mine else None
+        return self.own[id][0] if id in self.own else None
 
     def prolongs(self, id: str) -> bool:
-        return self.prolonged and id in self.claims and id not in self.mine.not_extended
+        return self.prolonged and id in self.claims and id not in self.own.not_extended
 
     def wakes(self, id: str) -> int:
-        return self.mine[id][1]
+        return self.own[id][1]
 
 
 class Heartbeat:
@@ -113,11 +113,11 @@ class Heartbeat:
         prolong = sent_at - self._prolonged_at >= self.settings.claim_ttl_s / 3
         if self.store is None:
             self.store = self._connect()
-        mine = self.store.workers.beat(
+        own = self.store.workers.beat(
             self.describe(), claims if prolong else {}, self.settings.claim_ttl_s
         )
         with self._lock:
-            if prolong and not mine.not_extended:
+            if prolong and not own.not_extended:
                 self._prolonged_at = sent_at
             if (
                 self._steady_since is None
@@ -126,7 +126,7 @@ class Heartbeat:
                 self._steady_since = sent_at
             self._sent_at = sent_at
             self.until, self._answered = sent_at + self.settings.trusted_s, self._next
-            self._answers.put(Answer(sent_at, claims, prolong, mine))
+            self._answers.put(Answer(sent_at, claims, prolong, own))
 
     def lapse(self) -> bool:
         """Whether the worker may be dead to the others by now; then it is told so, before it hears

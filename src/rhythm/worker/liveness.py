@@ -59,15 +59,15 @@ class Liveness:
             if answer.prolongs(id):
                 workflow.deadline = ownership.deadline(answer.sent_at)
         ownership.alive_until = answer.sent_at + self.heart.settings.trusted_s
-        self._give_back_unknown({id: fence for id, (fence, _) in answer.mine.items()})
+        self._give_back_unknown({id: fence for id, (fence, _) in answer.own.items()})
 
-    def _give_back_unknown(self, mine: Mapping[str, int]) -> None:
+    def _give_back_unknown(self, claimed: Mapping[str, int]) -> None:
         """Gives back claims whose answer was lost: those that two beats in a row have shown.
 
         What ended since the beat was sent is not among them twice.
         """
         known = self.ownership.fences() | {end.id: end.fence for end in self.ownership.ends}
-        unknown = {id: fence for id, fence in mine.items() if known.get(id) != fence}
+        unknown = {id: fence for id, fence in claimed.items() if known.get(id) != fence}
         again = {id: fence for id, fence in unknown.items() if self._unknown.get(id) == fence}
         self._unknown = unknown
         if again:
@@ -81,12 +81,12 @@ class Liveness:
         """
         self._era = self.store.era
         ownership = self.ownership
-        mine, known = self.store.claims.claimed_by(ownership.worker), ownership.fences()
+        claimed, known = self.store.claims.claimed_by(ownership.worker), ownership.fences()
         for id, fence in known.items():
-            if mine.get(id) != fence:
+            if claimed.get(id) != fence:
                 ownership.lose(id)
         ending = {end.id for end in ownership.ends}
-        unknown = {id: fence for id, fence in mine.items() if known.get(id) != fence}
+        unknown = {id: fence for id, fence in claimed.items() if known.get(id) != fence}
         self.store.claims.release({id: fence for id, fence in unknown.items() if id not in ending})
         for workflow in ownership.workflows.values():
             workflow.stale = True

@@ -26,7 +26,7 @@ from rhythm.cli.types import FileName, Whole
 if TYPE_CHECKING:
     from rhythm.app.audit import AuditCheck, AuditPage
 
-SHOWN = 20  # problems that are listed
+MAX_PROBLEMS = 20  # problems that are listed
 
 
 @command("Lists what was done by whom, newest first.", "list what was done by whom")
@@ -112,10 +112,10 @@ def verify(args: Arguments) -> int:
 
 
 def _print_check(check: AuditCheck) -> None:
-    for problem in check.problems[:SHOWN]:
+    for problem in check.problems[:MAX_PROBLEMS]:
         print(f"broken: {problem}")
-    if check.broken > SHOWN:
-        print(f"… and {check.broken - SHOWN:,} more")
+    if check.broken > MAX_PROBLEMS:
+        print(f"… and {check.broken - MAX_PROBLEMS:,} more")
     rows = f"{check.rows:,} {'row' if check.rows == 1 else 'rows'}"
     print(
         f"the audit is not what it was: {rows}"

@@ -20,7 +20,7 @@ from rhythm.cli.types import Known, Text
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Page
 
-LONGEST = 200  # of an error, where no terminal limits the line
+ERROR_CHARACTERS = 200  # of an error, where no terminal limits the line
 
 
 @command(__doc__)
@@ -75,7 +75,7 @@ def _detail(execution: ExecutionView) -> str:
     from rhythm.cli.output.words import waits_for
 
     if execution.error is not None:
-        return cut(f"{execution.error['code']}: {execution.error['message']}", LONGEST)
+        return cut(f"{execution.error['code']}: {execution.error['message']}", ERROR_CHARACTERS)
     if execution.ended:
         return ""
     return "; ".join(

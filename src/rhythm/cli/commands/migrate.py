@@ -14,10 +14,10 @@ from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.database import database_url
 from rhythm.cli.options import DATABASE
 from rhythm.cli.output import print
-from rhythm.cli.output.progress import Tell, progress
+from rhythm.cli.output.progress import Report, progress
 from rhythm.errors import StoreError
 
-LOOK_S = 0.2  # between two looks at how far it is
+POLL_INTERVAL_S = 0.2  # between two looks at how far it is
 
 
 @command(__doc__)
@@ -39,7 +39,7 @@ def run(args: Arguments) -> int:
 def _migrate(url: str) -> int:
     with open_database(url) as database:
         pending = len(database.pending())
-        with progress("migrating", pending) as tell, _watched(url, database, tell, pending):
+        with progress("migrating", pending) as report, _watched(url, database, report, pending):
             ran = database.migrate()
         for name in ran:
             print(f"ran {name}")
@@ -48,7 +48,7 @@ def _migrate(url: str) -> int:
 
 
 @contextmanager
-def _watched(url: str, database: Database, tell: Tell, pending: int) -> Iterator[None]:
+def _watched(url: str, database: Database, report: Report, pending: int) -> Iterator[None]:
     """Tells which step is done while others run: each is a transaction, which others see."""
     if not sys.stderr.isatty() or not pending or ":memory:" in url:
         yield
@@ -58,8 +58,8 @@ def _watched(url: str, database: Database, tell: Tell, pending: int) -> Iterator
     def watch() -> None:
         # whoever only watches is never the reason why a migration fails
         with suppress(Exception), open_database(url, create=False) as other:
-            while not done.wait(LOOK_S):
-                tell(other.schema_version() - first, pending)
+            while not done.wait(POLL_INTERVAL_S):
+                report(other.schema_version() - first, pending)
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()

@@ -1,9 +1,9 @@
-"""Lets a paused execution go on where it was held.
+"""Lets a paused execution go on where it was paused.
 
 What has happened meanwhile, such as signals and timers, it finds then. It sees the data that you
-give as `ctx.resume_data`. One that waits for a decision or an event is not held by anybody: decide
-(`rhythm approvals`), or publish. With --all it is for all that are held and fit; --dry-run only
-counts them.
+give as `ctx.resume_data`. One that waits for a decision or an event was paused by nobody: decide
+(`rhythm approvals`), or publish. With --all it is for all that somebody has paused and that fit;
+--dry-run only counts them.
 
   rhythm resume 06fe1sz2n5qg7v0k4m8c3x9yte --reason 'the bank is back' -i account=7
   rhythm resume --all --workflow order --dry-run
@@ -45,7 +45,7 @@ def run(args: Arguments) -> int:
         if before.ended:
             return already_ended(args.id)
         if not app.resume(args.id, args.reason or "", actor(args), data=data):
-            print(f"rhythm: {args.id} is not held: {_instead(before)}", file=sys.stderr)
+            print(f"rhythm: {args.id} was paused by nobody: {_instead(before)}", file=sys.stderr)
             return 1
     print(f"resumed {args.id}: the next worker that is free goes on with it")
     return 0

@@ -46,7 +46,7 @@ def run(args: Arguments) -> int:
         load_tasks(args)
         old = find(app, args.id)
         new = app.retry(args.id, from_start=args.from_start, by=actor(args))
-        print(_told(app, old, new, args.from_start), file=sys.stderr)
+        print(_in_words(app, old, new, args.from_start), file=sys.stderr)
     if not args.wait:
         return print_id(new, args.output)
     with new_application(args) as app:  # where a worker can have a connection of its own
@@ -55,7 +55,7 @@ def run(args: Arguments) -> int:
         return follow(app, Handle(app, new.id, new.created), args)
 
 
-def _told(app: Rhythm, old: ExecutionView, new: Handle, from_start: bool) -> str:
+def _in_words(app: Rhythm, old: ExecutionView, new: Handle, from_start: bool) -> str:
     """What was done, and what follows."""
     from rhythm.cli.output.words import waits_for
 

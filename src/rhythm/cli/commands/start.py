@@ -23,7 +23,7 @@ from rhythm.cli.following import fit_waiting, follow, following, load_tasks, pri
 from rhythm.cli.inputs import read_inputs, read_pairs
 from rhythm.cli.options import BY, DATABASE, INPUT, INPUTS, WORKFLOWS
 from rhythm.cli.output import print
-from rhythm.cli.types import LARGEST, Duration, KeyValue, Known, OneOf, Whole
+from rhythm.cli.types import LARGEST_NUMBER, Duration, KeyValue, Known, OneOf, Whole
 from rhythm.lang.languages import TAKEN_BY_NAME
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 @option(
     "--queue", type=Known("queues"), help="the queue; else the workflow says it, else it is default"
 )
-@option("--priority", type=Whole(least=-LARGEST), default=0, help="higher goes first")
+@option("--priority", type=Whole(least=-LARGEST_NUMBER), default=0, help="higher goes first")
 @option("--delay", type=Duration(), help="start it after that long, such as 5m")
 @option(
     "--attribute",

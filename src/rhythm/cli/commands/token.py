@@ -73,7 +73,7 @@ def create(args: Arguments) -> int:
             expires=args.expires,
             by=actor(args),
         )
-    print(f"made token {_told(made.view)}; its secret is shown only now:", file=sys.stderr)
+    print(f"made token {_in_words(made.view)}; its secret is shown only now:", file=sys.stderr)
     if args.output == "table":
         print(made.secret)
     else:
@@ -114,7 +114,7 @@ def change(args: Arguments) -> int:
         changed = app.change_token(
             args.id, roles=args.role or None, business_roles=business, by=actor(args)
         )
-    print(f"changed token {_told(changed)}")
+    print(f"changed token {_in_words(changed)}")
     return 0
 
 
@@ -136,7 +136,7 @@ def revoke(args: Arguments) -> int:
 run = group(__doc__, create, ("list", list_tokens), change, revoke, given=(BY, OUTPUT, DATABASE))
 
 
-def _told(token: TokenView) -> str:
+def _in_words(token: TokenView) -> str:
     own = f" for {', '.join(token.business_roles)}" if token.business_roles else ""
     until = f", until {token.expires_at:%Y-%m-%d %H:%M:%S} UTC" if token.expires_at else ""
     return f"{token.id} of {token.name} ({', '.join(token.roles)}{own}){until}"

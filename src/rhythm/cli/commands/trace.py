@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm, TraceStep
     from rhythm.app.views import TracePage
 
-PAGE, PAGE_BYTES = 1000, 4 * 1024 * 1024  # that are read at a time
+PAGE_STEPS, PAGE_BYTES = 1000, 4 * 1024 * 1024  # that are read at a time
 
 
 @command(__doc__)
@@ -45,10 +45,10 @@ def run(args: Arguments) -> int:
 
 def _pages(app: Rhythm, id: str) -> Iterator[TracePage]:
     """The trace, some of it at a time: there may be more than fits into memory."""
-    page = app.trace_page(id, PAGE, most_bytes=PAGE_BYTES)
+    page = app.trace_page(id, PAGE_STEPS, most_bytes=PAGE_BYTES)
     yield page
     while page.cursor is not None:
-        page = app.trace_page(id, PAGE, page.cursor, most_bytes=PAGE_BYTES)
+        page = app.trace_page(id, PAGE_STEPS, page.cursor, most_bytes=PAGE_BYTES)
         yield page
 
 
@@ -69,14 +69,12 @@ def _print(app: Rhythm, execution: ExecutionView) -> None:
         views = app.executions.get_many(sorted({step.execution_id for step in page}))
         for step in page:
             kept = step.at < execution.created_at  # by a retry: how it ended is enough
-            if (told := _told(app, step, views.get(step.execution_id))) and not (
+            if (line := _line_of(app, step, views.get(step.execution_id))) and not (
                 kept and step.what == "started"
             ):
-                seconds, depth = (
-                    (step.at - execution.created_at).total_seconds(),
-                    step.execution_id.count(".") - execution.id.count("."),
-                )
-                print(show_line(seconds, told[0], depth, told[1], colour, room))
+                seconds = (step.at - execution.created_at).total_seconds()
+                depth = step.execution_id.count(".") - execution.id.count(".")
+                print(show_line(seconds, line[0], depth, line[1], colour, room))
     if not execution.ended:
         print(
             f"{'':>9}  it is {execution.status}; `rhythm show {execution.id}` tells what "
@@ -84,7 +82,7 @@ def _print(app: Rhythm, execution: ExecutionView) -> None:
         )
 
 
-def _told(app: Rhythm, step: TraceStep, view: ExecutionView | None) -> tuple[str, str] | None:
+def _line_of(app: Rhythm, step: TraceStep, view: ExecutionView | None) -> tuple[str, str] | None:
     """The mark of a step, and what is said about it; None if it says nothing to people."""
     from rhythm.cli.output.words import brief, call, printable
 

@@ -44,7 +44,7 @@ def _print(why: WhyView) -> None:
     now = datetime.now(UTC)
     print(f"{printable(why.name)} {why.id} is {why.status}")
     for reason in why.reasons:
-        print(f"- {_told(reason, now)}")
+        print(f"- {_in_words(reason, now)}")
     if why.place:
         print(f"\n{why.place}")
     if commands := list(
@@ -53,7 +53,7 @@ def _print(why: WhyView) -> None:
         print("\n" + "\n".join(f"  {printable(command)}" for command in commands))
 
 
-def _told(reason: Reason, now: datetime) -> str:
+def _in_words(reason: Reason, now: datetime) -> str:
     from rhythm.cli.output.words import moment, printable
 
     since = f", since {moment(reason.since, now)}" if reason.since else ""

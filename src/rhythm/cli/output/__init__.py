@@ -17,7 +17,7 @@ from typing import TextIO
 from rhythm.printable import indented, visible
 
 MARK, END = f"\x1b{os.urandom(8).hex()}", "\x1f"
-KEPT = "\n\t"
+KEPT_CONTROLS = "\n\t"
 
 
 def print(
@@ -36,10 +36,10 @@ def shown(text: str) -> str:
     """The text as it is written out: what is not printable has a stand-in, and marked sequences are
     what they stand for."""
     first, *rest = text.split(MARK)
-    out = [visible(first, KEPT)]
+    out = [visible(first, KEPT_CONTROLS)]
     for piece in rest:
         sequence, _, more = piece.partition(END)
-        out += (sequence, visible(more, KEPT))
+        out += (sequence, visible(more, KEPT_CONTROLS))
     return "".join(out)
 
 

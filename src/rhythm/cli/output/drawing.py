@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.style import Style
 
-WIDEST = 1_000_000  # columns, where nothing limits a line
+UNLIMITED_COLUMNS = 1_000_000  # columns, where nothing limits a line
 
 
 def draw(drawing: RenderableType, width: int | None) -> None:
     """Prints a drawing of rich on standard output, in so many columns."""
-    console = _console(width or WIDEST)
+    console = _console(width or UNLIMITED_COLUMNS)
     colour = coloured(sys.stdout)
     for line in console.render_lines(drawing, pad=False):
         pieces = [

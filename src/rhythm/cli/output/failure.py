@@ -12,7 +12,7 @@ from rhythm.printable import indented
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm
 
-DEEPEST = 20  # children of children that are shown
+MAX_DEPTH = 20  # children of children that are shown
 
 
 def show_failure(app: Rhythm, execution: ExecutionView) -> str:
@@ -23,7 +23,7 @@ def show_failure(app: Rhythm, execution: ExecutionView) -> str:
         if one.error is not None:
             shown.append(_one(app, one, one.error))
             shown += [f"  {printable(frame)}" for frame in _frames(app, one)]
-            failed += _child(app, one.id, one.error) if len(failed) < DEEPEST else []
+            failed += _child(app, one.id, one.error) if len(failed) < MAX_DEPTH else []
     return "\n".join(shown)
 
 

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-class Tell(Protocol):
+class Report(Protocol):
     """Tells how much of how much is done; `what`: what is done now, if that has changed."""
 
     def __call__(self, done: int, of: int | None, what: str = "") -> None: ...
 
 
 @contextmanager
-def progress(what: str, total: int | None = None, *, moves: bool = True) -> Iterator[Tell]:
+def progress(what: str, total: int | None = None, *, moves: bool = True) -> Iterator[Report]:
     """Shows what is done, and for how long; yields what is to be called when more of it is done.
 
     The bar goes away when the work is done. Without a total it only shows that something is. One
@@ -31,7 +31,7 @@ def progress(what: str, total: int | None = None, *, moves: bool = True) -> Iter
     with _bar(moves) as bar:
         task = bar.add_task(what, total=total, count=_count(0, total))
 
-        def tell(done: int, of: int | None, what: str = "") -> None:
+        def report(done: int, of: int | None, what: str = "") -> None:
             bar.update(
                 task,
                 completed=done,
@@ -41,7 +41,7 @@ def progress(what: str, total: int | None = None, *, moves: bool = True) -> Iter
                 refresh=not moves,
             )
 
-        yield tell
+        yield report
 
 
 def _count(done: int, total: int | None) -> str:

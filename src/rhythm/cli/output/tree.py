@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm
 
 MAX_CHILDREN = 20  # of one execution that are shown
-DEEPEST = 4  # children of children
+MAX_DEPTH = 4  # children of children
 
 
 def print_tree(app: Rhythm, execution: ExecutionView) -> None:
@@ -29,7 +29,7 @@ def print_tree(app: Rhythm, execution: ExecutionView) -> None:
     from rhythm.cli.output.drawing import draw
 
     tree = Tree(_label(execution), guide_style="dim")
-    _grow(app, tree, execution, DEEPEST)
+    _grow(app, tree, execution, MAX_DEPTH)
     if tree.children:
         print()
         draw(tree, width_of(sys.stdout))

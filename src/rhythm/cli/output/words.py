@@ -13,7 +13,7 @@ from rhythm.ir.awaiting import KINDS, in_words, leaves
 from rhythm.printable import one_line
 
 printable = one_line  # without what a terminal would obey
-SHOWN = 3  # different things that a group waits for
+MAX_WAITS = 3  # different things that a group waits for
 
 
 class Paused(Protocol):
@@ -102,9 +102,10 @@ def waits_for(plan: Mapping[str, Any] | None, ended: Container[int] = ()) -> str
         in_words(leaf, printable) for leaf in leaves(dict(plan)) if leaf["n"] not in ended
     )
     shown = [
-        f"{count:,} × {leaf}" if count > 1 else leaf for leaf, count in counts.most_common(SHOWN)
+        f"{count:,} × {leaf}" if count > 1 else leaf
+        for leaf, count in counts.most_common(MAX_WAITS)
     ]
-    more = [f"{len(counts) - SHOWN:,} more"] if len(counts) > SHOWN else []
+    more = [f"{len(counts) - MAX_WAITS:,} more"] if len(counts) > MAX_WAITS else []
     joiner = {"all": " and ", "any": " or ", "race": " or "}.get(plan["op"], ", ")
     return joiner.join((*shown, *more))
 

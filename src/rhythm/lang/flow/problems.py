@@ -87,8 +87,8 @@ class Problems:
         related: tuple[tuple[int, int, str], ...] = (),
     ) -> None:
         severity = {"0": "error", "1": "warning", "2": "note"}[code[1]]
-        told = self._errors if severity == "error" else len(self.found) - self._errors
-        if (start, severity) in self._starts or told >= self._limit:
+        reported = self._errors if severity == "error" else len(self.found) - self._errors
+        if (start, severity) in self._starts or reported >= self._limit:
             return
         self._starts.add((start, severity))
         lines = tuple(filter(None, [help])) if isinstance(help, str) else help

@@ -8,7 +8,7 @@ from itertools import islice
 from rhythm.lang.steps.problems import StepProblems, one_of
 from rhythm.lang.steps.read import JsonStep
 
-MAX_CYCLES = 20  # ways round that are told
+MAX_CYCLES = 20  # ways round that are reported
 
 
 def check_routes(
@@ -92,16 +92,16 @@ def _reached(steps: tuple[JsonStep, ...], known: dict[str, JsonStep]) -> set[str
 def _circles(steps: tuple[JsonStep, ...]) -> Iterator[list[JsonStep]]:
     """Ways round, each step in one of them: first those on which nothing is awaited, then those on
     which nothing pauses."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for moving in (
         [step for step in steps if not step.awaits],
         [step for step in steps if not step.asks and step.type != "wait"],
     ):
-        left = {step.id: step for step in moving if step.id not in told}
+        left = {step.id: step for step in moving if step.id not in reported}
         while circle := _circle(left):
             yield circle
-            told.update(step.id for step in circle)
-            left = {id: step for id, step in left.items() if id not in told}
+            reported.update(step.id for step in circle)
+            left = {id: step for id, step in left.items() if id not in reported}
 
 
 def _circle(left: dict[str, JsonStep]) -> list[JsonStep]:

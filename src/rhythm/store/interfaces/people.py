@@ -72,8 +72,8 @@ class PeopleStore(ABC):
         data: str = "null",
         actor: Actor | None = None,
     ) -> Mapping[str, bool]:
-        """Lets workflows go on that are held. False: it is not held; one that does not exist is
-        left out.
+        """Lets workflows go on that somebody has paused. False: nobody has; one that does not
+        exist is left out.
 
         `Undecidable` if there is data while somebody is asked to decide: they would decide about
         something else than they were shown.

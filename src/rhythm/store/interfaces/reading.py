@@ -14,12 +14,12 @@ from rhythm.store.reading import Found, Moment, Place
 
 # Whether somebody must decide is told in lists, too: of a plan no more than that. `%%` is `%` for
 # both databases.
-_ASKED = """CASE WHEN status = 'paused' AND awaiting LIKE '%%"op":"approval"%%'
+_ASKED_PLAN = """CASE WHEN status = 'paused' AND awaiting LIKE '%%"op":"approval"%%'
   THEN '{"op":"approval"}' ELSE 'null' END"""
 
 
 # columns of an execution that may be large, and what stands for them
-LARGE_COLUMNS = {"inputs": "'null'", "result": "NULL", "awaiting": _ASKED}
+LARGE_COLUMNS = {"inputs": "'null'", "result": "NULL", "awaiting": _ASKED_PLAN}
 
 
 # characters of others that a list reads

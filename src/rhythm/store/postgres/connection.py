@@ -136,7 +136,7 @@ class Connection:
         self.clock = clock
         self.access = access
         self._notify = notify
-        self._mine = ThreadState()
+        self._thread = ThreadState()
         self._room = threading.Semaphore(SESSIONS)
         self._sessions = SESSIONS
         self._idle: list[PatientConnection] = []
@@ -169,7 +169,7 @@ class Connection:
 
     @property
     def _open(self) -> PatientConnection | None:
-        return self._mine.open
+        return self._thread.open
 
     def transaction(self, work: Callable[[], T]) -> T:
         """Everything that `work` does is committed together, or nothing is. It may run more than
@@ -178,7 +178,7 @@ class Connection:
 
     def autocommit(self, work: Callable[[], T]) -> T:
         """Each statement of `work` is committed by itself."""
-        return self._run(lambda connection: self._as(not self._mine.begun, work))
+        return self._run(lambda connection: self._as(not self._thread.begun, work))
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         return self.rows(SQL[name], values)
@@ -216,10 +216,10 @@ class Connection:
         self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None
     ) -> psycopg.Cursor[Row]:
         assert self._open is not None
-        if self.access.pooled and not self._mine.begun:
+        if self.access.pooled and not self._thread.begun:
             return (
                 self._by_itself(self._open, text, values)
-                if self._mine.autocommits
+                if self._thread.autocommits
                 else self._begin(self._open, text, values)
             )
         return self._open.execute(text, values, binary=True)
@@ -252,7 +252,7 @@ class Connection:
 
     def free(self, queues: Iterable[str]) -> None:
         """In these queues there is something to claim, once this is committed."""
-        self._mine.freed.update(queues)
+        self._thread.freed.update(queues)
 
     def set(self, name: str, value: str, local: bool = False) -> None:
         """Sets a parameter of the session, or of the transaction."""
@@ -297,7 +297,7 @@ class Connection:
                 try:
                     return self._once(work)
                 except (AgainError, errors.DeadlockDetected, errors.SerializationFailure):
-                    self._mine.freed.clear()
+                    self._thread.freed.clear()
                 except errors.LockNotAvailable as problem:
                     raise StoreError(f"{LOCKED_MESSAGE}: {problem}") from problem
                 except errors.ProgramLimitExceeded:  # of a value: to send it again would not help
@@ -327,23 +327,23 @@ class Connection:
     def _session(self) -> Iterator[None]:
         """A session for this thread, preferably the one that was used last; what is called within a
         call uses the same."""
-        if self._mine.busy:
+        if self._thread.busy:
             yield
             return
         stays = self._room.acquire(timeout=PATIENCE_S)
         try:
-            self._mine.busy = True
+            self._thread.busy = True
             with suppress(IndexError):
-                self._mine.open = self._idle.pop()
+                self._thread.open = self._idle.pop()
             yield
         finally:
             self._give_back(stays)
-            freed, self._mine.freed = self._mine.freed, set()
+            freed, self._thread.freed = self._thread.freed, set()
             if freed and self._notify:
                 self._notify(freed)
 
     def _give_back(self, stays: bool) -> None:
-        used, self._mine.open, self._mine.busy = self._mine.open, None, False
+        used, self._thread.open, self._thread.busy = self._thread.open, None, False
         if used is not None and stays and used.era == self.era:
             used.answer_s = self.access.answer_s
             self._idle.append(used)
@@ -355,7 +355,7 @@ class Connection:
     def _once(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
         connection = self._connected()
         if self.access.pooled:
-            return work(connection) if self._mine.begun else self._lent(connection, work)
+            return work(connection) if self._thread.begun else self._lent(connection, work)
         if self.clock:
             self.set("rhythm.now_us", str(self.clock()))
         return work(connection)
@@ -366,7 +366,7 @@ class Connection:
         """All of it is one transaction: for the next one the pooler lends another session."""
         try:
             answer = work(connection)
-            if self._mine.begun:
+            if self._thread.begun:
                 connection.execute("COMMIT")
         except UndoneError as undone:
             answer = undone.answer
@@ -376,7 +376,7 @@ class Connection:
                 self._undo(connection)
             raise
         finally:
-            self._mine.begun = False
+            self._thread.begun = False
         return answer
 
     def _begin(
@@ -393,7 +393,7 @@ class Connection:
 
     def _introduce(self, connection: PatientConnection, how: LiteralString = "BEGIN") -> None:
         clock = {"rhythm.now_us": str(self.clock())} if self.clock else {}
-        self._mine.begun = True
+        self._thread.begun = True
         connection.execute(how)
         connection.execute(_setting({**self._settings(connection), **clock}, local=True))
 
@@ -415,39 +415,39 @@ class Connection:
                 connection.execute("ROLLBACK")
             raise
         finally:
-            self._mine.begun = False
+            self._thread.begun = False
 
     def _undo(self, connection: PatientConnection) -> None:
-        self._mine.freed.clear()
-        if self._mine.begun:
+        self._thread.freed.clear()
+        if self._thread.begun:
             connection.execute("ROLLBACK")
 
     def _in_transaction(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
         return (
             self._as(False, work)
-            if self.access.pooled and not self._mine.begun
+            if self.access.pooled and not self._thread.begun
             else self._whole(connection, work)
         )
 
     def _as(self, autocommits: bool, work: Callable[[], T]) -> T:
-        before, self._mine.autocommits = self._mine.autocommits, autocommits
+        before, self._thread.autocommits = self._thread.autocommits, autocommits
         try:
             return work()
         finally:
-            self._mine.autocommits = before
+            self._thread.autocommits = before
 
     def _whole(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
         try:
             with connection.transaction():
                 return work()
         except UndoneError as undone:
-            self._mine.freed.clear()
+            self._thread.freed.clear()
             answer: T = undone.answer
             return answer
 
     def _connected(self) -> PatientConnection:
         if self._open is None or self._open.closed:
-            opened = self._mine.open = self._last = self._connect()
+            opened = self._thread.open = self._last = self._connect()
             # one type for all: else the size of a number would choose the plan
             for dumper in (Int8Dumper, Int8BinaryDumper):
                 opened.adapters.register_dumper(int, dumper)
@@ -476,10 +476,10 @@ class Connection:
         """Nothing may be set in a session that others use, too. A pooler has no number of its
         server's process to tell, so it tells another; in session mode it does no harm: there no
         other connection has our process, and we keep it."""
-        mine = _process(opened)
-        if mine != opened.info.backend_pid:
+        own = _process(opened)
+        if own != opened.info.backend_pid:
             with closing(self._connect()) as other:
-                lent = _process(other) == mine or _process(opened) != mine
+                lent = _process(other) == own or _process(opened) != own
             if lent:
                 self._forget()
                 raise StoreError(POOLER)
@@ -491,7 +491,7 @@ class Connection:
         self.era += 1
         if self._open is not None:
             self._open.close()
-            self._mine.open = None
+            self._thread.open = None
         with suppress(IndexError):
             while True:
                 self._idle.pop().close()
@@ -569,7 +569,7 @@ class Joined(Connection):
 
     @property
     def freed(self) -> set[str]:
-        return self._mine.freed
+        return self._thread.freed
 
     def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
         """Its owner's problems are its owner's: what PostgreSQL says is passed on as it is."""

@@ -167,11 +167,11 @@ class PostgresListening(Listening):
     """A thread that hears hints on a connection of its own, and asks to look for everything
     whenever it begins to hear."""
 
-    def __init__(self, listen: Connect, tell: Connect, channel: str, heard: Heard) -> None:
-        """`listen`: to the server itself. `tell`: as the store does, to find out whether one hears
-        it."""
+    def __init__(self, listen: Connect, send: Connect, channel: str, heard: Heard) -> None:
+        """`listen`: opens a session with the server itself. `send`: as the store does, to find out
+        whether one hears it."""
         self._listen = listen
-        self._connect_sender = tell
+        self._connect_sender = send
         self._channel = channel
         self._heard = heard
         super().__init__()
@@ -242,8 +242,8 @@ class PostgresListening(Listening):
                 "nothing is heard of what is told by NOTIFY: LISTEN needs a direct "
                 "connection, past PgBouncer (listen_url)"
             )
-        if told := [hint for hint in hints if not hint.startswith(PROBE)]:
-            self._call(read(told))
+        if heard := [hint for hint in hints if not hint.startswith(PROBE)]:
+            self._call(read(heard))
 
     def _begin_probe(self) -> None:
         """A hint to oneself, by another connection: one that is lent by a pooler for each

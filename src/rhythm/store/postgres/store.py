@@ -113,9 +113,9 @@ class PostgresStore(Store):
                 "no hint of new work is heard through a pooler (pooled=true): set "
                 "listen_url to the URL of the server itself"
             )
-        tell = lambda: connected(url, access.answer_s, prepares=False)  # noqa: E731 - two of a kind
+        sender = lambda: connected(url, access.answer_s, prepares=False)  # noqa: E731 - two of a kind
         return PostgresListening(
-            lambda: connected(access.listen_url or url, access.answer_s), tell, channel, heard
+            lambda: connected(access.listen_url or url, access.answer_s), sender, channel, heard
         )
 
     def within(self, connection: Any) -> PostgresStore:

@@ -30,13 +30,13 @@ class PostgresWorkers(PostgresRole, WorkerStore):
         the claims were prolonged: what is still there under its fence, and was not prolonged, was
         locked."""
         kept = {id for (id,) in self.db.batch("keep", claim_rows(claims), ttl_us=int(ttl_s * US))}
-        mine = self.db.all(
+        own = self.db.all(
             "beat",
             **fields(beat)
             | {"queues": json.dumps(beat.queues), "dead_after_us": int(beat.dead_after_s * US)},
         )
         return OwnClaims(
-            mine, (id for id, fence, _ in mine if id not in kept and claims.get(id) == fence)
+            own, (id for id, fence, _ in own if id not in kept and claims.get(id) == fence)
         )
 
     @autocommit

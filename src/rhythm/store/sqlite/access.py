@@ -24,8 +24,8 @@ class SqliteAccess(SqliteRole, AccessStore):
         }
         with self.db.transaction():
             now = self.db.clock()
-            told = {"now": now, "expires_us": expires_us, "by": _name(actor)}
-            if not self.db.count("insert_token", {**fields(grant), **roles, **told}):
+            made = {"now": now, "expires_us": expires_us, "by": _name(actor)}
+            if not self.db.count("insert_token", {**fields(grant), **roles, **made}):
                 return None
             return self._recorded(None, grant.id, actor, now)
 

@@ -25,8 +25,8 @@ from rhythm.store.sqlite.session import SQL, US, us
 class SqliteWorkers(SqliteRole, WorkerStore):
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> OwnClaims:
         with self.db.transaction():
-            told = {"queues": json.dumps(beat.queues), "dead_after_us": us(beat.dead_after_s)}
-            self.db.all("beat", fields(beat) | told)
+            stored = {"queues": json.dumps(beat.queues), "dead_after_us": us(beat.dead_after_s)}
+            self.db.all("beat", fields(beat) | stored)
             self.rows.extend(claims, ttl_s)
             return OwnClaims(self.db.all("claimed_now", beat.worker))
 

@@ -101,10 +101,10 @@ class ExpressionRules(Rewrites):
             self._expression(arg, "an argument")
         instead = FUNCTIONS_FROM_ELSEWHERE.get(node.name)
         near = nearest(node.name, CALLABLE)
-        mine = f'to run your own code, write await task("{node.name}", {{ … }})'
+        own_code = f'to run your own code, write await task("{node.name}", {{ … }})'
         if self.known.tasks and node.name in self.known.tasks:
             near, instead = None, None
-        help = f"write {instead}" if instead else f"did you mean `{near}`?" if near else mine
+        help = f"write {instead}" if instead else f"did you mean `{near}`?" if near else own_code
         self.problems.report(
             "F023", f"there is no function `{node.name}`", node.start, node.name_end, help=help
         )

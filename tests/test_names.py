@@ -1,0 +1,71 @@
+"""One word for each thing (docs/concepts.md): names that had several meanings do not come back."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rhythm
+
+SOURCE = Path(rhythm.__file__).parent
+# A name that says nothing of what it does, or that once meant many things, and the words for it.
+BANNED = {
+    "told": "notified, logged, reported, shown",
+    "tell": "notify, log_event, report, write_history",
+    "look": "poll, check, match",
+    "see_off": "release_claims",
+    "sweep": "end_cancelled_tasks",
+    "mine": "own, claimed",
+    "still": "still_authorized",
+    "chance": "rng",
+    "concerned": "contributors",
+    "circumstances": "decision_context",
+    "rights": "permissions",
+}
+# Constants without a noun: how much of what?
+NO_NOUNS = {
+    "AGAIN", "ASKED", "AWAY", "CUT", "DEEPEST", "FIRST", "GAP_S", "KEPT", "LARGEST", "LAST",
+    "LATER_S", "LONGEST", "LOOK_S", "MOST", "PASS", "SHOWN", "SILENT_S", "TOLD", "WIDEST",
+}  # fmt: skip
+
+
+def names(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Every name that a module defines, and where."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.id if isinstance(node, ast.Name) else node.attr, node.lineno
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def found_in(path: Path, words: set[str]) -> list[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [f"{line}: {name}" for name, line in names(tree) if name.lstrip("_") in words]
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in modules()}), ids=str)
+def test_no_word_that_has_a_better_one(folder: Path) -> None:
+    for path in sorted(folder.glob("*.py")):
+        assert found_in(path, set(BANNED)) == [], f"{path}: see BANNED for the words to use"
+        assert found_in(path, NO_NOUNS) == [], f"{path}: a constant is a noun"
+
+
+def test_a_module_is_not_called_by_such_a_word() -> None:
+    assert [path for path in modules() if path.stem in {*BANNED, "part", "body", "utils"}] == []
+
+
+def test_these_words_are_found_where_they_are() -> None:
+    tree = ast.parse("def tell(look):\n  self._told = 1\n  SHOWN: int = 2\n  return look.still\n")
+    found = [name for name, _ in names(tree) if name.lstrip("_") in {*BANNED, *NO_NOUNS}]
+    assert found == ["tell", "look", "SHOWN", "_told"] or sorted(found) == sorted(
+        ["tell", "look", "_told", "SHOWN"]
+    )
