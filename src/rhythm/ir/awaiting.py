@@ -1,11 +1,10 @@
-"""What an await looks like: the plan that a snapshot keeps of it, and the table of all kinds of
-await.
+"""What an await looks like: the plan that a snapshot keeps of it, and the table of all kinds.
 
 A plan is plain JSON `{"op", "n", …}`. The plan of a group contains the plans of its items or, for a
 fan-out of one kind, only the range of their numbers. A plan that is not a group is a leaf. Each
-leaf has a kind in `KINDS`, which says which row stands for it in the database, and how it is
-described to people. Everything else follows from `Row`: how the await ends (`vm/awaits`), whether
-it is cancelled and deleted, and what ends it. Only how an await begins is written for each kind
+leaf has a kind in `KINDS`, which says what stands for it in the database, and how it is described
+to people. Everything else follows from `Row`: how the await ends (`vm/awaits`), whether it is
+cancelled and deleted, and what ends it. Only how an await begins is written for each kind
 (`vm/operations`).
 """
 
@@ -39,14 +38,12 @@ class AwaitKind(Record):
 
     @property
     def pauses(self) -> bool:
-        """Whether a person or an outside system ends it: an execution that waits for it is
-        `paused`."""
+        """Whether a person or an outside system ends it: who waits for it is `paused`."""
         return self.row in ("wait", "approval")
 
     @property
     def from_outside(self) -> bool:
-        """Whether it comes from outside this execution. It is then no error that nothing is there
-        yet."""
+        """Whether it comes from outside this execution: it is no error if nothing is there yet."""
         return self.row in ("wait", "approval", "mailbox")
 
 
@@ -72,8 +69,7 @@ def in_words(leaf: Mapping[str, Any], show: Callable[[str], str] = str) -> str:
 
 
 def has_row(leaf: Plan) -> bool:
-    """Whether a database row stands for the leaf. The row must be cancelled when nobody waits any
-    more."""
+    """Whether a database row stands for the leaf: cancel the row when nobody waits any more."""
     row = KINDS[leaf["op"]].row
     return row not in ("mailbox", "none") or (row == "mailbox" and bool(leaf.get("timeout")))
 
@@ -85,8 +81,7 @@ def has_timer(leaf: Plan) -> bool:
 
 
 def is_forgotten(leaf: Plan) -> bool:
-    """Whether the leaf's row is deleted when the await is over, because nobody can ask for it
-    again."""
+    """Whether the leaf's row is deleted when the await is over: nobody can ask for it again."""
     return has_timer(leaf) or KINDS[leaf["op"]].row == "wait"
 
 
@@ -110,8 +105,7 @@ def is_settled(plan: Plan) -> bool:
 
 
 def needs_all(plan: Plan) -> bool:
-    """Whether the plan is a task, or a group that ends only when all items have ended or one has
-    failed.
+    """Whether the plan is a task, or a group that ends only when all have ended or one failed.
 
     An owner that runs all items itself then needs to watch for nothing else.
     """
@@ -144,8 +138,7 @@ def numbers(plan: Plan) -> Iterator[int]:
 
 
 def leaves(plan: Plan | None) -> Iterator[Plan]:
-    """Yields the leaves that a plan still waits for: no groups, and nothing that was settled or
-    taken."""
+    """Yields the leaves that a plan still waits for: no groups, nothing settled or taken."""
     if plan is None:
         return
     if is_group(plan):
@@ -182,8 +175,7 @@ def key_at(plan: Plan, position: int) -> Any:
 
 
 def fresh(plan: Plan) -> Sequence[int]:
-    """Returns the positions of the items that the group itself started; the others were running
-    before.
+    """Returns the positions of the items that the group itself started; the others ran before.
 
     A group draws its number before it starts its items, so its own items have higher numbers.
     """

@@ -1,5 +1,4 @@
-"""Finds the blocks in flat code: where `if`, `else`, loops, `try`, `catch` and `finally` begin and
-end.
+"""The blocks in flat code: where `if`, `else`, loops, `try`, `catch` and `finally` begin and end.
 
 Used for drawing only. Code that did not come from blocks (jumps made by another front end) gives
 fewer blocks, not an error.
@@ -42,10 +41,8 @@ class Blocks:
         self.seams = {pc for pc in range(len(self.code)) if self._jumps(pc, pc + 1)}
         self.else_ifs: set[int] = set()
         self.all: list[InstructionBlock] = []
-        self.loops: dict[
-            int, InstructionBlock
-            # By the instruction that decides whether there is another round.
-        ] = {}
+        # By the instruction that decides whether there is another round.
+        self.loops: dict[int, InstructionBlock] = {}
         # The innermost loop around each instruction.
         self.loop_around: list[int | None] = [None] * len(self.code)
         for pc in range(len(self.code)):
@@ -105,8 +102,7 @@ class Blocks:
             self.all.append(InstructionBlock("else", otherwise, end))
 
     def _end_of_if(self, pc: int, otherwise: int) -> int:
-        """Returns where an `if` ends: the target of the jump over its `else`, or `otherwise`
-        without `else`.
+        """Returns where an `if` ends: the target of the jump over its `else`, or `otherwise`.
 
         A `break` at the end of the yes part is not such a jump.
         """
@@ -138,8 +134,7 @@ class Blocks:
                     )
 
     def _add_catch(self, handler: ir.Handler) -> int | None:
-        """Adds the blocks of a `try` with `catch`; returns where its `finally` begins, or None
-        without one."""
+        """Adds the blocks of a `try` with `catch`; returns where its `finally` begins, or None."""
         self.all.append(
             InstructionBlock("try", handler.first, handler.last, fails_to=handler.target)
         )
@@ -155,10 +150,9 @@ class Blocks:
 
 
 def _whole(handlers: tuple[ir.Handler, ...]) -> list[ir.Handler]:
-    """Returns one handler for each `catch` and `finally`, from the first to the last instruction it
-    covers.
+    """Returns one handler for each `catch` and `finally`, over all that it covers.
 
-    The handler itself may leave out instructions in between.
+    It reaches from the first to the last covered instruction; the real handlers may have gaps.
     """
     whole: dict[tuple[str, int], ir.Handler] = {}
     for handler in handlers:

@@ -103,8 +103,7 @@ def _box(node: GraphNode) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Returns the text with Mermaid's entities for special characters, and spaces that are not
-    collapsed.
+    """Returns the text with special characters as Mermaid's entities, and spaces kept.
 
     Special are the characters that mean something to Mermaid or to HTML.
     """

@@ -37,8 +37,10 @@ _HEADINGS = ("try", "catch", "finally")
 
 
 class GraphNode(Record):
-    """An instruction that a reader would draw, or the place where an execution, a branch, a `try`
-    or a handler begins."""
+    """An instruction that a reader would draw, or the beginning of a block.
+
+    That is where an execution, a branch, a `try` or a handler begins.
+    """
 
     # One of: start task workflow wait group decision loop emit return throw block jump try catch
     # finally branch.
@@ -52,8 +54,10 @@ class GraphNode(Record):
 
 
 class Edge(Record):
-    """An edge between two nodes, by their numbers. `label` is next, yes, no, each, done, error or
-    branch."""
+    """An edge between two nodes, by number.
+
+    `label` is next, yes, no, each, done, error or branch.
+    """
 
     source: int
     target: int
@@ -61,8 +65,10 @@ class Edge(Record):
 
 
 class Graph(Record):
-    """The nodes in the order of the outline: the order of the code, with each branch right after
-    the node that starts it."""
+    """The nodes and edges. The nodes are in the order of the outline.
+
+    That is the order of the code, with each branch right after the node that starts it.
+    """
 
     name: str
     nodes: tuple[GraphNode, ...]
@@ -97,8 +103,7 @@ class _Builder:
         return Graph(self.program.name, tuple(self.nodes), tuple(self.edges))
 
     def _add_body(self, entry: int, heading: GraphNode, depth: int) -> None:
-        """Adds the nodes of the main body or of a branch, and of the branches that are started in
-        it."""
+        """Adds the nodes of the main body or a branch, and of the branches started in it."""
         self._add(entry, heading, InstructionBlock("body", 0, len(self.code)))
         opens_else = 0  # the end of the `else` whose first node comes next
         for pc in sorted(self.flow.reach(entry)):
@@ -166,8 +171,7 @@ class _Builder:
                 )
 
     def _lead(self, source: int, label: str, came_from: int, pc: int) -> None:
-        """Adds edges to the nodes that are drawn at the instruction, or else at those that follow
-        it."""
+        """Adds edges to what is drawn at the instruction, or else at the next ones on its way."""
         ahead, seen = [(came_from, pc)], set()
         while ahead:
             step = came_from, pc = ahead.pop()
@@ -240,8 +244,8 @@ class _Flow:
         return reached
 
     def _follow(self, pc: int) -> tuple[str | None, list[int]]:
-        """Returns the state of the `finally` block that must end first (None without one), and
-        where the instruction leads.
+        """Returns which `finally` must end first (its state, or None), and where the code goes
+        then.
 
         A departure is drawn before the blocks that it passes: only the instructions after it wait
         for them.
@@ -255,8 +259,7 @@ class _Flow:
         return state, [to for _, to in self._plain_ways(pc)]
 
     def ways(self, pc: int) -> list[tuple[str, int]]:
-        """Returns where an instruction leads, with departures drawn before the `finally` blocks
-        they pass."""
+        """Returns where an instruction leads; departures come before the `finally` they pass."""
         instruction = self.code[pc]
         if pc in self.pends:
             instruction = self.code[self.pends[pc]]

@@ -132,8 +132,7 @@ class Comprehension(Expression):
 
 
 class Operation(Record):
-    """One thing that can be awaited: task, workflow, sleep, sleep_until, signal, event or
-    approval."""
+    """One thing to await: task, workflow, sleep, sleep_until, signal, event or approval."""
 
     kind: str
     args: tuple[Expression, ...]
@@ -141,10 +140,9 @@ class Operation(Record):
 
 
 class Branch(Record):
-    """A block of this program that runs as a child execution, on copies of the locals in
-    `captures`.
+    """A block of this program that runs as a child execution, on copies of some locals.
 
-    `entry` is its number in `Program.branches`.
+    `entry` is its number in `Program.branches`; `captures` are the copied locals.
     """
 
     entry: int
@@ -153,8 +151,7 @@ class Branch(Record):
 
 
 class Group(Record):
-    """`all`, `any`, `race` or `completed` over a Collection, or over the ids that an expression
-    gives."""
+    """`all`, `any`, `race` or `completed` over a Collection, or over ids from an expression."""
 
     mode: str
     items: Collection
@@ -261,8 +258,7 @@ class Gather(Instruction):
 
 
 class Take(Instruction):
-    """into := the next item of state to end, suspending until there is one; none left: go to
-    exit"""
+    """into := the next item of state to end, suspending for it; none left: go to exit"""
 
     state: str
     into: str

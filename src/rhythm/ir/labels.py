@@ -1,5 +1,4 @@
-"""What a node of the graph says: one short line for an instruction, and the items of a group as a
-tree."""
+"""What a node of the graph says: a short line for an instruction, and a group's items as a tree."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What instructions do with locals: which they set, read and lose, and whether one is read before
-it is set.
+"""Which locals instructions set, read and lose, and whether one is read before it is set.
 
 `unset_reads` is a data-flow analysis over the flat code. A set of locals is the bits of one int.
 Two things lose locals: a suspension keeps only its `keep`, and a `finally` block that suspends does
@@ -73,8 +72,7 @@ class _Analysis:
             work += self._changed(self._leaving(pc, self.known[pc] & self._survives(pc)))
 
     def _changed(self, arrivals: Iterable[tuple[int, int]]) -> list[int]:
-        """Merges what arrives; returns the instructions at which fewer locals are set than known
-        before."""
+        """Merges what arrives; returns the instructions at which fewer locals are set now."""
         changed = []
         for pc, arriving in arrivals:
             merged = self.known[pc] & arriving
@@ -125,8 +123,7 @@ class _Analysis:
         return self.through[state, block]
 
     def _region(self, state: str, block: int) -> set[int]:
-        """Returns the instructions on the paths from the first instruction of a block to its
-        EndFinally.
+        """Returns the instructions on the paths from a block's first one to its EndFinally.
 
         Paths that leave the block otherwise do not count, even if a loop around it leads them back
         to its Pend or its failures. The search begins at the end of the block: from the beginning,
@@ -142,8 +139,7 @@ class _Analysis:
         return ahead
 
     def _back_from(self, state: str, ends: set[int]) -> set[int]:
-        """Returns the instructions with a path to an end of the block that passes no other Pend to
-        it."""
+        """Returns the instructions with a path to an end of the block, through no other Pend."""
         found, work = set[int](), list(ends)
         while work:
             pc = work.pop()

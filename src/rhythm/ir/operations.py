@@ -1,5 +1,4 @@
-"""The tables of what a workflow can call: operations, commands and builtins, with the arguments of
-each.
+"""What a workflow can call: operations, commands and builtins, with the arguments of each.
 
 The front ends check calls against these tables, the interpreter implements them, and the
 documentation lists them. A test keeps the three in agreement.
@@ -11,10 +10,10 @@ from rhythm.record import Record
 
 
 class Signature(Record):
-    """How something is called: with `least` to `most` arguments. `usage` is the call as people
-    write it.
+    """How something is called: with `least` to `most` arguments.
 
-    `options` are the keys that are allowed in the object literal at argument `options_at` (from 0).
+    `usage` is the call as people write it. `options` are the keys that are allowed in the object
+    literal at argument `options_at` (from 0).
     """
 
     usage: str

@@ -1,5 +1,5 @@
-"""`Program`: the compiled form of one version of a workflow, whichever language it was written
-in."""
+"""`Program`: the compiled form of one version of a workflow, in whichever language it is
+written."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from rhythm.record import Record
 
 
 class Program(Record):
-    """What the interpreter runs. `version` identifies its content: a changed text is always another
-    version."""
+    """What the interpreter runs.
+
+    `version` identifies its content: a changed text is always another version.
+    """
 
     name: str
     language: str
@@ -45,8 +47,7 @@ class Program(Record):
 
 
 def position_of(program: Program, statement: int) -> tuple[str | None, str | None]:
-    """Returns the id of the step that an instruction belongs to, and of the step that follows on
-    success.
+    """Returns the id of an instruction's step, and of the step that follows on success.
 
     Each is None if there is no such step.
     """
@@ -58,8 +59,10 @@ def position_of(program: Program, statement: int) -> tuple[str | None, str | Non
 
 
 def version_of(language: str, text: str, constants: str = "") -> str:
-    """Returns the version of a workflow: the SHA-256 of its language, its own text and the
-    constants that it captured."""
+    """Returns the version of a workflow: a SHA-256.
+
+    It covers the language, the workflow's own text and the constants that it captured.
+    """
     return hashlib.sha256(
         f"{language}\0{text}\0{constants}".encode("utf-8", "surrogatepass")
     ).hexdigest()

@@ -1,5 +1,7 @@
-"""The graph of a program whose steps have names: one node for each step, however many instructions
-it has."""
+"""The graph of a program whose steps have names: one node for each step.
+
+A step is one node however many instructions it has become.
+"""
 
 from __future__ import annotations
 
@@ -79,8 +81,7 @@ class _Builder:
         return self.regions[first]
 
     def _main(self, first: int) -> int:
-        """Returns the instruction that says what the step is for, or the first one if the step only
-        jumps."""
+        """Returns the instruction that says what the step is for; if there is none, the first."""
         return next(
             (pc for pc in range(first, self._end(first)) if isinstance(self.code[pc], _MAIN_KINDS)),
             first,
