@@ -244,8 +244,7 @@ class _Flow:
         return reached
 
     def _follow(self, pc: int) -> tuple[str | None, list[int]]:
-        """Returns which `finally` must end first (its state, or None), and where the code goes
-        then.
+        """Returns which `finally` must end first (its state, or None), and where the code goes.
 
         A departure is drawn before the blocks that it passes: only the instructions after it wait
         for them.

@@ -199,14 +199,14 @@ class SetPath(Instruction):
 
 
 class Jump(Instruction):
-    """go to"""
+    """go to `to`"""
 
     to: int
     at: int = 0
 
 
 class JumpUnless(Instruction):
-    """go to, unless the condition is true"""
+    """go to `to`, unless the condition is true"""
 
     condition: Expression
     to: int
@@ -223,7 +223,7 @@ class Iterate(Instruction):
 
 
 class Next(Instruction):
-    """names := the next of state; none left: go to exit"""
+    """names := the next element of state; none left: go to exit"""
 
     state: str
     names: tuple[str, ...]

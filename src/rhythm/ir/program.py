@@ -1,5 +1,4 @@
-"""`Program`: the compiled form of one version of a workflow, in whichever language it is
-written."""
+"""`Program`: the compiled form of one version of a workflow, whatever its language."""
 
 from __future__ import annotations
 

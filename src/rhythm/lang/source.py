@@ -31,8 +31,7 @@ class Source:
         return line, at - self.lines[line - 1] + 1
 
     def lines_of(self, start: int, end: int) -> tuple[int, tuple[int, ...]]:
-        """Returns the number of a part's first line, and the offsets of all lines that it
-        covers."""
+        """Returns the number of a part's first line, and the offsets of all lines it covers."""
         first = bisect_right(self.lines, start)
         return first, self.lines[first - 1 : bisect_right(self.lines, end)]
 

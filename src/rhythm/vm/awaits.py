@@ -46,6 +46,7 @@ class Reserved(set[str]):
         return {}
 
     def intersection_update(self, *others: Iterable[Any]) -> None:
+        """Keeps only these signals, and forgets the counts of `upto`."""
         super().intersection_update(*others)
         self.upto.clear()
 

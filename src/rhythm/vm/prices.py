@@ -60,8 +60,9 @@ def search(text: Any, part: Any) -> int:
     """Returns the price of looking for a part in a text.
 
     In a long text Python does it in linear time. In a short one it may compare the whole part at
-    every place. It may also do so at the last 2,000 places of a long text of which the part is a
-    third or more; the price begins a little earlier, at a quarter, and counts up to PLACES.
+    every place. In a long text it may also do so at the last 2,000 places, if the part is a third
+    of the text or more. The price begins a little earlier, at a quarter, and counts up to PLACES
+    places.
     """
     long, short = characters(text), characters(part)
     places = max(long - short, 0) if short > 1 else 0
@@ -88,12 +89,12 @@ def _plain(*args: Any) -> int:
 
 
 def _each(price: int, call: int = CALL) -> Callable[..., int]:
-    """Returns a price function: `price` for every entry in the arguments."""
+    """Returns a price function: `call`, and `price` for every entry in the arguments."""
     return lambda *args: call + price * sum(map(entries, args)) + sum(map(copied, args))
 
 
 def _call(price: int) -> Callable[..., int]:
-    """Returns a price function: a fixed price for every call."""
+    """Returns a price function: the same price for every call, and reading its arguments."""
     return lambda *args: price + sum(map(copied, args))
 
 

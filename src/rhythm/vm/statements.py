@@ -1,7 +1,6 @@
-"""Instructions to closures.
+"""Compiles instructions to closures, each of which runs one instruction on a frame.
 
-A closure runs one instruction on a frame. It returns the number of the next instruction, or
-SUSPEND, DONE or BLOCKED.
+A closure returns the number of the next instruction, or SUSPEND, DONE or BLOCKED.
 """
 
 from __future__ import annotations

@@ -74,6 +74,7 @@ def kind(value: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
+    """Whether the value is a number; true and false are not."""
     return type(value) is int or type(value) is float
 
 

@@ -151,8 +151,10 @@ def _parse(source: Source, problems: Problems, limits: Limits) -> File:
 
 
 def _too_high(root: Node) -> Node | None:
-    """Returns a node that is too deep for the recursive passes, or None. Does not recurse
-    itself."""
+    """Returns a node that is too deep for the recursive passes, or None.
+
+    It does not recurse itself.
+    """
     stack: list[tuple[Node, int]] = [(root, 0)]
     while stack:
         node, height = stack.pop()

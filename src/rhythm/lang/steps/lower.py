@@ -151,8 +151,7 @@ class _Lowering:
         self._emit(ir.Jump(self._target(dict(step.ways())[key]), step.at))
 
     def _go_on(self, step: JsonStep, key: str) -> None:
-        """Jumps, at the end of a step, to where the key leads; the next in the list needs no
-        jump."""
+        """Jumps to where the key leads, unless that is just the next step in the list."""
         if dict(step.ways())[key] != step.following or step.following is None:
             self._go(step, key)
 

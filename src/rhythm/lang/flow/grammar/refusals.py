@@ -183,8 +183,7 @@ class RefusingCursor(Cursor):
         )
 
     def _replace_operator(self, token: Token) -> None:
-        """Refuses `===`, `and`, `is not` and the like, and puts the operator that is meant
-        there."""
+        """Refuses `===`, `and`, `is not` and the like, and replaces them by our operator."""
         if token.kind == "name" and token.line_start:
             return
         two = f"{token.value} {self._peek(1).value}"

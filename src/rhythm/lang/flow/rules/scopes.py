@@ -1,5 +1,7 @@
-"""Variables: where each is declared, found, changed and left, and which hold ids of started
-things."""
+"""Variables: where each is declared, found, changed and left, and which hold ids of operations.
+
+An operation that was started without `await` gives such an id.
+"""
 
 from __future__ import annotations
 
