@@ -1,2 +1,4 @@
-"""The program that every front end compiles to and the interpreter runs: data only, no
-behaviour."""
+"""The compiled program: what every front end compiles to and the interpreter runs.
+
+Data only, no behaviour.
+"""

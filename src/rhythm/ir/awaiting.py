@@ -1,10 +1,11 @@
 """What an await looks like: the plan that a snapshot keeps of it, and the table of all kinds.
 
-A plan is plain JSON `{"op", "n", …}`. A group's plan holds its items' plans, or, for a fan-out of
-one kind, only the range of their numbers. What is not a group is a leaf, and each leaf has its kind
-in `KINDS`: what stands for it in the database, and how people are told of it. Everything else
-follows from `Row`: how it ends (`vm/awaits`), whether it is cancelled and forgotten, who brings it.
-How it begins is the one thing that each kind has of its own (`vm/operations`).
+A plan is plain JSON `{"op", "n", …}`. The plan of a group contains the plans of its items or, for a
+fan-out of one kind, only the range of their numbers. A plan that is not a group is a leaf. Each
+leaf has a kind in `KINDS`, which says what stands for it in the database, and how it is described
+to people. Everything else follows from `Row`: how the await ends (`vm/awaits`), whether it is
+cancelled and deleted, and what ends it. Only how an await begins is written for each kind
+(`vm/operations`).
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ from typing import Any, Literal
 from rhythm.record import Record
 
 Plan = dict[str, Any]
-PLAIN = frozenset({"op", "n", "name"})  # of which a number says as much as the plan
-# What stands for an await: a row of `executions`, which a task may lack while the owner of its
-# workflow runs it; a row of `timer_tasks`, `event_waits` or `approvals`; the mailbox, which has a
-# row only for the deadline; or nothing, since how it ended is in the plan.
+# The keys of a plain plan. Its number alone says as much, so such a plan need not be stored.
+PLAIN = frozenset({"op", "n", "name"})
+# What stands for an await in the database: a row of `executions` (a task has none while the owner
+# of its workflow runs it); a row of `timer_tasks`, `event_waits` or `approvals`; the mailbox, with
+# a row only for a deadline; or nothing, because the plan itself says how it ended.
 Row = Literal["task", "execution", "timer", "wait", "approval", "mailbox", "none"]
 
 
 class AwaitKind(Record):
-    """A kind of await. `words`: how people are told of it, with its name or number in `{}`.
-    `named`: its plan has the name of what it waits for."""
+    """A kind of await.
+
+    `words` describes it to people, with its name or number in place of `{}`. `named`: its plan has
+    the name of the awaited thing.
+    """
 
     op: str
     row: Row
@@ -33,12 +38,12 @@ class AwaitKind(Record):
 
     @property
     def pauses(self) -> bool:
-        """Whether it comes from a person or an outside system: whoever waits for it is paused."""
+        """Whether a person or an outside system ends it: who waits for it is `paused`."""
         return self.row in ("wait", "approval")
 
     @property
     def from_outside(self) -> bool:
-        """Whether nothing of this execution brings it: that it is not there yet is no mistake."""
+        """Whether it comes from outside this execution: it is no error if nothing is there yet."""
         return self.row in ("wait", "approval", "mailbox")
 
 
@@ -46,7 +51,7 @@ _TABLE = (
     AwaitKind("task", "task", "task {}"),
     AwaitKind("workflow", "execution", "workflow {}"),
     AwaitKind("branch", "execution", "a branch", named=False),
-    # something started before, awaited by its id
+    # an execution that was started earlier, and is awaited by its id
     AwaitKind("child", "execution", "execution {}", named=False),
     AwaitKind("sleep", "timer", "a timer", named=False),
     AwaitKind("signal", "mailbox", "signal {}"),
@@ -59,29 +64,29 @@ PAUSING = frozenset(kind.row for kind in _TABLE if kind.pauses)
 
 
 def in_words(leaf: Mapping[str, Any], show: Callable[[str], str] = str) -> str:
-    """What a leaf waits for, for people. `show`: its name, as they may see it."""
+    """Describes to people what a leaf waits for. `show` makes its name presentable."""
     return KINDS[leaf["op"]].words.format(show(str(leaf.get("name") or leaf["n"])))
 
 
 def has_row(leaf: Plan) -> bool:
-    """Whether a row stands for it, which must be cancelled when nobody waits any more."""
+    """Whether a database row stands for the leaf: cancel the row when nobody waits any more."""
     row = KINDS[leaf["op"]].row
     return row not in ("mailbox", "none") or (row == "mailbox" and bool(leaf.get("timeout")))
 
 
 def has_timer(leaf: Plan) -> bool:
-    """Whether a timer ends it: a sleep, or the deadline of a wait for a signal."""
+    """Whether a timer can end the leaf: it is a sleep, or a wait for a signal with a deadline."""
     row = KINDS[leaf["op"]].row
     return row == "timer" or (row == "mailbox" and bool(leaf.get("timeout")))
 
 
 def is_forgotten(leaf: Plan) -> bool:
-    """Whether its row is deleted when the await is over: nobody can ask for it again."""
+    """Whether the leaf's row is deleted when the await is over: nobody can ask for it again."""
     return has_timer(leaf) or KINDS[leaf["op"]].row == "wait"
 
 
 def rows_of(plan: Plan | None) -> set[Row]:
-    """What stands for the things that a plan waits for."""
+    """Returns the kinds of rows that stand for the things that a plan waits for."""
     if plan is None:
         return set()
     if "items" in plan:
@@ -90,37 +95,39 @@ def rows_of(plan: Plan | None) -> set[Row]:
 
 
 def waits_for_mail(plan: Plan | None) -> bool:
-    """Whether it waits for one signal, and for nothing else."""
+    """Whether the plan waits for one signal and for nothing else."""
     return plan is not None and not is_group(plan) and KINDS[plan["op"]].row == "mailbox"
 
 
 def is_settled(plan: Plan) -> bool:
-    """Whether how it ended is in the plan itself."""
+    """Whether the plan itself says how the await ended."""
     return bool(plan["op"] == "settled")
 
 
 def needs_all(plan: Plan) -> bool:
-    """Whether it is a task, or a group that ends only when all its items have, or one has failed:
-    whoever runs them all has nothing else to look out for."""
+    """Whether the plan is a task, or a group that ends only when all have ended or one failed.
+
+    An owner that runs all items itself then needs to watch for nothing else.
+    """
     if not is_group(plan):
         return KINDS[plan["op"]].row == "task"
     return plan["op"] == "all" and not plan.get("need") and not plan.get("concurrency")
 
 
 def is_group(plan: Plan) -> bool:
-    """Whether it waits for several things, each with a plan of its own."""
+    """Whether the plan waits for several things, each with a plan of its own."""
     return "items" in plan or "first" in plan
 
 
 def items_of(plan: Plan) -> list[Plan]:
-    """The plans of a group's items, in order."""
+    """Returns the plans of a group's items, in order."""
     if "first" in plan:
         return [{**plan["of"], "n": n} for n in range(plan["first"], plan["first"] + plan["count"])]
     return list(plan["items"])
 
 
 def numbers(plan: Plan) -> Iterator[int]:
-    """The numbers of all children that belong to a plan."""
+    """Yields the numbers of all children that belong to a plan."""
     if "first" in plan:
         yield from range(plan["first"], plan["first"] + plan["count"])
     elif "items" in plan:
@@ -131,7 +138,7 @@ def numbers(plan: Plan) -> Iterator[int]:
 
 
 def leaves(plan: Plan | None) -> Iterator[Plan]:
-    """What a plan waits for: without the groups, and without what has been settled or taken."""
+    """Yields the leaves that a plan still waits for: no groups, nothing settled or taken."""
     if plan is None:
         return
     if is_group(plan):
@@ -144,7 +151,7 @@ def leaves(plan: Plan | None) -> Iterator[Plan]:
 
 
 def ranges(all_numbers: Iterator[int]) -> Iterator[tuple[int, int]]:
-    """Neighbouring numbers put together."""
+    """Joins consecutive numbers: yields (first, last) for each run, in ascending order."""
     first = last = None
     for n in sorted(set(all_numbers)):
         if last is not None and n == last + 1:
@@ -158,34 +165,43 @@ def ranges(all_numbers: Iterator[int]) -> Iterator[tuple[int, int]]:
 
 
 def number_at(plan: Plan, position: int) -> int:
+    """Returns the child number of a group's item."""
     return int(plan["first"] + position if "first" in plan else plan["items"][position]["n"])
 
 
 def key_at(plan: Plan, position: int) -> Any:
+    """Returns the key of a group's item: its key in an object, else its position."""
     return plan["keys"][position] if "keys" in plan else position
 
 
 def fresh(plan: Plan) -> Sequence[int]:
-    """The positions of the items that the group itself started: a group takes its number before
-    them. The others run already."""
+    """Returns the positions of the items that the group itself started; the others ran before.
+
+    A group draws its number before it starts its items, so its own items have higher numbers.
+    """
     if "first" in plan:
         return range(plan["count"]) if plan["first"] > plan["n"] else ()
     return [i for i, item in enumerate(plan["items"]) if item["n"] > plan["n"]]
 
 
 def size_of(plan: Plan) -> int:
-    """How many items a group has."""
+    """Returns how many items a group has."""
     return int(plan["count"]) if "first" in plan else len(plan["items"])
 
 
 def has_signals(plan: Plan) -> bool:
-    """Whether the mailbox says if it has ended: of a range of numbers it never does."""
+    """Whether the plan waits for any signal, so that the mailbox says whether it has ended.
+
+    A range of numbers never contains signals.
+    """
     return waits_for_mail(plan) or ("items" in plan and any(map(has_signals, plan["items"])))
 
 
 def compressed(items: list[Plan]) -> Plan:
-    """The items as a range of numbers where they are all alike, so that a fan-out costs the
-    snapshot nothing."""
+    """Returns `{"items": …}`, or only the range of their numbers if all items are alike.
+
+    A large fan-out then costs the snapshot nothing.
+    """
     if len(items) > 1:
         first = items[0]
         alike = {**first, "n": 0}

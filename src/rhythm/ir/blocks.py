@@ -1,8 +1,7 @@
-"""The blocks that the flat code of a program was written as: where `if`, `else`, loops, `try`,
-`catch` and `finally` begin and end.
+"""The blocks in flat code: where `if`, `else`, loops, `try`, `catch` and `finally` begin and end.
 
-For drawing only. Code that was never in blocks (another front end's jumps) gives fewer blocks, not
-an error.
+Used for drawing only. Code that did not come from blocks (jumps made by another front end) gives
+fewer blocks, not an error.
 """
 
 from __future__ import annotations
@@ -15,32 +14,37 @@ from rhythm.record import Record
 
 
 class InstructionBlock(Record):
-    """The instructions [first, last). `fails_to` is the instruction at which a failure in it goes
-    on."""
+    """The instructions [first, last) of one block.
 
-    kind: str  # yes, else, loop, try, catch, finally
+    `fails_to` is the instruction at which a failure inside the block continues.
+    """
+
+    kind: str  # yes, else, loop, try, catch, finally; `graph` also uses body
     first: int
     last: int
-    name: str = ""  # of the variable that a `catch` gets
+    name: str = ""  # the variable of a `catch`
     fails_to: int | None = None
 
     def holds(self, pc: int) -> bool:
+        """Whether the instruction is in the block."""
         return self.first <= pc < self.last
 
 
 class Blocks:
-    """All blocks of a program. `seams` are the jumps that only put blocks together; `else_ifs`
-    conditions with `else` before them."""
+    """All blocks of a program.
+
+    `seams` are the jumps that only connect blocks. `else_ifs` are the conditions of an `else if`.
+    """
 
     def __init__(self, program: Program) -> None:
         self.code = program.code
         self.seams = {pc for pc in range(len(self.code)) if self._jumps(pc, pc + 1)}
         self.else_ifs: set[int] = set()
         self.all: list[InstructionBlock] = []
-        self.loops: dict[
-            int, InstructionBlock
-        ] = {}  # by the instruction that decides on another round
-        self.loop_around: list[int | None] = [None] * len(self.code)  # the innermost one
+        # By the instruction that decides whether there is another round.
+        self.loops: dict[int, InstructionBlock] = {}
+        # The innermost loop around each instruction.
+        self.loop_around: list[int | None] = [None] * len(self.code)
         for pc in range(len(self.code)):
             self._add_loop(pc)
         for pc, instruction in enumerate(self.code):
@@ -54,11 +58,11 @@ class Blocks:
         self.depths = self._depths()
 
     def beginning_at(self, pc: int) -> list[InstructionBlock]:
-        """Outermost first."""
+        """Returns the blocks that begin at an instruction, the outermost first."""
         return self._by_first.get(pc, [])
 
     def _depths(self) -> list[int]:
-        """How many blocks each instruction stands in, not counting those that it begins."""
+        """Returns how many blocks each instruction is in, not counting those that begin with it."""
         self._by_first: dict[int, list[InstructionBlock]] = {}
         changes = [0] * (len(self.code) + 2)
         for block in sorted(self.all, key=lambda block: -block.last):
@@ -98,7 +102,10 @@ class Blocks:
             self.all.append(InstructionBlock("else", otherwise, end))
 
     def _end_of_if(self, pc: int, otherwise: int) -> int:
-        """Where the yes part jumps over an `else`; a `break` at its end is no such jump."""
+        """Returns where an `if` ends: the target of the jump over its `else`, or `otherwise`.
+
+        A `break` at the end of the yes part is not such a jump.
+        """
         loop = self.loop_around[pc]
         match self.code[otherwise - 1]:
             case ir.Jump(end) if end > otherwise and (loop is None or end < self.loops[loop].last):
@@ -127,7 +134,7 @@ class Blocks:
                     )
 
     def _add_catch(self, handler: ir.Handler) -> int | None:
-        """The blocks of a `try` with `catch`; where its `finally` begins, if it has one."""
+        """Adds the blocks of a `try` with `catch`; returns where its `finally` begins, or None."""
         self.all.append(
             InstructionBlock("try", handler.first, handler.last, fails_to=handler.target)
         )
@@ -143,8 +150,10 @@ class Blocks:
 
 
 def _whole(handlers: tuple[ir.Handler, ...]) -> list[ir.Handler]:
-    """One handler for each `catch` and `finally`, from the first to the last instruction that it
-    covers: it may leave out some between."""
+    """Returns one handler for each `catch` and `finally`, over all that it covers.
+
+    It reaches from the first to the last covered instruction; the real handlers may have gaps.
+    """
     whole: dict[tuple[str, int], ir.Handler] = {}
     for handler in handlers:
         known = whole.setdefault((handler.kind, handler.target), handler)

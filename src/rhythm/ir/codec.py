@@ -1,9 +1,9 @@
-"""Programs as JSON and back.
+"""Programs to JSON and back.
 
-A node is an object: `is` is its class in lower case, then the fields that differ from their
-defaults. Only classes of `instructions` can come out, and only from data: nothing stored is ever
-evaluated. Every field of what comes out is of the type that its class says; whether the program
-also makes sense is for `verify` to say.
+A node is an object: `is` names its class in lower case, the other keys are the fields that differ
+from their defaults. Decoding makes only classes of `instructions`, and only from data: nothing that
+is stored is ever evaluated. Every decoded field has the type that its class declares. Whether the
+program also makes sense is checked by `verify`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HEADER = ("ir", "name", "language", "version", "file", "options")
 
 
 def encode_program(program: Program) -> dict[str, Any]:
-    """The program as JSON data."""
+    """Returns the program as JSON data."""
     data = {name: getattr(program, name) for name in _HEADER}
     data["lines"] = list(program.lines)
     if program.first_line != 1:
@@ -43,8 +43,10 @@ def encode_program(program: Program) -> dict[str, Any]:
 
 
 def decode_program(data: Any) -> Program:
-    """The program that `encode_program` wrote; `InvalidProgram` if it is damaged or from a newer
-    Rhythm."""
+    """Returns the program that `encode_program` wrote.
+
+    Raises `InvalidProgram` if the data is damaged, `NewerFormat` if a newer Rhythm wrote it.
+    """
     try:
         _check_version(data)
         program = Program(
@@ -79,13 +81,16 @@ def _check_version(data: Any) -> None:
 
 
 def dump_program(program: Program) -> str:
-    """The program as one line of JSON text, the same for the same program."""
+    """Returns the program as one line of JSON text: always the same text for the same program."""
     return "".join(_parts(program))
 
 
 def dump_within(program: Program, limit: int) -> str | None:
-    """As `dump_program`; None if the text has more bytes than that. It may be far larger than its
-    source: it is not made then."""
+    """Returns the text of `dump_program`, or None if it has more than `limit` bytes.
+
+    The text may be far larger than the source. It is not built to the end once it is over the
+    limit.
+    """
     parts, size = list[str](), 0
     for part in _parts(program):
         size += len(part) if part.isascii() else len(part.encode("utf-8", "surrogatepass"))
@@ -109,7 +114,7 @@ def _json(value: Any) -> str:
 
 
 def load_program(text: str | bytes) -> Program:
-    """The program in JSON text."""
+    """Returns the program in a JSON text. Raises `InvalidProgram` as `decode_program` does."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as problem:
@@ -172,7 +177,7 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 
 def _fits(value: Any, wanted: Any) -> bool:
-    """Whether the value is of the type; true and false are no ints here."""
+    """Whether the value has the type. Here true and false are not ints."""
     if wanted is Any:
         return True
     args = get_args(wanted)

@@ -14,10 +14,10 @@ _MARKS = {
     "block": "⊘",
     "jump": "↪", "try": "┄", "catch": "┄", "finally": "┄", "branch": "┬",
 }  # fmt: skip
-# nodes that do not go on below themselves: the outline says where they go
+# Nodes that do not go on with the line below: the outline says where they go.
 _LEAVING = ("return", "throw", "jump")
 
-_SHAPES = {  # the brackets that Mermaid puts round a label
+_SHAPES = {  # the brackets that Mermaid puts around a label
     "start": ("([", "])"), "return": ("([", "])"), "throw": ("([", "])"), "block": ("([", "])"),
     "branch": ("([", "])"),
     "workflow": ("[[", "]]"),
@@ -30,7 +30,7 @@ _SPECIAL = re.compile(r"[^\w\s.,:=+*/?!()'$%…├└│─-]")
 
 
 def as_text(graph: Graph) -> str:
-    """An outline: one line for each node, with its line of the source, indented as its block is."""
+    """Returns an outline: one line for each node, with its source line, indented like its block."""
     lines, gone_to = [graph.name], _gone_to(graph)
     for number, node in enumerate(graph.nodes[1:], 1):
         if node.opens_else:
@@ -49,6 +49,7 @@ def _line(line: int, depth: int, text: str) -> str:
 
 
 def _gone_to(graph: Graph) -> dict[int, str]:
+    """Returns, by node number, the text that says where the node leads."""
     arrows: dict[int, str] = {}
     if graph.by_name:
         return _led_to(graph)
@@ -63,7 +64,7 @@ def _gone_to(graph: Graph) -> dict[int, str]:
 
 
 def _led_to(graph: Graph) -> dict[int, str]:
-    """Where steps lead, if not just to the next line."""
+    """Returns where each step leads, if not simply to the next line."""
     arrows: dict[int, str] = {}
     for edge in graph.edges:
         plain = edge.label == "next" and edge.target == edge.source + 1
@@ -83,7 +84,7 @@ def _tree(items: tuple[Item, ...]) -> Iterator[str]:
 
 
 def as_mermaid(graph: Graph) -> str:
-    """A flow chart for Markdown and the like."""
+    """Returns a flow chart in Mermaid's notation, for Markdown."""
     lines = ["flowchart TD"]
     for i, node in enumerate(graph.nodes):
         left, right = _SHAPES[node.kind]
@@ -102,6 +103,8 @@ def _box(node: GraphNode) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Mermaid's own entities for whatever means something to it or to HTML; spaces that must not be
-    folded."""
+    """Returns the text with special characters as Mermaid's entities, and spaces kept.
+
+    Special are the characters that mean something to Mermaid or to HTML.
+    """
     return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", text).replace("  ", "\u00a0\u00a0")

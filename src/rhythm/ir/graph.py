@@ -1,13 +1,12 @@
-"""The flow of a program as a graph for people: what it waits for, decides, repeats, catches and
-ends with.
+"""The flow of a program as a graph for people: its waits, decisions, loops, handlers and ends.
 
-`graph` keeps the instructions that a reader would draw and follows the others (sets, the jumps
+`graph` keeps the instructions that a reader would draw. It follows the others (sets, the jumps
 between blocks, the bookkeeping of `finally`) to where they lead. It knows instructions only, so it
-serves every front end; `drawing` makes text of the result.
+works for every front end. `drawing` turns the result into text.
 
-Two liberties for the reader's sake. Since nearly everything can fail, the `error` edges are those
-of a `try` as a whole and of `throw`. And a `return`, `break` or `continue` that has `finally`
-blocks to pass is drawn before them, as it is written.
+The graph simplifies two things for the reader. Nearly everything can fail, so `error` edges are
+drawn only for a `try` as a whole and for `throw`. And a `return`, `break` or `continue` that passes
+`finally` blocks is drawn before them, as it is written.
 """
 
 from __future__ import annotations
@@ -38,22 +37,27 @@ _HEADINGS = ("try", "catch", "finally")
 
 
 class GraphNode(Record):
-    """An instruction that a reader would draw, or the place where an execution, a branch, a `try`
-    or a handler begins."""
+    """An instruction that a reader would draw, or the beginning of a block.
 
-    # start task workflow wait group decision loop emit return throw block jump try catch finally
-    # branch
+    That is where an execution, a branch, a `try` or a handler begins.
+    """
+
+    # One of: start task workflow wait group decision loop emit return throw block jump try catch
+    # finally branch.
     kind: str
     label: str
-    line: int = 0  # in the source; 0 for what has no place of its own
-    depth: int = 0  # how many blocks it stands in
+    line: int = 0  # in the source; 0 if it has no place of its own
+    depth: int = 0  # how many blocks it is in
     opens_else: bool = False
     items: tuple[Item, ...] = ()
-    step: str = ""  # its name, where steps have names
+    step: str = ""  # its name, if steps have names
 
 
 class Edge(Record):
-    """From node to node, by number. `label` is next, yes, no, each, done, error or branch."""
+    """An edge between two nodes, by number.
+
+    `label` is next, yes, no, each, done, error or branch.
+    """
 
     source: int
     target: int
@@ -61,17 +65,19 @@ class Edge(Record):
 
 
 class Graph(Record):
-    """The nodes in the order of the outline: as in the code, each branch right after what starts
-    it."""
+    """The nodes and edges. The nodes are in the order of the outline.
+
+    That is the order of the code, with each branch right after the node that starts it.
+    """
 
     name: str
     nodes: tuple[GraphNode, ...]
     edges: tuple[Edge, ...]
-    by_name: bool = False  # of steps with names: the outline says where each leads
+    by_name: bool = False  # the nodes are named steps: the outline says where each leads
 
 
 def graph(program: Program) -> Graph:
-    """The flow graph of a program that has passed `verify`."""
+    """Returns the flow graph of a program that has passed `verify`."""
     if program.steps:
         from rhythm.ir.stepgraph import step_graph
 
@@ -86,7 +92,7 @@ class _Builder:
         self.labels = Labels(program, self.blocks)
         self.flow = _Flow(program)
         self.nodes: list[GraphNode] = []
-        # nodes at an instruction: the blocks it begins, then itself
+        # The nodes at an instruction: those of the blocks that begin there, then its own.
         self.at: dict[int, list[tuple[int, InstructionBlock | None]]] = {}
         self.edges: dict[Edge, None] = {}
 
@@ -97,9 +103,9 @@ class _Builder:
         return Graph(self.program.name, tuple(self.nodes), tuple(self.edges))
 
     def _add_body(self, entry: int, heading: GraphNode, depth: int) -> None:
-        """The nodes of the main body or of a branch, and of the branches started in it."""
+        """Adds the nodes of the main body or a branch, and of the branches started in it."""
         self._add(entry, heading, InstructionBlock("body", 0, len(self.code)))
-        opens_else = 0  # where the `else` ends that the next node is the first of
+        opens_else = 0  # the end of the `else` whose first node comes next
         for pc in sorted(self.flow.reach(entry)):
             inside = depth + 1 + self.blocks.depths[pc]
             for block in self.blocks.beginning_at(pc):
@@ -149,7 +155,7 @@ class _Builder:
         self.edges[Edge(source, target, label)] = None
 
     def _connect(self, pc: int) -> None:
-        """The edges that leave the nodes at an instruction."""
+        """Adds the edges that leave the nodes at an instruction."""
         here = self.at[pc]
         for (number, _), (following, _) in pairwise(here):
             self._edge(number, following, "next")
@@ -165,12 +171,12 @@ class _Builder:
                 )
 
     def _lead(self, source: int, label: str, came_from: int, pc: int) -> None:
-        """Edges to whatever is drawn at or after the instruction."""
+        """Adds edges to what is drawn at the instruction, or else at the next ones on its way."""
         ahead, seen = [(came_from, pc)], set()
         while ahead:
             step = came_from, pc = ahead.pop()
-            # a jump back to the first instruction of a block, from inside, does not begin the block
-            # again
+            # A jump from inside a block back to its first instruction does not begin the block
+            # again.
             entered = (
                 number
                 for number, block in self.at.get(pc, ())
@@ -192,16 +198,16 @@ class _Builder:
 class _Flow:
     """Where instructions lead when nothing fails.
 
-    A *departure* is a `return` or jump behind the Pends of the `finally` blocks that it has to
-    pass, which all stand together.
+    A *departure* is a `return` or jump that follows the Pends of the `finally` blocks that it has
+    to pass. These all stand together.
     """
 
     def __init__(self, program: Program) -> None:
         self.code = program.code
         self.handlers = handlers_around(program)
-        self.pending: dict[str, list[int]] = {}  # Pends that may run, by their state
-        self.departures: dict[int, int] = {}  # from the first Pend
-        self.pends: dict[int, int] = {}  # and back to it
+        self.pending: dict[str, list[int]] = {}  # the Pends that may run, by their state
+        self.departures: dict[int, int] = {}  # from the first Pend to the departure
+        self.pends: dict[int, int] = {}  # from the departure to the first Pend
         for pc, instruction in enumerate(self.code):
             first = pc
             while (
@@ -212,9 +218,10 @@ class _Flow:
                 self.departures[first], self.pends[pc] = pc, first
 
     def reach(self, entry: int) -> set[int]:
-        """The instructions that may run when an execution begins at the entry."""
+        """Returns the instructions that may run when an execution begins at the entry."""
         reached, ended = set[int](), set[str]()
-        behind: dict[str, list[int]] = {}  # what runs only after a `finally` block has ended
+        # The instructions that run only after a `finally` block has ended, by its state.
+        behind: dict[str, list[int]] = {}
         ahead = [entry]
         while ahead:
             pc = ahead.pop()
@@ -237,9 +244,10 @@ class _Flow:
         return reached
 
     def _follow(self, pc: int) -> tuple[str | None, list[int]]:
-        """Where an instruction leads, and the state of the `finally` block that must end before.
+        """Returns which `finally` must end first (its state, or None), and where the code goes.
 
-        A departure is drawn before the blocks that it passes: only what it leads to waits for them.
+        A departure is drawn before the blocks that it passes: only the instructions after it wait
+        for them.
         """
         instruction = self.code[pc]
         if isinstance(instruction, ir.Pend):
@@ -250,7 +258,7 @@ class _Flow:
         return state, [to for _, to in self._plain_ways(pc)]
 
     def ways(self, pc: int) -> list[tuple[str, int]]:
-        """Where an instruction leads, with departures before the `finally` blocks they pass."""
+        """Returns where an instruction leads; departures come before the `finally` they pass."""
         instruction = self.code[pc]
         if pc in self.pends:
             instruction = self.code[self.pends[pc]]

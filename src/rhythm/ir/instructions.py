@@ -1,11 +1,11 @@
-"""The instruction set: one line of meaning each.
+"""The instruction set: one line of meaning for each instruction.
 
 A program is a flat list of instructions over named locals. Blocks, loops, `try` and `for` are
-jumps; there is no call stack. Names that begin with `$` are the compiler's own locals (loop
-positions, pending `finally`s, awaited values). `at` is the offset in the source that a problem is
-reported at.
+compiled to jumps; there is no call stack. Names that begin with `$` are the compiler's own locals
+(loop positions, pending `finally` blocks, awaited values). `at` is the offset in the source at
+which a problem is reported.
 
-Changing anything here changes stored programs: raise `IR_VERSION` and keep decoding the older ones.
+A change here changes stored programs: raise `IR_VERSION` and keep decoding the older versions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ IR_VERSION = 1
 
 
 class Expression(Record):
-    """Gives a value; changes nothing."""
+    """Computes a value; changes nothing."""
 
 
 class Const(Expression):
@@ -51,7 +51,7 @@ class Binary(Expression):
 
 
 class Logic(Expression):
-    """`&&`, `||`, `??`: the right side is evaluated only when it decides"""
+    """`&&`, `||`, `??`: the right side is evaluated only if the left side does not decide"""
 
     op: str
     left: Expression
@@ -85,7 +85,7 @@ class Index(Expression):
 
 
 class Spread(Expression):
-    """inside ListOf or ObjectOf only: all elements of a list, all entries of an object"""
+    """only inside ListOf or ObjectOf: all elements of a list, or all entries of an object"""
 
     value: Expression
     at: int = 0
@@ -121,8 +121,8 @@ class Call(Expression):
 
 
 class Comprehension(Expression):
-    """`element` for each of `source` where `condition`; `names` are set for each, and afterwards as
-    they were"""
+    """`element` for each item of `source` where `condition` holds; `names` are set for each item
+    and restored afterwards"""
 
     element: Operand
     names: tuple[str, ...]
@@ -132,8 +132,7 @@ class Comprehension(Expression):
 
 
 class Operation(Record):
-    """One thing that can be awaited: task, workflow, sleep, sleep_until, signal, event,
-    approval."""
+    """One thing to await: task, workflow, sleep, sleep_until, signal, event or approval."""
 
     kind: str
     args: tuple[Expression, ...]
@@ -141,8 +140,10 @@ class Operation(Record):
 
 
 class Branch(Record):
-    """A block of this program as a child execution: its entry point and the locals it takes copies
-    of."""
+    """A block of this program that runs as a child execution, on copies of some locals.
+
+    `entry` is its number in `Program.branches`; `captures` are the copied locals.
+    """
 
     entry: int
     captures: tuple[str, ...]
@@ -150,8 +151,7 @@ class Branch(Record):
 
 
 class Group(Record):
-    """`all`, `any`, `race` or `completed` over a Collection, or over ids that an expression
-    gives."""
+    """`all`, `any`, `race` or `completed` over a Collection, or over ids from an expression."""
 
     mode: str
     items: Collection
@@ -160,16 +160,16 @@ class Group(Record):
 
 
 class OperandList(Record):
-    """a list, written out, in which operations stand"""
+    """a list literal that contains operations"""
 
     items: tuple[Operand, ...]
     at: int = 0
 
 
 class OperandObject(Record):
-    """an object, written out, in which operations stand"""
+    """an object literal that contains operations"""
 
-    entries: tuple[tuple[str | None, Operand], ...]  # no key: a Spread
+    entries: tuple[tuple[str | None, Operand], ...]  # a Spread has no key
     at: int = 0
 
 
@@ -178,7 +178,7 @@ Collection = Expression | OperandList | OperandObject
 
 
 class Instruction(Record):
-    """Does something, then goes on with the next instruction unless it says otherwise."""
+    """Does something, then goes on with the next instruction unless its own line says otherwise."""
 
 
 class Set(Instruction):
@@ -199,14 +199,14 @@ class SetPath(Instruction):
 
 
 class Jump(Instruction):
-    """go to"""
+    """go to `to`"""
 
     to: int
     at: int = 0
 
 
 class JumpUnless(Instruction):
-    """go to, unless the condition is true"""
+    """go to `to`, unless the condition is true"""
 
     condition: Expression
     to: int
@@ -223,7 +223,7 @@ class Iterate(Instruction):
 
 
 class Next(Instruction):
-    """names := the next of state; none left: go to exit"""
+    """names := the next element of state; none left: go to exit"""
 
     state: str
     names: tuple[str, ...]
@@ -237,7 +237,7 @@ class Await(Instruction):
 
     operand: Operand
     into: str | None = None
-    keep: tuple[str, ...] = ()  # locals in scope here: what the snapshot holds
+    keep: tuple[str, ...] = ()  # the locals in scope here, which the snapshot keeps
     at: int = 0
 
 
@@ -258,7 +258,7 @@ class Gather(Instruction):
 
 
 class Take(Instruction):
-    """into := the next of state's items to end, suspending for it; none left: go to exit"""
+    """into := the next item of state to end, suspending for it; none left: go to exit"""
 
     state: str
     into: str
@@ -268,8 +268,8 @@ class Take(Instruction):
 
 
 class Emit(Instruction):
-    """publish, send, log, progress, set_attribute or cancel: asked for in this turn's commit, not
-    waited for"""
+    """publish, send, log, progress, set_attribute or cancel: done by this turn's commit, not waited
+    for"""
 
     kind: str
     args: tuple[Expression, ...]
@@ -315,11 +315,13 @@ class EndFinally(Instruction):
 
 
 class Handler(Record):
-    """A failure at an instruction of [first, last) goes to target with the error in `into`. Inner
-    handlers come first."""
+    """Sends a failure at an instruction in [first, last) to `target`, with the error in `into`.
+
+    Inner handlers come first.
+    """
 
     first: int
     last: int
     target: int
     into: str
-    kind: str  # "catch", or "finally" which also sees what cannot be caught
+    kind: str  # "catch", or "finally", which also gets failures that cannot be caught

@@ -1,5 +1,4 @@
-"""What a node of the graph says: one short line for an instruction, and the operations of a group
-as a tree."""
+"""What a node of the graph says: a short line for an instruction, and a group's items as a tree."""
 
 from __future__ import annotations
 
@@ -12,11 +11,11 @@ from rhythm.ir.listing import show, show_instruction
 from rhythm.ir.program import Program
 from rhythm.record import Record
 
-WIDTH = 80  # of a label; the source has the rest
+WIDTH = 80  # the longest label, in characters; the source has the rest
 
 
 class Item(Record):
-    """One operation of a group; a group within a group has items of its own."""
+    """One item of a group. A group inside a group has items of its own."""
 
     label: str
     items: tuple[Item, ...] = ()
@@ -26,17 +25,19 @@ Label = tuple[str, str, tuple[Item, ...]]
 
 
 class Labels:
+    """Makes the labels of a program's instructions."""
+
     def __init__(self, program: Program, blocks: Blocks) -> None:
         self.program, self.code, self.blocks = program, program.code, blocks
         self.sources = {i.state: i.source for i in self.code if isinstance(i, ir.Iterate)}
 
     def of(self, pc: int) -> Label:
-        """The kind of node, its label and its items."""
+        """Returns the kind of node, its label and its items. The label is cut to `WIDTH`."""
         kind, label, items = self.whole(pc)
         return kind, clipped(label), items
 
     def whole(self, pc: int) -> Label:
-        """The same, with a label of any width."""
+        """Returns the same as `of`, with a label of any length."""
         match self.code[pc]:
             case ir.Await(operand, into):
                 kind, label, items = _operand(operand)
@@ -92,7 +93,7 @@ class Labels:
         while pc and isinstance(self.code[pc - 1], ir.Pend):
             pc -= 1
         before = self.code[pc - 1] if pc else None
-        # a name that no author wrote: say what was put into it
+        # The author did not write this name: show the value that was put into it.
         if isinstance(value, ir.Local) and value.name[0] == "$":
             value = (
                 before.value if isinstance(before, ir.Set) and before.name == value.name else value
@@ -103,7 +104,7 @@ class Labels:
 
 
 def branches_in(node: Any) -> Iterator[ir.Branch]:
-    """The branches that an instruction starts."""
+    """Yields the branches that an instruction starts."""
     if isinstance(node, ir.Branch):
         yield node
     elif isinstance(node, Record) and not isinstance(node, ir.Const):
@@ -115,7 +116,7 @@ def branches_in(node: Any) -> Iterator[ir.Branch]:
 
 
 def clipped(text: str) -> str:
-    """The text on one line, of a bearable width."""
+    """Returns the text on one line, cut to `WIDTH` characters."""
     text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
 

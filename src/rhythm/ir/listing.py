@@ -1,4 +1,4 @@
-"""Programs as people read them: expressions as text, and a listing with one instruction a line."""
+"""Programs as text for people: expressions, and a listing with one instruction on each line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rhythm.ir.program import Program
 
 
 def listing(program: Program) -> str:
-    """The whole program: header, instructions with their line in the source, handlers."""
+    """Returns the whole program as text: header, instructions with their source lines, handlers."""
     lines = [f"{program.name}  {program.language}  version {program.version[:12]}  ir {program.ir}"]
     lines += [
         f"@{name} {json.dumps(value, ensure_ascii=False)}"
@@ -51,7 +51,7 @@ def _targets(program: Program) -> set[int]:
 
 
 def show_instruction(instruction: ir.Instruction) -> str:
-    """One instruction on one line."""
+    """Returns an instruction as one line of text."""
     match instruction:
         case ir.Set(name, value):
             return f"set {name} = {show(value)}"
@@ -97,7 +97,7 @@ def _commas(items: tuple[Any, ...]) -> str:
 
 
 def show(node: Any) -> str:
-    """An expression or operand as `.flow` text."""
+    """Returns an expression or operand as `.flow` text."""
     match node:
         case ir.Const(value):
             return json.dumps(value, ensure_ascii=False)
@@ -151,7 +151,7 @@ def _entry(key: str | None, value: Any) -> str:
 
 
 def _literal(value: Any) -> str:
-    """A constant part of a template, on one line."""
+    """Returns a constant part of a template, on one line."""
     text = (
         json.dumps(value, ensure_ascii=False)[1:-1] if isinstance(value, str) else json.dumps(value)
     )
@@ -159,5 +159,6 @@ def _literal(value: Any) -> str:
 
 
 def _tight(node: Any) -> str:
+    """Returns the text of a node, in parentheses if it is an operator."""
     text = show(node)
     return f"({text})" if isinstance(node, ir.Binary | ir.Logic | ir.Choose) else text

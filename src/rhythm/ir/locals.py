@@ -1,10 +1,9 @@
-"""What instructions do with locals: which they set, read and lose, and whether any is read where it
-may not be set.
+"""Which locals instructions set, read and lose, and whether one is read before it is set.
 
-`unset_reads` is a data-flow analysis over the flat code; a set of locals is the bits of one int. It
-knows two things that lose locals: a suspension keeps only its `keep`, and so does the `finally`
-block between a Pend and where that goes on. A comprehension loses none: what its names were before,
-they are again.
+`unset_reads` is a data-flow analysis over the flat code. A set of locals is the bits of one int.
+Two things lose locals: a suspension keeps only its `keep`, and a `finally` block that suspends does
+the same to the locals at its Pend. A comprehension loses none: its names have their former values
+again afterwards.
 """
 
 from __future__ import annotations
@@ -24,8 +23,10 @@ EVERYTHING = -1
 def unset_reads(
     program: Program, captures: dict[int, tuple[str, ...]]
 ) -> Iterator[tuple[int, str]]:
-    """Instructions that may read a local before it is set. `captures` are what each branch begins
-    with."""
+    """Yields each instruction that may read a local before it is set, with the name of the local.
+
+    `captures` are the locals that each branch begins with.
+    """
     analysis = _Analysis(program)
     analysis.run(
         {0: ALWAYS_SET}
@@ -40,19 +41,22 @@ class _Analysis:
     def __init__(self, program: Program) -> None:
         self.code = program.code
         self.bits: dict[str, int] = {}
-        self.kept: dict[int, int] = {}  # the bits of a `keep`, by its identity
-        self.known = [EVERYTHING] * len(self.code)  # on arrival; everything where nothing arrives
+        self.kept: dict[int, int] = {}  # the bits of a `keep`, by the identity of its tuple
+        # The locals that are set on arrival at each instruction; all of them if no path arrives
+        # there.
+        self.known = [EVERYTHING] * len(self.code)
         self.handlers = handlers_around(program)
-        # handlers by their identity, and what is set in them: told once
+        # The handlers (by identity) and set locals that were already passed on: each pair is passed
+        # on once.
         self.seen: set[tuple[int, int]] = set()
         self.handlers_to: dict[int, list[ir.Handler]] = {}
         for handler in program.handlers:
             self.handlers_to.setdefault(handler.target, []).append(handler)
-        self.ends: dict[str, set[int]] = {}  # the EndFinallys of each state
+        self.ends: dict[str, set[int]] = {}  # the EndFinally instructions of each state
         for pc, instruction in enumerate(self.code):
             if isinstance(instruction, ir.EndFinally):
                 self.ends.setdefault(instruction.state, set()).add(pc)
-        # what survives a `finally` block, by its state and entry
+        # The locals that survive a `finally` block, by its state and its first instruction.
         self.through: dict[tuple[str, int], int] = {}
 
     def mask(self, names: Iterable[str]) -> int:
@@ -68,7 +72,7 @@ class _Analysis:
             work += self._changed(self._leaving(pc, self.known[pc] & self._survives(pc)))
 
     def _changed(self, arrivals: Iterable[tuple[int, int]]) -> list[int]:
-        """The instructions at which less is set than was known before."""
+        """Merges what arrives; returns the instructions at which fewer locals are set now."""
         changed = []
         for pc, arriving in arrivals:
             merged = self.known[pc] & arriving
@@ -78,15 +82,16 @@ class _Analysis:
         return changed
 
     def _survives(self, pc: int) -> int:
+        """Returns the locals that are still set after the instruction has suspended, if it does."""
         instruction = self.code[pc]
         if not isinstance(instruction, ir.Await | ir.Take):
             return EVERYTHING
-        if id(instruction.keep) not in self.kept:  # many instructions keep the very same locals
+        if id(instruction.keep) not in self.kept:  # many instructions share one tuple
             self.kept[id(instruction.keep)] = self.mask((*ALWAYS_SET, *instruction.keep))
         return self.kept[id(instruction.keep)]
 
     def _leaving(self, pc: int, kept: int) -> Iterator[tuple[int, int]]:
-        """Where the instruction leads, and what is set there."""
+        """Yields where the instruction leads, and what is set there."""
         instruction = self.code[pc]
         after = kept | self.mask(sets(instruction))
         if falls_through(instruction):
@@ -118,11 +123,11 @@ class _Analysis:
         return self.through[state, block]
 
     def _region(self, state: str, block: int) -> set[int]:
-        """The instructions on the ways from the block's first to its EndFinally.
+        """Returns the instructions on the paths from a block's first one to its EndFinally.
 
-        Ways that leave it otherwise do not count, also if a loop around it leads them to its Pend
-        or its failures again. So it is found from its end: from its beginning, each `finally` would
-        walk all that follows it.
+        Paths that leave the block otherwise do not count, even if a loop around it leads them back
+        to its Pend or its failures. The search begins at the end of the block: from the beginning,
+        each `finally` would walk through everything that follows it.
         """
         behind, ahead = self._back_from(state, self.ends.get(state, set())), set[int]()
         work = [block]
@@ -134,8 +139,7 @@ class _Analysis:
         return ahead
 
     def _back_from(self, state: str, ends: set[int]) -> set[int]:
-        """The instructions from which a way leads to an end of the block, and not through another
-        Pend to it."""
+        """Returns the instructions with a path to an end of the block, through no other Pend."""
         found, work = set[int](), list(ends)
         while work:
             pc = work.pop()
@@ -156,7 +160,7 @@ class _Analysis:
 
     @cached_property
     def _before(self) -> list[list[int]]:
-        """The instructions that lead to each when they do not fail."""
+        """Returns, for each instruction, those that lead to it without failing."""
         before: list[list[int]] = [[] for _ in self.code]
         for pc, instruction in enumerate(self.code):
             for to in _ways(pc, instruction):
@@ -169,8 +173,10 @@ class _Analysis:
 
 
 def handlers_around(program: Program) -> list[tuple[ir.Handler, ...]]:
-    """The handlers of each instruction, the innermost first; one tuple for all instructions in a
-    row that have the same."""
+    """Returns the handlers of each instruction, the innermost first.
+
+    Neighbouring instructions with the same handlers share one tuple.
+    """
     changes: dict[int, list[int]] = {}
     for n, handler in enumerate(program.handlers):
         for pc in {handler.first, handler.last} if handler.first < handler.last else ():
@@ -191,21 +197,26 @@ def _ways(pc: int, instruction: ir.Instruction) -> list[int]:
 
 
 def targets(instruction: ir.Instruction) -> list[int]:
-    """Where the instruction may go besides the next one. A Pend also goes, in the end, where it
-    says."""
+    """Returns where the instruction may go besides the next one.
+
+    This includes where a Pend goes in the end, after its `finally` block.
+    """
     fields = instruction.__dict__
     return [fields[name] for name in ("to", "exit", "block") if name in fields]
 
 
 def falls_through(instruction: ir.Instruction) -> bool:
+    """Whether the instruction can go on with the next one."""
     return not isinstance(
         instruction, ir.Jump | ir.Return | ir.Throw | ir.Block | ir.Pend | ir.EndFinally
     )
 
 
 def can_fail(instruction: ir.Instruction) -> bool:
-    """Whether a handler can be entered from here. A jump out of a `try` stands inside it, yet after
-    its `finally` has run."""
+    """Whether a failure at this instruction can enter a handler.
+
+    A jump out of a `try` is inside it, but runs after its `finally`.
+    """
     match instruction:
         case ir.Jump() | ir.Pend() | ir.Return(ir.Local() | ir.Const()):
             return False
@@ -213,7 +224,7 @@ def can_fail(instruction: ir.Instruction) -> bool:
 
 
 def sets(instruction: ir.Instruction) -> tuple[str, ...]:
-    """The locals that are set when the instruction has gone well."""
+    """Returns the locals that are set after the instruction has succeeded."""
     match instruction:
         case ir.Set(name) | ir.SetPath(name):
             return (name,)
@@ -231,7 +242,7 @@ def sets(instruction: ir.Instruction) -> tuple[str, ...]:
 
 
 def reads(instruction: ir.Instruction) -> Iterator[str]:
-    """The locals that must be set before the instruction."""
+    """Yields the locals that must be set before the instruction."""
     match instruction:
         case ir.Next(state):
             yield from (state, f"{state}.i")
@@ -255,7 +266,7 @@ def reads(instruction: ir.Instruction) -> Iterator[str]:
 
 
 def nodes(value: Any) -> Iterator[tuple[Record, int]]:
-    """The record and every record below it, with how far below."""
+    """Yields the record and every record below it, with its depth."""
     stack = [(value, 0)]
     while stack:
         node, height = stack.pop()
@@ -268,13 +279,15 @@ def nodes(value: Any) -> Iterator[tuple[Record, int]]:
 
 
 def _fields(node: Record) -> list[Any]:
-    """The fields that may hold records: the many names of a `keep` are not worth looking at."""
+    """Returns the fields that may contain records; skips the many names of a `keep`."""
     return [field for name, field in node.__dict__.items() if name != "keep"]
 
 
 def roles(instruction: ir.Instruction) -> Iterator[tuple[str, str]]:
-    """What the instruction uses its locals for. The hidden ones hold what only their own kind of
-    instruction understands."""
+    """Yields each local of the instruction with what it is used for.
+
+    A hidden local holds a value that only its own kind of instruction understands.
+    """
     if not isinstance(instruction, ir.Iterate | ir.Gather | ir.Pend):
         yield from ((name, "a variable") for name in sets(instruction))
     match instruction:

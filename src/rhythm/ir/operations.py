@@ -1,7 +1,7 @@
-"""What a workflow can call: operations, commands and builtins, with the arguments each takes.
+"""What a workflow can call: operations, commands and builtins, with the arguments of each.
 
-The front ends check against these tables, the interpreter implements them, the documentation lists
-them; a test holds the three together.
+The front ends check calls against these tables, the interpreter implements them, and the
+documentation lists them. A test keeps the three in agreement.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from rhythm.record import Record
 
 
 class Signature(Record):
-    """How something is called: `least` to `most` arguments; an object literal as argument
-    `options_at` takes `options`."""
+    """How something is called: with `least` to `most` arguments.
+
+    `usage` is the call as people write it. `options` are the keys that are allowed in the object
+    literal at argument `options_at` (from 0).
+    """
 
     usage: str
     least: int

@@ -1,5 +1,4 @@
-"""A program: the compiled form of one version of a workflow, whichever language it was written
-in."""
+"""`Program`: the compiled form of one version of a workflow, whatever its language."""
 
 from __future__ import annotations
 
@@ -12,40 +11,45 @@ from rhythm.record import Record
 
 
 class Program(Record):
-    """What the interpreter runs. `version` names its content: a changed text is another version,
-    for ever."""
+    """What the interpreter runs.
+
+    `version` identifies its content: a changed text is always another version.
+    """
 
     name: str
     language: str
     version: str
     code: tuple[Instruction, ...]
     handlers: tuple[Handler, ...] = ()
-    branches: tuple[int, ...] = ()  # entry points besides 0
+    branches: tuple[int, ...] = ()  # the entry points of the branches; the main body begins at 0
     options: dict[str, Any] = {}  # from annotations: queue, timeout, on, schedule, version label
     file: str = ""
-    # source map: the offset in the file at which each line of the workflow begins
+    # Source map: the offset in the file at which each line of the workflow begins.
     lines: tuple[int, ...] = (0,)
-    # where each named step begins, its id, the id of the one to follow
+    # For each named step: its first instruction, its id, and the id of the step that follows.
     steps: tuple[tuple[int, str, str | None], ...] = ()
     ir: int = IR_VERSION
-    first_line: int = 1  # the number, in the file, of the first of these lines
+    first_line: int = 1  # the line number in the file of the first entry of `lines`
 
-    # programs are cached by identity; comparing all their code to look one up would be absurd
+    # Programs are cached by identity: hashing or comparing all their code for a lookup would be
+    # slow.
     __hash__ = object.__hash__
 
     def position(self, at: int) -> tuple[int, int]:
-        """Line and column, both from 1, of an offset in the source."""
+        """Returns the line and column, both from 1, of an offset in the source."""
         index = max(bisect_right(self.lines, at) - 1, 0)
         return self.first_line + index, at - self.lines[index] + 1
 
     def offset(self, line: int, column: int) -> int:
-        """The offset in the source of a line and column."""
+        """Returns the offset in the source of a line and column."""
         return self.lines[max(line - self.first_line, 0)] + column - 1
 
 
 def position_of(program: Program, statement: int) -> tuple[str | None, str | None]:
-    """The id of the step an instruction belongs to, and of the step that follows if it goes well;
-    None where there is none."""
+    """Returns the id of an instruction's step, and of the step that follows on success.
+
+    Each is None if there is no such step.
+    """
     after = bisect_right(program.steps, statement, key=lambda step: step[0])
     if not after:
         return None, None
@@ -54,8 +58,10 @@ def position_of(program: Program, statement: int) -> tuple[str | None, str | Non
 
 
 def version_of(language: str, text: str, constants: str = "") -> str:
-    """The version of a workflow: the SHA-256 of its language, its own text and the constants it
-    captured."""
+    """Returns the version of a workflow: a SHA-256.
+
+    It covers the language, the workflow's own text and the constants that it captured.
+    """
     return hashlib.sha256(
         f"{language}\0{text}\0{constants}".encode("utf-8", "surrogatepass")
     ).hexdigest()

@@ -1,5 +1,7 @@
-"""The graph of a program whose steps have names: a node for each step, whatever instructions it has
-become."""
+"""The graph of a program whose steps have names: one node for each step.
+
+A step is one node however many instructions it has become.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,17 @@ from rhythm.ir.graph import Edge, Graph, GraphNode
 from rhythm.ir.labels import Labels, branches_in, clipped
 from rhythm.ir.program import Program
 
-_HIDDEN = re.compile(r"\$(context|answer|error)\??\.")  # locals that no author has written
+_HIDDEN = re.compile(r"\$(context|answer|error)\??\.")  # locals that no author wrote
 _ORDER = ("next", "yes", "no", "error")
 _ENDS = (ir.Return, ir.Throw, ir.Block)
 _MAIN_KINDS = (ir.Await, ir.JumpUnless, *_ENDS)
 
 
 def step_graph(program: Program) -> Graph:
-    """The steps in the order of the outline: those of a branch right after the step that starts
-    it."""
+    """Returns the graph, with the steps in the order of the outline.
+
+    The steps of a branch come right after the step that starts it.
+    """
     return _Builder(program).graph()
 
 
@@ -30,12 +34,13 @@ class _Builder:
         self.program, self.code = program, program.code
         self.labels = Labels(program, Blocks(program))
         firsts = [first for first, _, _ in program.steps]
-        # where each step ends, by where it begins
+        # Where each step ends, by its first instruction.
         self.regions = dict(pairwise([*firsts, len(self.code)]))
         self.ids = {first: id for first, id, _ in program.steps}
         self.nodes = [GraphNode("start", program.name)]
-        self.at: dict[int, int] = {}  # the node of a step, by where it begins
-        self.ends: dict[int, int] = {}  # the node of an end besides, by its instruction
+        self.at: dict[int, int] = {}  # the node of a step, by its first instruction
+        # the extra node of a Block inside a step, by its instruction
+        self.ends: dict[int, int] = {}
         self.edges: dict[Edge, None] = {}
 
     def graph(self) -> Graph:
@@ -76,8 +81,7 @@ class _Builder:
         return self.regions[first]
 
     def _main(self, first: int) -> int:
-        """The instruction that says what the step is for; one that only goes on has none but its
-        first."""
+        """Returns the instruction that says what the step is for; if there is none, the first."""
         return next(
             (pc for pc in range(first, self._end(first)) if isinstance(self.code[pc], _MAIN_KINDS)),
             first,
@@ -94,7 +98,7 @@ class _Builder:
         )
 
     def _ways(self, first: int) -> Iterator[tuple[str, int]]:
-        """Where a step leads: labels and nodes."""
+        """Yields where a step leads: the label of the edge, and the node."""
         main, last = self._main(first), self._end(first)
         caught = [handler.target for handler in self.program.handlers if handler.first == main]
         ahead = [("next", main), *(("error", target) for target in caught)]

@@ -1,8 +1,9 @@
 """Checks every program, whichever front end made it, before it is stored or run.
 
-What passes cannot jump outside its code, fall off its end, read a local before it is set, use one
-for two purposes, or call something unknown: the interpreter does not test for these again. That
-each field is of its type, the front ends' own types and `codec` have seen to.
+A program that passes cannot jump outside its code, run off its end, read a local before it is set,
+use one local for two purposes, or call something unknown. The interpreter does not test for these
+again. The types of the fields are not checked here: the front ends build them right, and `codec`
+checks them.
 """
 
 from __future__ import annotations
@@ -29,14 +30,15 @@ from rhythm.limits import DEFAULT_LIMITS, INT_MAX, INT_MIN
 from rhythm.record import Record
 
 _SPREADABLE = (ir.ListOf, ir.ObjectOf, ir.OperandList, ir.OperandObject)
-# the interpreter's own: no instruction sets them
+# The interpreter's own locals: no instruction may set them.
 RESERVED = frozenset({"$m", "$started", "$resumed", "$origins"})
-# of one instruction, so that compiling it and running it stay within Python's own limit
+# The greatest nesting of one instruction. It keeps compiling and running within Python's recursion
+# limit.
 HEIGHT = 200
 
 
 def verify(program: Program) -> Program:
-    """The program itself; `InvalidProgram` naming the first instruction that is wrong."""
+    """Returns the program. Raises `InvalidProgram` naming the first instruction that is wrong."""
     if not program.code:
         raise InvalidProgram(f"program {program.name!r} is empty")
     _Verifier(program).run()
@@ -47,8 +49,8 @@ class _Verifier:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.code = program.code
-        self.captures: dict[int, tuple[str, ...]] = {}  # by branch
-        self.roles: dict[str, str] = {}  # what each local is for
+        self.captures: dict[int, tuple[str, ...]] = {}  # by the branch's number
+        self.roles: dict[str, str] = {}  # what each local is used for
 
     def run(self) -> None:
         for pc, instruction in enumerate(self.code):
@@ -117,8 +119,7 @@ class _Verifier:
                 self._refuse(pc, "keeps what is no value")
 
     def _check_places(self, pc: int, node: Record) -> None:
-        """What may stand only in some places: spreads, operations in a comprehension,
-        `completed`."""
+        """Refuses nodes in the wrong place: spreads, operations in a comprehension, `completed`."""
         for name, below in node.__dict__.items():
             for key, child in _children(below) if name != "keep" else ():
                 if isinstance(child, ir.Spread) and (
@@ -175,7 +176,7 @@ class _Verifier:
 
 
 def _children(field: Any) -> Iterator[tuple[str | None, Record]]:
-    """The records right below a field, with their keys where they are entries."""
+    """Yields the records directly in a field, with their keys if they are entries of an object."""
     for item in field if isinstance(field, tuple) else (field,):
         key, child = item if isinstance(item, tuple) else (None, item)
         if isinstance(child, Record):

@@ -1,2 +1,4 @@
-"""The front ends: text to Program. They share `source` (spans, diagnostics) and `rhythm.ir`, and
-know no interpreter."""
+"""The front ends: text to Program.
+
+They share `source` (places and diagnostics) and `rhythm.ir`, and do not know the interpreter.
+"""

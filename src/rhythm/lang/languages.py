@@ -1,5 +1,7 @@
-"""Which language a file is in, by its name: `.flow`, or JSON steps. Only the front end that is
-needed is imported."""
+"""Which language a file is in, by its name: `.flow`, or JSON steps.
+
+Only the front end that is needed is imported.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +16,28 @@ if TYPE_CHECKING:
     from rhythm.lang.report import Compilation
     from rhythm.lang.steps.check import ParsedSteps
 
-FOUND_IN_FOLDERS = (".flow", ".steps.json")  # any other JSON in a folder is somebody else's
+FOUND_IN_FOLDERS = (".flow", ".steps.json")  # other JSON files in a folder are not ours
 TAKEN_BY_NAME = (".flow", ".json")
 
 
 def is_steps(file: str, text: str) -> bool:
-    """Whether it is JSON steps. A text without a file's name tells by its first character: no
-    `.flow` begins with a brace."""
+    """Whether a file is JSON steps.
+
+    A text without a file name (`-`) is recognised by its first character: no `.flow` begins with a
+    brace.
+    """
     return file.endswith(".json") or (file == "-" and text.lstrip().startswith("{"))
 
 
 def compile_text(
     text: str, file: str, known: Surroundings | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Compilation:
-    """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""
+    """Compiles a file. Never raises, whatever the text is: problems are returned as diagnostics."""
     return parse_text(text, file, limits).compile(known)
 
 
 def parse_text(text: str, file: str, limits: Limits = DEFAULT_LIMITS) -> ParsedFlow | ParsedSteps:
-    """Reads a file: its `names` are known, and `check` says what is wrong with it."""
+    """Reads a file. Then its `names` are known, and `check` says what is wrong with it."""
     if is_steps(file, text):
         from rhythm.lang.steps.check import ParsedSteps
 
@@ -43,9 +48,12 @@ def parse_text(text: str, file: str, limits: Limits = DEFAULT_LIMITS) -> ParsedF
 
 
 def part_of(text: str, file: str, name: str, seen: Callable[[str], bool]) -> str:
-    """The file, for those who may see all of its workflows (`seen` says which); for others only the
-    text of this workflow."""
-    if is_steps(file, text):  # a file has one workflow
+    """Returns the file for a reader who may see all of its workflows, else only the text of one.
+
+    `seen` says which workflows the reader may see. The text is empty if there is no workflow
+    `name`.
+    """
+    if is_steps(file, text):  # a file of JSON steps has one workflow
         return text
     from rhythm.lang.flow.check import workflow_texts
 

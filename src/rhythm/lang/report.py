@@ -1,4 +1,4 @@
-"""What a front end has to say about a file, whichever language it is in."""
+"""The result of checking or compiling a file, whichever language it is in."""
 
 from __future__ import annotations
 
@@ -12,27 +12,26 @@ if TYPE_CHECKING:
 
 
 class Checked(Record):
-    """What there is to say about a file, and its workflows with their options: none if there are
-    errors."""
+    """The diagnostics of a file, and its workflows with their options: none if there are errors."""
 
     source: Source
     diagnostics: list[Diagnostic]
-    # trees of the file's language, each with a `name` and a `start`
+    # Trees of the file's language, each with a `name` and a `start`.
     workflows: tuple[tuple[Any, dict[str, Any]], ...] = ()
 
     @property
     def errors(self) -> list[Diagnostic]:
+        """The diagnostics that are errors."""
         return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
 
 
 class Compilation(Checked):
-    """What became of a file: its programs (none if there are errors) and everything there is to say
-    about it."""
+    """The result of compiling a file: its programs (none if there are errors) and diagnostics."""
 
     programs: tuple[Program, ...] = ()
 
     def programs_or_raise(self) -> tuple[Program, ...]:
-        """The programs; `FlowError` with all diagnostics if the file has errors."""
+        """Returns the programs. Raises `FlowError` with all diagnostics if the file has errors."""
         if self.errors:
             from rhythm.errors import FlowError
 

@@ -1,7 +1,7 @@
-"""Source text, places in it, and what there is to say about them.
+"""Source text, places in it, and diagnostics about them.
 
-A diagnostic is a value: severity, stable code, message, span, an optional label under the caret and
-help. Rendering is here too, so that every front end's messages look the same.
+A diagnostic is a value: severity, stable code, message, place, an optional label under the caret,
+and help. Rendering is here too, so that the messages of every front end look the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rhythm.printable import indented, one_line, visible
 from rhythm.record import Record
 
 TAB = "    "
-LINE_CHARACTERS = 200  # characters of a line
+LINE_CHARACTERS = 200  # longer lines are shown only around the place
 
 
 class Source:
@@ -26,22 +26,26 @@ class Source:
         self.lines = (0, *(i + 1 for i, char in enumerate(text) if char == "\n"))
 
     def position(self, at: int) -> tuple[int, int]:
+        """Returns the line and column of an offset."""
         line = bisect_right(self.lines, at)
         return line, at - self.lines[line - 1] + 1
 
     def lines_of(self, start: int, end: int) -> tuple[int, tuple[int, ...]]:
-        """The number of the line in which a part begins, and the offset of that line and of the
-        others it covers."""
+        """Returns the number of a part's first line, and the offsets of all lines it covers."""
         first = bisect_right(self.lines, start)
         return first, self.lines[first - 1 : bisect_right(self.lines, end)]
 
     def line(self, number: int) -> str:
+        """Returns the text of a line, without its line break."""
         end = self.lines[number] if number < len(self.lines) else len(self.text)
         return self.text[self.lines[number - 1] : end].rstrip("\r\n")
 
 
 class Diagnostic(Record):
-    """One problem. `severity` is error, warning or note; only errors stop a registration."""
+    """One problem.
+
+    `severity` is error, warning or note; only errors prevent a registration.
+    """
 
     code: str
     severity: str
@@ -50,16 +54,17 @@ class Diagnostic(Record):
     end: int
     label: str = ""
     help: tuple[str, ...] = ()
-    related: tuple[tuple[int, int, str], ...] = ()  # other places that matter: start, end, label
+    # Other places that matter, each with start, end and label.
+    related: tuple[tuple[int, int, str], ...] = ()
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """By place in the file, each once."""
+    """Returns the diagnostics in the order of the file, each once."""
     return sorted(dict.fromkeys(diagnostics), key=lambda d: (d.start, d.end, d.code))
 
 
 def render(source: Source, diagnostic: Diagnostic) -> str:
-    """The diagnostic as people read it: headline, place, the line with a caret, help."""
+    """Returns the diagnostic as text for people: headline, place, the line with a caret, help."""
     places = [
         (diagnostic.start, diagnostic.end, diagnostic.label, "^"),
         *((*r, "-") for r in diagnostic.related),
@@ -91,11 +96,12 @@ def render(source: Source, diagnostic: Diagnostic) -> str:
 
 
 def render_all(source: Source, diagnostics: Iterable[Diagnostic]) -> str:
+    """Returns the text of all diagnostics, with a blank line between them."""
     return "\n\n".join(render(source, diagnostic) for diagnostic in diagnostics)
 
 
 def as_json(source: Source, diagnostic: Diagnostic) -> dict[str, Any]:
-    """The diagnostic for editors: places as line and column, both from 1, the end exclusive."""
+    """Returns the diagnostic for editors: line and column from 1, the end exclusive."""
 
     def place(start: int, end: int) -> dict[str, int]:
         line, column = source.position(start)
@@ -117,7 +123,7 @@ def as_json(source: Source, diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def _window(line: str, at: int) -> tuple[str, int]:
-    """The line, or of a very long one the part around `at`; and where in it that place is."""
+    """Returns the line (of a very long line the part around `at`), and where `at` is in it."""
     if len(line) <= LINE_CHARACTERS:
         return line, at
     begin = max(min(at - LINE_CHARACTERS // 2, len(line) - LINE_CHARACTERS), 0)
@@ -126,12 +132,15 @@ def _window(line: str, at: int) -> tuple[str, int]:
 
 
 def _visible(text: str) -> str:
-    """Tabs as spaces, and what a terminal would obey or hide as its code point's stand-in."""
+    """Returns the text with tabs as spaces, and without what a terminal would obey or hide.
+
+    Such characters are replaced by a stand-in for their code point.
+    """
     return visible(text.replace("\t", TAB))
 
 
 def _columns(text: str) -> int:
-    """How many terminal columns the text fills."""
+    """Returns how many terminal columns the text fills."""
     if text.isascii():
         return len(text)
     import unicodedata

@@ -1,2 +1,4 @@
-"""The interpreter: `advance(program, snapshot, inputs) -> turn`, a pure function. No clock, no
-randomness, no I/O, no logging."""
+"""The interpreter: `advance(program, snapshot, inputs) -> turn`, a pure function.
+
+No clock, no randomness, no I/O, no logging.
+"""

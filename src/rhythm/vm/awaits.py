@@ -1,8 +1,8 @@
-"""When what is awaited has ended, what follows for the rest, and which items of a group may begin
-(`concurrency`).
+"""When an await has ended, what follows for the rest, and which items of a group may begin.
 
-`resolve` looks at a plan and at what has ended and says how the whole has ended, or None. It is
-asked anew at every turn and remembers nothing, so a lost wake loses nothing.
+`resolve` looks at a plan and at what has ended, and returns how the whole has ended, or None. It is
+asked again in every turn and remembers nothing, so a lost wake loses nothing. `release` lets
+further items of a group begin (`concurrency`).
 """
 
 from __future__ import annotations
@@ -35,24 +35,28 @@ from rhythm.vm.values import Fault, kind
 
 
 class Reserved(set[str]):
-    """The signals that earlier waits of the same await will take. `upto`: how many of a name are
-    gone, so that thousands of waits for it do not look at thousands of signals each."""
+    """The signals that earlier waits of the same await will take.
+
+    `upto`: how many signals of a name are already used. So thousands of waits for one name do not
+    look at thousands of signals each.
+    """
 
     @cached_property
     def upto(self) -> dict[str, int]:
         return {}
 
     def intersection_update(self, *others: Iterable[Any]) -> None:
+        """Keeps only these signals, and forgets the counts of `upto`."""
         super().intersection_update(*others)
         self.upto.clear()
 
 
-# How a plan has ended, or None.
+# Returns how a plan has ended, or None if it has not.
 Resolver = Callable[[Machine, Plan, Reserved], Outcome | None]
 
 
 def _outcomes(m: Machine, plan: Plan, reserved: Reserved) -> list[Outcome | None]:
-    """How each item of a group has ended, in order."""
+    """Returns how each item of a group has ended, in order; None for those that have not."""
     m.charge(2 * size_of(plan))
     if "first" in plan:
         get = m.inputs.outcomes.get
@@ -61,8 +65,10 @@ def _outcomes(m: Machine, plan: Plan, reserved: Reserved) -> list[Outcome | None
 
 
 def release(m: Machine, plan: Plan) -> Plan:
-    """Lets held items run in place of those that have ended, in groups inside groups too; the plan
-    that remembers it."""
+    """Releases held items in place of those that have ended; returns the updated plan.
+
+    Groups inside the group do the same.
+    """
     if "items" in plan:
         plan = _updated(m, {**plan, "items": [release(m, item) for item in plan["items"]]})
     if "concurrency" not in plan:
@@ -73,16 +79,19 @@ def release(m: Machine, plan: Plan) -> Plan:
 
 
 def _running(m: Machine, plan: Plan, started: Sequence[int]) -> int:
-    """How many of the items that were let run have not ended."""
-    if "first" in plan:  # in which no item was there before the group
+    """Returns how many of the released items have not ended."""
+    if "first" in plan:  # a range: the group itself started all items
         return int(plan["released"]) - bisect_left(_range_of(m, plan).gone, plan["released"])
     ended, taken = _outcomes(m, plan, Reserved()), set(plan.get("taken", ()))
     return sum(1 for i in started[: plan["released"]] if ended[i] is None and i not in taken)
 
 
 def _range_of(m: Machine, plan: Plan) -> Ends:
-    """What has ended of a group that is a range of numbers: counted once in a turn, in which no
-    more can end. A loop over thousands asks for every one of them."""
+    """Returns what has ended of a group that is a range of numbers.
+
+    It is counted once a turn: nothing more can end during a turn, and a loop over thousands of
+    items asks for each of them.
+    """
     known = m.ends.get(plan["n"])
     if known is None:
         taken, ends = set(plan.get("taken", ())), _outcomes(m, plan, Reserved())
@@ -93,7 +102,7 @@ def _range_of(m: Machine, plan: Plan) -> Ends:
 
 
 def release_all(m: Machine, plan: Plan) -> Plan:
-    """Lets everything run that a plan still holds: nobody will come back to let it."""
+    """Releases everything that a plan still holds, because nobody will release it later."""
     if "items" in plan:
         plan = _updated(m, {**plan, "items": [release_all(m, item) for item in plan["items"]]})
     return _released(m, plan, len(fresh(plan)), numbers) if "concurrency" in plan else plan
@@ -113,8 +122,7 @@ def _released(m: Machine, plan: Plan, upto: int, of_item: Callable[[Plan], Itera
 
 
 def _updated(m: Machine, plan: Plan) -> Plan:
-    """The plan of a group that has let more of its items run, also where it is kept for whoever
-    asks by id."""
+    """Returns the plan, and stores it where a kept copy of it is awaited by id."""
     kept = m.plans.get(str(plan["n"]))
     if kept and not is_settled(kept):
         m.plans[str(plan["n"])] = plan
@@ -122,8 +130,7 @@ def _updated(m: Machine, plan: Plan) -> Plan:
 
 
 def _runnable(plan: Plan) -> Iterator[int]:
-    """The numbers of a plan's children, without those that its own `concurrency` still holds
-    back."""
+    """Yields the numbers of a plan's children, without those that its own `concurrency` holds."""
     if "items" in plan or "first" in plan:
         items = items_of(plan)
         for i in fresh(plan)[: plan.get("released")]:
@@ -133,7 +140,7 @@ def _runnable(plan: Plan) -> Iterator[int]:
 
 
 def child_number(m: Machine, value: Any) -> int:
-    """The number of the child with this id."""
+    """Returns the number of the child with this id. Raises Fault if this execution has none."""
     prefix = f"{m.id}."
     if isinstance(value, str) and value.startswith(prefix):
         rest = value[len(prefix) :]
@@ -147,6 +154,7 @@ def child_number(m: Machine, value: Any) -> int:
 
 
 def plan_of_child(m: Machine, value: Any) -> Plan:
+    """Returns the plan to wait for the child with this id."""
     n = child_number(m, value)
     return m.plans.get(str(n)) or {"op": "child", "n": n}
 
@@ -158,13 +166,15 @@ def remember(m: Machine, plan: Plan) -> None:
 
 
 def resolve(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
-    """How the plan has ended, or None. `reserved` holds signals that earlier waits of the same
-    await will take."""
+    """Returns how the plan has ended, or None if it has not.
+
+    `reserved` holds the signals that earlier waits of the same await will take.
+    """
     return _RESOLVERS[plan["op"]](m, plan, reserved)
 
 
 def _resolve_row(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
-    """How what a row stands for has ended."""
+    """Returns how the thing behind a database row has ended, or None."""
     outcome = m.inputs.outcomes.get(plan["n"])
     if outcome is None:
         return None
@@ -178,7 +188,7 @@ def _resolve_settled(m: Machine, plan: Plan, reserved: Reserved) -> Outcome:
 
 
 def _matched(resolver: Resolver) -> Resolver:
-    """Remembers how it has ended, for whoever closes it in the same turn."""
+    """Wraps a resolver so that its outcome is remembered, for `close` in the same turn."""
 
     def resolve_and_remember(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
         outcome = resolver(m, plan, reserved)
@@ -213,8 +223,11 @@ def _resolve_signal(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | Non
 
 
 def _mail(m: Machine) -> dict[str, list[Signal]]:
-    """The mailbox by names, sorted once in a turn: thousands may wait for a name, and thousands of
-    signals have others."""
+    """Returns the mailbox by names of signals.
+
+    It is sorted once a turn: thousands of waits may be for one name, and thousands of signals may
+    have other names.
+    """
     if m.mail is None:
         m.mail = {}
         for signal in m.inputs.signals or ():
@@ -223,17 +236,19 @@ def _mail(m: Machine) -> dict[str, list[Signal]]:
 
 
 def _settled(outcome: Outcome) -> Outcome:
-    """The status object instead of a failure."""
+    """Returns the outcome as completed, with the status object as its value (`settle`)."""
     return outcome.replace(status="completed", value=status_of(outcome))
 
 
 def status_of(outcome: Outcome) -> dict[str, Any]:
+    """Returns the status object of an outcome: `{status, result}` or `{status, error}`."""
     if outcome.status == "completed":
         return {"status": "completed", "result": outcome.value}
     return {"status": outcome.status, "error": error_of(outcome)}
 
 
 def error_of(outcome: Outcome) -> Any:
+    """Returns the error of an outcome that did not complete."""
     cancelled = {"code": "Cancelled", "message": "it was cancelled", "data": None}
     return outcome.value if outcome.status == "failed" or outcome.value is not None else cancelled
 
@@ -277,7 +292,7 @@ def _resolve_need(
     reserved: Reserved,
     before: set[str],
 ) -> Outcome | None:
-    """The first `need` successes, or the failure to get them."""
+    """Returns the first `need` successes, or the failure to get them; None while it is open."""
     good = [
         (i, outcome)
         for i, outcome in enumerate(ended)
@@ -336,7 +351,7 @@ def _which(m: Machine, plan: Plan, position: int) -> dict[str, Any]:
     return {"item_id": f"{m.id}.{number_at(plan, position)}", "key": key_at(plan, position)}
 
 
-# A leaf ends as what stands for it does, a group as its mode says.
+# A leaf ends when what stands for it in the database ends; a group ends as its mode says.
 _BY_ROW: dict[Row, Resolver] = {
     "task": _resolve_row, "execution": _resolve_row, "timer": _resolve_row, "wait": _resolve_row,
     "approval": _resolve_row, "mailbox": _matched(_resolve_signal), "none": _resolve_settled,
@@ -349,17 +364,20 @@ _RESOLVERS: dict[str, Resolver] = {
 
 
 def knows(m: Machine, plan: Plan) -> bool:
-    """Whether this turn knows all that decides a wait which it begins itself. If not, the workflow
-    suspends there, and whoever has it reads what is missing before the next turn: a look into a
-    mailbox that nobody has read would find it empty, and of two that have ended the one that
-    happens to be known would win. What the snapshot awaits, the turn was given."""
+    """Whether this turn knows everything that decides a wait which it begins itself.
+
+    If not, the workflow suspends there, and its owner reads what is missing before the next turn.
+    Otherwise a mailbox that nobody has read would seem empty, and of two things that have ended the
+    one that happens to be known would win. For the await in the snapshot, the turn was given
+    everything.
+    """
     if m.inputs.signals is None and has_signals(plan):
         return False
     if m.inputs.asked is None or plan["n"] in m.known:
         return True
     if not all(map(partial(_is_known, m), _earlier(m, plan))):
         return False
-    m.known.add(plan["n"])  # a loop over `completed` asks for each of its items
+    m.known.add(plan["n"])  # a loop over `completed` asks again for each item
     return True
 
 
@@ -368,7 +386,7 @@ def _is_known(m: Machine, n: int) -> bool:
 
 
 def _earlier(m: Machine, plan: Plan) -> Iterator[int]:
-    """The numbers of a plan's children that earlier turns have started."""
+    """Yields the numbers of a plan's children that earlier turns started."""
     if "items" in plan:
         for item in plan["items"]:
             yield from _earlier(m, item)
@@ -379,7 +397,10 @@ def _earlier(m: Machine, plan: Plan) -> Iterator[int]:
 
 
 def settle(m: Machine, plan: Plan) -> Outcome | None:
-    """How the awaited plan has ended; takes its signals and cancels what it no longer waits for."""
+    """Returns how the awaited plan has ended, or None.
+
+    If it has, takes its signals and cancels what it no longer waits for.
+    """
     outcome = resolve(m, plan, Reserved())
     if outcome is None:
         return None
@@ -395,15 +416,20 @@ def _take(m: Machine, outcome: Outcome) -> None:
 
 
 def close(m: Machine, plan: Plan) -> None:
-    """Nobody waits for the plan any more: what has not ended is cancelled, unless the plan says to
-    keep it."""
+    """Cancels what the plan waited for and has not ended: nobody waits for it any more.
+
+    A plan with `keep` lets it run instead.
+    """
     for first, last in ranges(_closed(m, plan, False)):
         m.commands.append(c.Cancel(first, last))
 
 
 def _closed(m: Machine, plan: Plan, keep: bool) -> Iterator[int]:
-    """The numbers to cancel. No row stands for a signal, so how a wait for one ended is kept in its
-    plan, for whoever asks by id."""
+    """Yields the numbers to cancel.
+
+    A signal has no row. So how a wait for a signal ended is kept in its plan, for a later await by
+    id.
+    """
     n, known = plan["n"], m.matched.get(plan["n"])
     final = known is not None and m.taken.issuperset(known.takes)
     if str(n) in m.plans and has_signals(plan) and (final or not keep):
@@ -428,8 +454,10 @@ def _settled_plan(n: int, outcome: Outcome) -> Plan:
 
 
 def next_completed(m: Machine, state: Plan) -> tuple[Plan, dict[str, Any] | None]:
-    """The item of a `completed` loop that ended first of those not yet taken, and the state without
-    it."""
+    """Returns the new state of a `completed` loop, and the next item that it takes.
+
+    That is the first to end of the items not yet taken; None if no further one has ended.
+    """
     if "first" in state:
         return _next_of_range(m, state)
     taken = set(state["taken"])
@@ -467,8 +495,10 @@ def _next_of_range(m: Machine, state: Plan) -> tuple[Plan, dict[str, Any] | None
 
 
 def forget_unused(m: Machine, locals: dict[str, Any]) -> None:
-    """Drops the plans whose ids no variable holds any more: a workflow that starts things for years
-    must not grow."""
+    """Drops the plans whose ids no variable holds any more.
+
+    A workflow that starts things for years must not grow.
+    """
     prefix, used, below = f"{m.id}.", set[str](), list(locals.values())
     while below:
         value = below.pop()

@@ -1,7 +1,7 @@
 """The builtin functions: pure, over JSON values. `ir.operations.BUILTINS` says how each is called.
 
-`now`, `uuid` and `random` draw from the turn's inputs: a turn computed twice draws the same. Sizes
-are checked before anything large is made.
+`now`, `uuid` and `random` use the turn's inputs, so a turn that is computed twice gets the same
+values. Sizes are checked before anything large is made.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ def _len(m: Machine, x: Any) -> int:
 
 
 def range_bounds(m: Machine, *args: Any) -> tuple[int, int, int]:
-    """Start, stop and step of a `range` call."""
+    """Returns start, stop and step of a `range` call."""
     numbers = [whole(arg, "an argument of `range`") for arg in args]
     start, stop = (0, numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])
     step = numbers[2] if len(numbers) > 2 else 1
     if step == 0:
         raise Fault("InvalidArgument", "the step of `range` cannot be 0")
-    # `len(range(…))` does not count beyond 63 bits
+    # `len(range(…))` fails beyond 63 bits
     check_entries(max(0, -((start - stop) // step)), m.limits)
     return start, stop, step
 
@@ -116,7 +116,7 @@ def _entries(m: Machine, x: Any) -> list[list[Any]]:
 
 
 def _comparable(m: Machine, name: str, items: list[Any], rounds: int = 1) -> list[Any]:
-    """The items, if they can be compared; `rounds`: how often each is, about."""
+    """Returns the items if they can be compared. `rounds`: about how often each one is."""
     if items and type(items[0]) is str:
         m.charge(rounds * (sum(len(item) for item in items if type(item) is str) // LONG))
     if not all(is_number(item) for item in items) and not all(type(item) is str for item in items):
@@ -416,11 +416,14 @@ def _parse_float(digits: str) -> float:
     return value
 
 
-# time: ISO 8601 text in UTC
+# Time: ISO 8601 text in UTC.
 
 
 def parse_time(value: Any) -> datetime:
-    """The time in a text; without an offset it is UTC, without a time of day it is midnight."""
+    """Returns the time in a text. Raises Fault if it is none.
+
+    Without an offset it is UTC, without a time of day it is midnight.
+    """
     try:
         if type(value) is not str or len(value) > 64:
             raise ValueError
@@ -434,7 +437,7 @@ def parse_time(value: Any) -> datetime:
 
 
 def show_time(time: datetime) -> str:
-    """The time as text, in UTC, with milliseconds or finer only where there are any."""
+    """Returns the time as text, in UTC, with fractions of a second only if there are any."""
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -491,7 +494,7 @@ def _day_of_year(moment: datetime) -> int:
     return (moment.date() - date(moment.year, 1, 1)).days + 1
 
 
-# drawn from the turn's seed
+# Derived from the turn's seed.
 
 
 def _draw(m: Machine) -> bytes:
@@ -512,7 +515,7 @@ def _random(m: Machine) -> float:
 
 
 def canonical(m: Machine, value: Any) -> str:
-    """JSON text that is the same for equal values: sorted keys, 1.0 as 1."""
+    """Returns JSON text that is the same for equal values: sorted keys, 1.0 as 1."""
     size, parts = measure(value, m.limits.text_bytes, "the value", m.limits.depth)
     m.charge(2 * walked(parts, size))
     return json.dumps(

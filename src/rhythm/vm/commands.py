@@ -1,5 +1,6 @@
-"""What a turn asks the engine to do. All of it happens in the transaction that commits the turn, or
-none of it.
+"""The commands of a turn: what it asks the engine to do.
+
+All of it happens in the transaction that commits the turn, or none of it.
 
 `n` numbers an execution's children from 1: the child's id is `<execution>.<n>`. The number is
 derived, never random, so a turn that is computed twice asks for the same rows.
@@ -17,18 +18,21 @@ class Command(Record):
 
 
 class StartTask(Command):
-    """Queue a task. `held`: make its row, but do not let it run before a Release covers it."""
+    """Queue a task.
+
+    `held`: make its row, but do not let it run before a Release includes it.
+    """
 
     n: int
     name: str
     inputs: Any
-    # retries, backoff, timeout_s, queue, priority, key: as far as the call gave them
+    # Those of retries, backoff, timeout_s, queue, priority and key that the call gave.
     options: dict[str, Any]
     held: bool = False
 
 
 class StartWorkflow(Command):
-    """Start a child workflow on the version that is current, unless `options` names one."""
+    """Start a child workflow, on the current version unless `options` names one."""
 
     n: int
     name: str
@@ -47,8 +51,10 @@ class StartBranch(Command):
 
 
 class StartTimer(Command):
-    """Wake this execution after `delay_s`, or at the time `until` (ISO 8601). Also the deadline of
-    a wait for `signal`."""
+    """Wake this execution after `delay_s`, or at the time `until` (ISO 8601).
+
+    With `signal` it is the deadline of a wait for that signal.
+    """
 
     n: int
     delay_s: float | None
@@ -58,8 +64,11 @@ class StartTimer(Command):
 
 
 class WaitEvent(Command):
-    """Complete child n with the next event of the type whose data equals `where` at its paths; fail
-    it after the timeout."""
+    """Complete child n with the next event of the type that matches `where`.
+
+    An event matches if its data has the values of `where` at their paths. After the timeout the
+    child fails.
+    """
 
     n: int
     type: str
@@ -69,7 +78,10 @@ class WaitEvent(Command):
 
 
 class RequestApproval(Command):
-    """Ask people. Child n completes with `{decision, by, comment, at}`, whatever they decide."""
+    """Ask people for a decision.
+
+    Child n completes with `{decision, by, comment, at}`, whatever they decide.
+    """
 
     n: int
     role: str
@@ -78,28 +90,28 @@ class RequestApproval(Command):
     timeout_s: float | None
     quorum: int
     four_eyes: bool
-    # {role, after_s, timeout_s}: who is asked next, and how long after the one before
+    # {role, after_s, timeout_s}: who is asked next, and how long after the previous role.
     escalate: tuple[dict[str, Any], ...] = ()
     held: bool = False
-    notify: str = ""  # the task that tells them
+    notify: str = ""  # the task that notifies the people
 
 
 class Release(Command):
-    """Let the held children first..last run: others of their group have ended."""
+    """Let the held children first..last run, because others of their group have ended."""
 
     first: int
     last: int
 
 
 class Cancel(Command):
-    """Cancel the children first..last as far as they have not ended."""
+    """Cancel those of the children first..last that have not ended."""
 
     first: int
     last: int
 
 
 class TakeSignal(Command):
-    """The signal of this id is consumed."""
+    """Consume the signal with this id."""
 
     id: str
 
@@ -127,7 +139,7 @@ class Log(Command):
 
 
 class Progress(Command):
-    """How far the execution is, from 0 to 1."""
+    """Record how far the execution is, from 0 to 1."""
 
     fraction: float
     message: str

@@ -1,6 +1,6 @@
 """Expressions to closures: compiled once per program, then only called.
 
-A closure takes the frame (the locals, with `inputs`, `ctx` and the machine as `$m`) and gives the
+A closure takes the frame (the locals, with `inputs`, `ctx` and the machine as `$m`) and returns the
 value. The common cases, integers and plain locals, are written out where it pays; everything else
 goes through `values`.
 """
@@ -43,10 +43,13 @@ _FAST_ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": oper
 
 
 class ExpressionCompiler:
+    """Compiles expressions to closures."""
+
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
 
     def compile(self, node: Any) -> Compiled:
+        """Returns the closure that computes the expression's value."""
         compiled: Compiled = self._TABLE[type(node)](self, node)
         return compiled
 
@@ -143,7 +146,7 @@ class ExpressionCompiler:
 
         def remainder(frame: Frame) -> Any:
             a, b = left(frame), right(frame)
-            # of the others, Python's has another sign
+            # for other operands Python's `%` gives another sign
             if type(a) is int and type(b) is int and a >= 0 and b > 0:
                 return a % b
             return placed(at, arithmetic, "%", a, b, limits, frame["$m"].charge)
@@ -327,7 +330,8 @@ class ExpressionCompiler:
         def call(frame: Frame) -> Any:
             machine = frame["$m"]
             values = [arg(frame) for arg in args]
-            machine.charge(price(*values))  # before the call: one that fails has worked, too
+            # Before the call: a call that fails has done work, too.
+            machine.charge(price(*values))
             result = placed(at, function, machine, *values)
             machine.charge(made(result))
             return result
@@ -349,14 +353,16 @@ class ExpressionCompiler:
         return build
 
     def binder(self, node: ir.Comprehension) -> Callable[[Frame], Iterator[None]]:
-        """Sets the comprehension's names in the frame for each element in turn, and puts back at
-        the end what was there before."""
+        """Returns a generator function that sets the comprehension's names for each element.
+
+        At the end it restores what the names were before.
+        """
         source, names, at, work = self.compile(node.source), node.names, node.at, element_work(node)
 
         def bind(frame: Frame) -> Iterator[None]:
             elements = placed(at, elements_of, source(frame), len(names), frame["$m"].charge)
             charge = frame["$m"].charge
-            # `_` may stand for something outside too
+            # `_` may also be a variable outside the comprehension.
             before = {name: frame[name] for name in names if name in frame}
             try:
                 for value in elements:
@@ -391,7 +397,7 @@ class ExpressionCompiler:
 
 
 def placed(at: int | None, function: Callable[..., T], *args: Any) -> T:
-    """Calls the function; a fault that does not say where it arose arose here."""
+    """Calls the function; a fault that does not say where it arose gets the place `at`."""
     try:
         return function(*args)
     except Fault as fault:
@@ -401,7 +407,7 @@ def placed(at: int | None, function: Callable[..., T], *args: Any) -> T:
 
 
 def spread_list(value: Any, charge: Charge) -> list[Any]:
-    """What `...value` adds to a list."""
+    """Returns what `...value` adds to a list. Raises Fault if it is not a list."""
     if type(value) is not list:
         raise Fault("TypeMismatch", f"only a list can be spread into a list, not {kind(value)}")
     charge(len(value) // 16)
@@ -409,7 +415,7 @@ def spread_list(value: Any, charge: Charge) -> list[Any]:
 
 
 def spread_object(value: Any, charge: Charge) -> dict[str, Any]:
-    """What `...value` adds to an object."""
+    """Returns what `...value` adds to an object. Raises Fault if it is not an object."""
     if type(value) is not dict:
         raise Fault(
             "TypeMismatch", f"only an object can be spread into an object, not {kind(value)}"
@@ -419,8 +425,10 @@ def spread_object(value: Any, charge: Charge) -> dict[str, Any]:
 
 
 def elements_of(value: Any, arity: int, charge: Charge) -> list[Any]:
-    """What a loop walks: elements of a list or keys of an object; with two names, positions or keys
-    beside them."""
+    """Returns what a loop walks: the elements of a list, or the keys of an object.
+
+    With two names (`arity` 2) it returns pairs: position and element, or key and value.
+    """
     if arity == 2 or type(value) is dict:
         charge(len(value) if type(value) is list or type(value) is dict else 0)
     if type(value) is list:

@@ -1,15 +1,14 @@
-"""`advance`: one turn of an execution, from a snapshot to the next await, the end, or the turn's
-last instruction.
+"""`advance`: one turn of an execution, from a snapshot to the next await, the end, or a yield.
 
-Same program + same snapshot + same inputs = same turn. Nothing here looks at a clock, draws chance
-or does I/O.
+Same program + same snapshot + same inputs = same turn. Nothing here reads a clock, draws random
+numbers or does I/O.
 
-Whoever calls may say when the turn has lasted long enough (`over`), and then the same turn computed
-twice may end at another instruction. That is harmless: it ends between two instructions, as it does
-when its fuel is spent, with a snapshot of exactly what has been done; its commands are those of the
-instructions before, under the numbers that these always give. Snapshot and commands are one commit,
-guarded by `seq`, so of two computations of a turn one counts, and the next turn goes on from where
-that one ended.
+The caller may say when the turn has lasted long enough (`over`). Then the same turn, computed
+twice, may end at different instructions. That is harmless: it ends between two instructions, as it
+does when its fuel is spent, with a snapshot of exactly what has been done. Its commands are those
+of the instructions before, under the numbers that these always give. Snapshot and commands are one
+commit, guarded by `seq`. So of two computations of a turn only one counts, and the next turn goes
+on from where that one ended.
 """
 
 from __future__ import annotations
@@ -32,45 +31,54 @@ from rhythm.vm.snapshot import Snapshot
 from rhythm.vm.statements import BLOCKED, DONE, SUSPEND, Run, StatementCompiler
 from rhythm.vm.values import CancelFault, Fault, LimitFault, weigh
 
-CHUNK = 256  # instructions between two looks at the fuel
-CHUNK_WORK = 10_000  # and the work inside of them, in instructions
-# plans of started things in a snapshot before those without an id in some variable are dropped
+CHUNK = 256  # instructions between two checks of the fuel
+CHUNK_WORK = 10_000  # or this much work inside them, counted in instructions
+# With more plans than this in a snapshot, those whose ids no variable holds are dropped.
 PLANS_KEPT = 100
 FAULT_WORK = 100  # what catching a failure costs, in instructions
-HINT_WORK = 3000  # and one whose message says what may have been meant
+HINT_WORK = 3000  # the same for a failure whose message suggests a name
 
 
 class TurnEnd(Record):
-    """What became of a turn. `drew`: time or chance went into it, so commit it before anything acts
-    on its commands."""
+    """How a turn ended, and the commands to carry out.
+
+    `drew`: the turn used the time or random numbers, so commit it before anything acts on its
+    commands.
+    """
 
     commands: tuple[Command, ...]
     drew: bool
 
 
 class Suspended(TurnEnd):
-    """Waits for what `snapshot.awaiting` says. The very snapshot that came in means: nothing has
-    changed."""
+    """The execution waits for what `snapshot.awaiting` says.
+
+    If `snapshot` is the very object that was passed in, nothing has changed.
+    """
 
     snapshot: Snapshot
 
 
 class Continue(TurnEnd):
-    """The turn's fuel is spent, not a failure: commit, let others run, and go on from the
-    snapshot."""
+    """The turn's fuel is spent, not a failure: commit, let others run, and go on from the snapshot.
+
+    It is also the end of a turn that has lasted long enough (`over`).
+    """
 
     snapshot: Snapshot
 
 
 class Completed(TurnEnd):
-    """The execution is over, with this result."""
+    """The execution is over and has this result."""
 
     result: Any
 
 
 class Failed(TurnEnd):
-    """The execution is over, with this error `{code, message, data}` from this offset of the
-    source."""
+    """The execution is over and has this error `{code, message, data}`.
+
+    `at` is the offset in the source where it arose.
+    """
 
     error: dict[str, Any]
     at: int
@@ -78,8 +86,10 @@ class Failed(TurnEnd):
 
 
 class Blocked(TurnEnd):
-    """The execution is over, by decision: no failure, and no result. The reason is an error `{code,
-    message, data}`."""
+    """The execution is over by decision: no failure, and no result.
+
+    The reason is an error `{code, message, data}`.
+    """
 
     error: dict[str, Any]
     at: int
@@ -93,7 +103,7 @@ class _Prepared(Record):
 
     limits: Limits
     code: list[Run]
-    carriers: frozenset[str]  # variables in which the place of a caught error is followed
+    carriers: frozenset[str]  # the variables whose errors keep their place (see `origins`)
 
 
 _CODE: WeakKeyDictionary[Program, _Prepared] = WeakKeyDictionary()
@@ -107,16 +117,19 @@ def advance(
     *,
     over: Callable[[], bool] = lambda: False,
 ) -> Turn:
-    """Takes one turn. `program` must have passed `ir.verify`. `over`: whether the turn has lasted
-    long enough, and is to yield (`Continue`); asked after every CHUNK of instructions, so that
-    every turn gets on."""
+    """Takes one turn and returns how it ended. `program` must have passed `ir.verify`.
+
+    `over` says whether the turn has lasted long enough and must yield (`Continue`). It is asked
+    after every CHUNK of instructions, so every turn makes progress. Raises `InvalidProgram` if the
+    snapshot belongs to another program.
+    """
     if not 0 <= snapshot.statement_index < len(program.code):
         raise InvalidProgram(
             f"the snapshot stands at instruction {snapshot.statement_index} of "
             f"{len(program.code)}: it is of another program"
         )
     machine = Machine(snapshot, inputs, limits)
-    # a workflow that takes no inputs or ctx may have variables of these names
+    # A workflow that takes no `inputs` or `ctx` may have variables with these names.
     frame: Frame = {"inputs": inputs.inputs, "ctx": machine.ctx, **snapshot.locals, "$m": machine}
     frame.pop(STARTED, None)
     frame.pop(RESUMED, None)
@@ -127,7 +140,7 @@ def advance(
 
 
 def _prepared(program: Program, limits: Limits) -> _Prepared:
-    """The program's instructions as closures, compiled the first time."""
+    """Returns the program's instructions as closures, compiled at the first call."""
     cached = _CODE.get(program)
     if cached is None or cached.limits is not limits:
         compiler = StatementCompiler(program.code, limits)
@@ -169,7 +182,7 @@ class _Turn:
                 return stop
 
     def _run_chunk(self, code: list[Run]) -> Turn | None:
-        """Runs until the fuel is to be looked at again; the turn's end, if it came."""
+        """Runs until the fuel must be checked again; returns the turn's end, or None to go on."""
         machine, frame, pc, next = self.machine, self.frame, self.pc, 0
         used, least = 0, max(machine.fuel - CHUNK_WORK, 0)
         try:
@@ -178,7 +191,7 @@ class _Turn:
                 if next < 0:
                     break
                 pc = next
-                # one statement may overdraw the turn; the next one must not add to that
+                # One statement may use more than the turn has left; the next must not add to that.
                 if machine.fuel <= least:
                     break
         finally:
@@ -192,7 +205,7 @@ class _Turn:
             return self._blocked()
         return self._spent_turn()
 
-    # how a turn ends
+    # The ends of a turn.
 
     def _spent_turn(self) -> Turn | None:
         return self._yielded() if self.machine.fuel <= 0 or self.over() else None
@@ -275,14 +288,17 @@ class _Turn:
         return Blocked(tuple(self.machine.commands), self.machine.drew, self.machine.result, at)
 
     def _leave_running(self) -> None:
-        """What was started and not awaited goes on when its execution is over."""
+        """Lets go on what was started and not awaited: it outlives its execution."""
         self._go_on(list(self.frame))
         for plan in self.machine.plans.values():
             release_all(self.machine, plan)
 
     def _go_on(self, left: Iterable[str]) -> None:
-        """What is held back goes on: in groups that nobody awaits yet one for one, in `completed`
-        loops that were left at once."""
+        """Releases held-back items: in background groups as others end, in abandoned loops all.
+
+        Background groups are started but not awaited yet. An abandoned `completed` loop is one
+        whose state is among `left`, the names of the locals that are lost now.
+        """
         machine, frame = self.machine, self.frame
         for n, plan in machine.plans.items():
             if not is_settled(plan):
@@ -303,7 +319,7 @@ class _Turn:
             self.machine.cancelled,
         )
 
-    # faults
+    # Failures and cancellation.
 
     def _cancel(self) -> Turn | None:
         machine = self.machine
@@ -313,7 +329,7 @@ class _Turn:
         return self._caught(CancelFault())
 
     def _caught(self, fault: Fault) -> Turn | None:
-        """Goes on at the handler that takes the fault; the turn's end if there is none."""
+        """Goes on at the handler that takes the fault; without one, returns the turn's end."""
         machine, frame = self.machine, self.frame
         machine.awaiting = None
         machine.fuel -= HINT_WORK if fault.code == "MissingProperty" else FAULT_WORK

@@ -1,4 +1,4 @@
-"""What one turn works with: its inputs, and the counters and lists it fills while it runs."""
+"""The state of one turn: its inputs, and the counters and lists that it fills while it runs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ from rhythm.vm.values import LimitFault
 
 
 class Outcome(Record):
-    """How something awaited has ended. `value` is its result, or its error `{code, message,
-    data}`."""
+    """How something awaited has ended.
+
+    `value` is its result, or its error `{code, message, data}`.
+    """
 
     status: str  # completed, failed, cancelled
     value: Any = None
-    ended_at: float = 0.0  # orders what has ended: the first to end wins a race
+    ended_at: float = 0.0  # gives the order of ends: the first to end wins a race
     takes: tuple[str, ...] = ()  # ids of the signals that this outcome consumes
 
 
 class Signal(Record):
-    """A signal in the execution's mailbox, not yet consumed. The mailbox is in the order of
-    sending."""
+    """A signal in the execution's mailbox, not yet consumed.
+
+    The mailbox is in the order of sending.
+    """
 
     id: str
     name: str
@@ -33,44 +37,48 @@ class Signal(Record):
 
 
 class Inputs(Record):
-    """Everything a turn may know besides its program and snapshot. Time, identity and chance come
-    in here."""
+    """Everything a turn may know besides its program and snapshot.
+
+    Time, identity and randomness come in here.
+    """
 
     now: str  # ISO 8601, UTC
-    seed: str  # what uuid() and random() are derived from: another one for each turn
+    seed: str  # uuid() and random() are derived from it; each turn has another one
     inputs: Any = None
     # id, workflow, version, started_at, attempt, parent_id, resume_data
     ctx: Mapping[str, Any] = {}
-    outcomes: Mapping[int, Outcome] = {}  # of children, by number, as far as they have ended
-    signals: Sequence[Signal] | None = ()  # the mailbox; None: nobody has looked into it
+    outcomes: Mapping[int, Outcome] = {}  # of the children that have ended, by number
+    signals: Sequence[Signal] | None = ()  # the mailbox; None: it was not read
     cancel: bool = False
-    # what a person gave when resuming the execution, since the last turn
+    # The data that people gave since the last turn when they resumed the execution.
     resume_data: Mapping[str, Any] | None = None
-    # operations that those who asked for the execution might not have done themselves
+    # Commands (`publish`, `send`) that are refused: those who asked for the execution may not do
+    # them.
     forbidden: frozenset[str] = frozenset()
-    # of children from earlier turns, those whose ends would be in `outcomes`; None: all
+    # The children of earlier turns that were looked up: their ends, if any, are in `outcomes`.
+    # None: all.
     asked: Container[int] | None = None
 
 
 STARTED = "$started"  # the local that keeps `plans` in the snapshot
-RESUMED = "$resumed"  # the local that keeps what `ctx.resume_data` gives
+RESUMED = "$resumed"  # the local that keeps the value of `ctx.resume_data`
 ORIGINS = "$origins"  # the local that keeps `origins`
-CONTEXT = "$context"  # the local of a program, if it has one, that what a person gives goes into
-# what asking for something costs, in instructions: so a turn's commit has some ten thousand
-# commands at most
+# The local, if the program has it, into which the data of a resume is merged.
+CONTEXT = "$context"
+# What a command costs, in instructions. It limits a turn's commit to some ten thousand commands.
 COMMAND_WORK = 10
 
 
 class Ends(Record):
-    """What has ended of a group, as one turn knows it."""
+    """Which items of a group have ended, as far as one turn knows."""
 
-    order: list[int]  # positions of those that its loop has not had, the first to end first
-    gone: list[int]  # positions of all that have ended, in order
-    taken: int  # how many its loop had had before
+    order: list[int]  # positions of those not yet taken by its loop, in the order of ending
+    gone: list[int]  # sorted positions of all that have ended
+    taken: int  # how many its loop had taken before this turn
 
 
 class Machine:
-    """The moving parts of one turn. Expressions reach it as the local `$m`."""
+    """The mutable state of one turn. Expressions reach it as the local `$m`."""
 
     __slots__ = (
         "attributes",
@@ -112,35 +120,38 @@ class Machine:
         self.fuel = limits.turn_instructions
         self.work_floor = -limits.statement_work
         self.commands: list[Command] = []
-        # what this turn starts has not ended yet
+        # Children from `first_new` on are started by this turn, and cannot have ended yet.
         self.next_child = self.first_new = snapshot.next_child
         self.awaiting = snapshot.awaiting
         self.cancelled = snapshot.cancelled
         self.keep: tuple[str, ...] = ()
         self.result: Any = None
-        # by number: what was started and can be awaited by id
+        # By number: the plans of what was started and can be awaited by id.
         self.plans: dict[str, Any] = dict(snapshot.locals.get(STARTED, {}))
-        # by variable: the place where the error in it arose
+        # By variable: the place where the error in it arose.
         self.origins: dict[str, int] = dict(snapshot.locals.get(ORIGINS, ()))
-        self.ends: dict[int, Ends] = {}  # of groups, by number, as far as this turn has looked
-        # the numbers of waits of which this turn knows all that decides them
+        # Of groups, by number, once this turn has counted them.
+        self.ends: dict[int, Ends] = {}
+        # The numbers of the waits about which this turn knows everything that decides them.
         self.known: set[int] = set()
-        # how waits for signals would end, as far as this turn has looked
+        # How waits for signals, and groups, would end, once this turn has resolved them.
         self.matched: dict[int, Outcome] = {}
-        # the mailbox by names of signals, once this turn has looked
+        # The mailbox by the names of the signals, once this turn has sorted it.
         self.mail: dict[str, list[Signal]] | None = None
-        self.mark = 0  # where the commands of the statement which runs begin
-        self.started = 0  # operations that the statement which runs has asked for
+        self.mark = 0  # the index of the current statement's first command
+        self.started = 0  # how many operations the current statement has asked for
         self.taken: set[str] = set()  # signals consumed in this turn
-        self.attributes: dict[str, int] = {}  # set in this turn, and their bytes
+        self.attributes: dict[str, int] = {}  # the attributes set in this turn, with their bytes
         self.draws = 0
-        # whether time or chance went into the turn: then it must be committed before anything acts
-        # on it
+        # Whether the turn used the time or random numbers. Then it must be committed before
+        # anything acts on it.
         self.drew = False
 
     def charge(self, work: int) -> None:
-        """Counts work done inside a statement. A statement may overdraw the turn, but not without
-        end."""
+        """Counts work done inside a statement; raises LimitFault if one statement does too much.
+
+        A statement may use more than the turn has left, but only up to a limit.
+        """
         self.fuel -= work
         if self.fuel < self.work_floor:
             raise LimitFault(

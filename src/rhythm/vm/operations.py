@@ -1,5 +1,4 @@
-"""Starting operations: from the arguments of a call to the command that asks for it and the plan to
-wait for it."""
+"""Starts operations: makes the command that asks for one, and the plan to wait for it."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ def start_operation(m: Machine, op: str, args: list[Any]) -> Plan:
 
 
 def _next_number(m: Machine) -> int:
-    """The number of one more operation of the statement."""
+    """Returns the number of one more operation of the statement."""
     m.started += 1
     m.charge(COMMAND_WORK)
     m.next_child += 1
@@ -57,7 +56,7 @@ def _start_workflow(m: Machine, n: int, name: Any, inputs: Any = None, options: 
 
 
 def start_branch(m: Machine, branch: int, copies: dict[str, Any]) -> Plan:
-    """Asks for a branch with copies of these locals."""
+    """Asks for a branch with copies of these locals; returns the plan to wait for it."""
     check_generations(m)
     n = _next_number(m)
     m.charge(
@@ -127,7 +126,7 @@ def _approval(m: Machine, n: int, options: Any) -> Plan:
 
 
 def _escalation(m: Machine, value: Any) -> tuple[dict[str, Any], ...]:
-    """A role, `{ role, after, timeout }`, or a list of them."""
+    """Returns the stages of `escalate`: a role, `{ role, after, timeout }`, or a list of them."""
     stages = value if isinstance(value, list) else [] if value is None else [value]
     if len(stages) > TEXTS.escalations:
         raise Fault(
@@ -161,8 +160,10 @@ _STARTERS: dict[str, Callable[..., Plan]] = {
 def start_group(
     m: Machine, mode: str, n: int, items: list[Plan], keys: list[str] | None, options: Any
 ) -> Plan:
-    """The plan of a group whose items were started just now; those over its `concurrency` are held
-    back."""
+    """Returns the plan of a group whose items were just started.
+
+    Items beyond its `concurrency` are held back.
+    """
     given = _options(mode, options)
     if mode == "race" and not items:
         raise Fault("InvalidArgument", "a race of nothing never ends")
@@ -188,7 +189,10 @@ def start_group(
 
 
 def check_generations(m: Machine) -> None:
-    """The id of a child is its parent's and a number, so it tells how many are above."""
+    """Raises LimitFault if this execution has too many generations above it to start a child.
+
+    The id of a child is its parent's id and a number, so the dots in an id count the generations.
+    """
     if m.id.count(".") >= m.limits.generations:
         what = (
             f"a workflow that is {m.limits.generations + 1:,} generations below the one that "
@@ -198,13 +202,17 @@ def check_generations(m: Machine) -> None:
 
 
 def check_fan_out(m: Machine, count: int) -> None:
+    """Raises LimitFault if one statement starts too many operations."""
     if count > m.limits.fan_out:
         raise LimitFault(f"{count:,} operations at once; the limit is {m.limits.fan_out:,}")
 
 
 def _hold(m: Machine, items: list[Plan]) -> None:
-    """Holds back what the group asked for: that is the last of what the statement did, in which
-    there may be thousands of groups."""
+    """Holds back these items of a group.
+
+    Their commands are the last of the statement. The search stops at their beginning, since one
+    statement may have thousands of groups.
+    """
     held = {n for item in items for n in numbers(item)}
     first = min(held, default=m.next_child)
     for i in range(len(m.commands) - 1, m.mark - 1, -1):
@@ -240,7 +248,7 @@ def _name(op: str, value: Any) -> str:
 
 
 def _short(op: str, value: str) -> str:
-    """Names are looked up in indexes of the database, which take no long ones."""
+    """Returns the name; raises Fault if it is too long for the indexes of the database."""
     if len(value) > LONGEST_NAME:
         raise Fault(
             "InvalidArgument",
@@ -343,7 +351,7 @@ def _with_default(plan: Plan, options: dict[str, Any]) -> Plan:
 
 
 def emit(m: Machine, kind_of: str, args: list[Any]) -> None:
-    """Asks for something that nobody waits for."""
+    """Asks for something that nobody waits for. Raises Fault if it is forbidden."""
     m.charge(COMMAND_WORK)
     if kind_of in m.inputs.forbidden:
         raise Fault(

@@ -1,9 +1,9 @@
 """Where caught errors arose: `throw e` of a caught `e` is reported there, not at the `throw`.
 
-Values have no identity, so the place follows variables: from the `catch` that sets one, through
-plain copies (`failed = e`), to a `throw` of that very variable. Whatever else is written to the
-variable ends it: that is another value. Only variables that some `throw` names are followed, so
-other programs pay nothing and their snapshots hold nothing of it.
+Values have no identity, so the place is kept by variable: from the `catch` that sets one, through
+plain copies (`failed = e`), to a `throw` of that variable. Any other write to the variable ends it:
+that is another value. Only variables that some `throw` names are followed, so other programs pay
+nothing and their snapshots hold nothing of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Run = Callable[[dict[str, Any]], int]
 
 
 def carriers(code: Sequence[ir.Instruction]) -> frozenset[str]:
-    """The variables that a `throw` names, and those that are copied into them."""
+    """Returns the variables that a `throw` names, and those that are copied into them."""
     found, copied = set[str](), dict[str, list[str]]()
     work = list[str]()
     for instruction in code:
@@ -36,8 +36,7 @@ def carriers(code: Sequence[ir.Instruction]) -> frozenset[str]:
 
 
 def followed(instruction: ir.Instruction, run: Run, carriers: frozenset[str]) -> Run:
-    """The compiled instruction; one that writes to a carrier also says what becomes of the place
-    there."""
+    """Returns the compiled instruction, which also updates the places of carriers it writes to."""
     written = carriers.intersection(sets(instruction))
     if not written:
         return run
@@ -45,11 +44,11 @@ def followed(instruction: ir.Instruction, run: Run, carriers: frozenset[str]) ->
         case ir.Set(_, ir.Local(source)):
             pass
         case _:
-            source = ""  # no variable: whatever is written did not arise in a `catch`
+            source = ""  # not a copy of a variable: the value did not come from a `catch`
 
     def write(frame: dict[str, Any]) -> int:
         next = run(frame)
-        if next >= 0:  # else it waits, and has written nothing yet
+        if next >= 0:  # otherwise it suspends, and has written nothing yet
             origins: dict[str, int] = frame["$m"].origins
             at = origins.get(source)
             for name in written:
@@ -63,6 +62,8 @@ def followed(instruction: ir.Instruction, run: Run, carriers: frozenset[str]) ->
 
 
 def encode_origins(origins: dict[str, int], locals: dict[str, Any]) -> list[list[Any]]:
-    """The places as a snapshot keeps them: those of variables that it has. Pairs, since the object
-    of a hidden local may be taken for a loop's."""
+    """Returns the places as a snapshot keeps them: those of variables that it has.
+
+    They are pairs, because an object in a hidden local could be taken for the state of a loop.
+    """
     return [[name, at] for name, at in origins.items() if name in locals]

@@ -1,9 +1,10 @@
-"""What the parts of a statement cost, in instructions, as far as it can be told beforehand.
+"""What the parts of a statement cost, in instructions, as far as it is known beforehand.
 
-A builtin is paid for before it is called: one that fails has worked, too, and a loop that catches
-its failure must not work for nothing. An instruction takes about a tenth of a microsecond; the
-prices are set so that no part takes much more than three tenths for each instruction that it costs,
-whatever it is given. What a call makes is paid for when it is there (`made`).
+A builtin is paid for before it is called: a call that fails has done work, too, and a loop that
+catches the failure must not get that work for nothing. An instruction takes about a tenth of a
+microsecond. The prices are set so that no part takes much more than three tenths of a microsecond
+for each instruction that it costs, whatever its arguments are. The result of a call is paid for
+once it exists (`made`).
 """
 
 from __future__ import annotations
@@ -14,48 +15,54 @@ from typing import Any
 from rhythm.ir import instructions as ir
 from rhythm.record import Record
 
-CALL = 8  # of any builtin
-LONG = 256  # characters: as many are compared or copied in the time of an instruction
-# of a text, at which Python may compare every character of a part that is nearly there, however
-# long the two are
+CALL = 8  # the base price of a builtin
+LONG = 256  # characters that are compared or copied in the time of one instruction
+# Python may compare every character of a part that nearly matches at this many places of a text,
+# however long the two are.
 PLACES = 2_500
-SHORT = 30_000, 100  # and texts and parts of texts up to which it may do so at all places
-FREE_NODES = 16  # of an instruction's expressions: what an ordinary statement has
+# Up to these lengths of a text and of a part, it may do so at all places.
+SHORT = 30_000, 100
+# expressions per instruction that cost nothing extra: an ordinary statement has no more
+FREE_NODES = 16
 
 
 def entries(value: Any) -> int:
-    """How many entries a list or an object has."""
+    """Returns how many entries a list or an object has; 0 for other values."""
     return len(value) if type(value) is list or type(value) is dict else 0
 
 
 def characters(value: Any) -> int:
+    """Returns how many characters a text has; 0 for other values."""
     return len(value) if type(value) is str else 0
 
 
 def copied(value: Any) -> int:
-    """To go through a value once, by a function that does nothing with its parts."""
+    """Returns the price of going through a value once without doing anything with its parts."""
     return entries(value) // 16 + characters(value) // LONG
 
 
 def looked_up(value: Any) -> int:
-    """To look up a text, those of a list, or the keys of an object: each is compared with the one
-    that is found, unless it is the same."""
+    """Returns the price of looking up a text, the texts of a list, or the keys of an object.
+
+    Each text is compared with the one that is found, unless it is the same object.
+    """
     if type(value) is list or type(value) is dict:
         return sum(map(characters, value)) // LONG
     return characters(value) // LONG
 
 
 def made(value: Any) -> int:
-    """To have made a value."""
+    """Returns the price of having made a value."""
     return entries(value) + characters(value) // 16
 
 
 def search(text: Any, part: Any) -> int:
-    """To look for a part of a text.
+    """Returns the price of looking for a part in a text.
 
     In a long text Python does it in linear time. In a short one it may compare the whole part at
-    every place, and so it may at the last 2,000 places of a long text of which the part is a third
-    or more.
+    every place. In a long text it may also do so at the last 2,000 places, if the part is a third
+    of the text or more. The price begins a little earlier, at a quarter, and counts up to PLACES
+    places.
     """
     long, short = characters(text), characters(part)
     places = max(long - short, 0) if short > 1 else 0
@@ -65,13 +72,15 @@ def search(text: Any, part: Any) -> int:
 
 
 def _compared(places: int, short: int) -> int:
-    """To compare a part with what stands at each of these places; to get to the next one takes as
-    long as a few characters."""
+    """Returns the price of comparing a part at each of these places.
+
+    To get to the next place takes as long as comparing a few characters.
+    """
     return places * (short + 8) // 512
 
 
 def walked(nodes: int, size: int) -> int:
-    """To make text of a value of so many parts and bytes."""
+    """Returns the price of making text of a value with so many parts and bytes."""
     return 4 * nodes + size // 16
 
 
@@ -80,12 +89,12 @@ def _plain(*args: Any) -> int:
 
 
 def _each(price: int, call: int = CALL) -> Callable[..., int]:
-    """So much for every entry that is given."""
+    """Returns a price function: `call`, and `price` for every entry in the arguments."""
     return lambda *args: call + price * sum(map(entries, args)) + sum(map(copied, args))
 
 
 def _call(price: int) -> Callable[..., int]:
-    """So much for a call, as it does always the same."""
+    """Returns a price function: the same price for every call, and reading its arguments."""
     return lambda *args: price + sum(map(copied, args))
 
 
@@ -94,7 +103,7 @@ def _contains(container: Any, x: Any) -> int:
 
 
 def _get(container: Any, key: Any, default: Any = None) -> int:
-    """Each part of the path is a step, which may be a number to read; most have few."""
+    """Each part of the path is a step, and may be a number to read; most paths are short."""
     return (
         20
         + 3 * (key.count(".") if type(key) is str else entries(key))
@@ -130,14 +139,16 @@ _PRICES: dict[str, Callable[..., int]] = {
 
 
 def price_of(builtin: str) -> Callable[..., int]:
-    """What a call of the builtin with these arguments costs, before it is called."""
+    """Returns the function that computes a call's price from its arguments, before the call."""
     return _PRICES.get(builtin, _plain)
 
 
 def nodes_of(node: Any) -> int:
-    """How many expressions are evaluated when this one is, or this instruction; those that a
-    comprehension evaluates for each element are paid for there. A long constant text counts as
-    several: it may be compared."""
+    """Returns how many expressions are evaluated with this expression or instruction.
+
+    The expressions that a comprehension evaluates for each element are paid for there. A long
+    constant text counts as several, because it may be compared.
+    """
     count, below = 0, [node]
     while below:
         item = below.pop()
@@ -155,11 +166,11 @@ def nodes_of(node: Any) -> int:
 
 
 def statement_work(instruction: ir.Instruction) -> int:
-    """What an instruction costs beyond the one that it counts as."""
+    """Returns what an instruction costs besides the one that it counts as."""
     nodes = nodes_of(instruction)
     return nodes // 2 if nodes > FREE_NODES else 0
 
 
 def element_work(node: ir.Comprehension) -> int:
-    """What each element of a comprehension costs."""
+    """Returns what each element of a comprehension costs."""
     return 1 + (nodes_of(node.element) + nodes_of(node.condition)) // 2

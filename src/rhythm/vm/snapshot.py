@@ -1,11 +1,10 @@
-"""The state of an execution between two turns: one flat JSON object, and its codec.
+"""`Snapshot`: the state of an execution between two turns, as one flat JSON object, and its codec.
 
 `{"v", "statement_index", "locals", "awaiting", "next_child", "instructions", "cancelled"}`. No call
 stack, no closures, no syntax. Every format version that was ever written must load for ever: golden
-files in the tests hold us to it.
+files in the tests check this.
 
-What is stored is that JSON as it is, or compressed: the first byte tells which, and `{` is that of
-the JSON itself.
+It is stored as that JSON, or compressed. The first byte tells which: JSON begins with `{`.
 """
 
 from __future__ import annotations
@@ -20,26 +19,29 @@ from rhythm.record import Record
 
 SNAPSHOT_VERSION = 1
 COMPRESSED = b"z"
-# what is larger leaves its page on PostgreSQL, which costs more than compressing it
+# PostgreSQL moves larger values out of their page, which costs more than compressing them.
 COMPRESS_BYTES = 2048
-# leaves 36 % of a typical snapshot; level 6 leaves 31 % and takes two to three times as long
+# Reduces a typical snapshot to 36 %. Level 6 reduces it to 31 %, and takes two to three times as
+# long.
 LEVEL = 1
 
 
 class Snapshot(Record):
-    """Where an execution is. `awaiting` says what it waits for, in plain JSON, for `why` and
-    `doctor` to read."""
+    """Where an execution is.
+
+    `awaiting` says in plain JSON what it waits for, for `why` and `doctor` to read.
+    """
 
     statement_index: int = 0
     locals: dict[str, Any] = {}
     awaiting: dict[str, Any] | None = None
     next_child: int = 1
-    instructions: int = 0  # run so far, for the lifetime limit
-    cancelled: bool = False  # the cancellation has been thrown; what runs now is `finally`
+    instructions: int = 0  # run so far, for the limit per execution
+    cancelled: bool = False  # the cancellation has been thrown: now only `finally` blocks run
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """The snapshot as JSON bytes."""
+    """Returns the snapshot as JSON bytes."""
     return orjson.dumps(
         {
             "v": SNAPSHOT_VERSION,
@@ -54,7 +56,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
 
 def pack(data: bytes) -> bytes:
-    """The bytes to store for the JSON of a snapshot."""
+    """Returns the bytes to store for the JSON of a snapshot: compressed if that is worth it."""
     if len(data) < COMPRESS_BYTES:
         return data
     packed = zlib.compress(data, LEVEL)
@@ -62,8 +64,10 @@ def pack(data: bytes) -> bytes:
 
 
 def decode_snapshot(data: bytes | str) -> Snapshot:
-    """The snapshot that was encoded, packed or not; `InvalidProgram` if it is damaged or from a
-    newer Rhythm."""
+    """Returns the snapshot that was encoded, packed or not.
+
+    Raises `InvalidProgram` if it is damaged, `NewerFormat` if a newer Rhythm wrote it.
+    """
     try:
         if isinstance(data, bytes) and data.startswith(COMPRESSED):
             data = zlib.decompress(data[1:])

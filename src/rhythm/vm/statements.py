@@ -1,5 +1,7 @@
-"""Instructions to closures. Each runs one instruction on a frame and gives the number of the next,
-or SUSPEND, DONE or BLOCKED."""
+"""Compiles instructions to closures, each of which runs one instruction on a frame.
+
+A closure returns the number of the next instruction, or SUSPEND, DONE or BLOCKED.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,11 @@ Starter = Callable[[Frame], Plan]
 
 
 class StatementCompiler:
-    """Compiles one program's instructions. A jump is never taken at run time: whatever leads to it
-    leads to where it ends."""
+    """Compiles one program's instructions.
+
+    Jumps are resolved beforehand: an instruction that leads to a jump goes straight to where it
+    ends.
+    """
 
     def __init__(self, code: Sequence[ir.Instruction], limits: Limits) -> None:
         self.code = code
@@ -63,6 +68,7 @@ class StatementCompiler:
         self.carriers = carriers(code)
 
     def compile(self) -> list[Run]:
+        """Returns one closure for each instruction."""
         return [
             self._compiled(instruction, self._landing(pc + 1))
             for pc, instruction in enumerate(self.code)
@@ -82,8 +88,10 @@ class StatementCompiler:
         return long
 
     def _landing(self, pc: int) -> int:
-        """Where one gets to from here without doing anything; a loop that does nothing is left to
-        the fuel."""
+        """Returns the instruction that is reached from here through jumps alone.
+
+        A loop of nothing but jumps is left to run until the fuel is spent.
+        """
         for _ in range(len(self.code)):
             if pc >= len(self.code) or not isinstance(instruction := self.code[pc], ir.Jump):
                 break
@@ -105,7 +113,7 @@ class StatementCompiler:
         return run
 
     def _count(self, name: str, counter: str, step: int, otherwise: Run, next: int) -> Run:
-        """`i = i + 1`, the commonest statement of loops, in one call."""
+        """Compiles `i = i + 1`, the most common statement in loops, to one call."""
 
         def count(frame: Frame) -> int:
             value = frame[counter]
@@ -145,8 +153,11 @@ class StatementCompiler:
         return run
 
     def _iterate(self, node: ir.Iterate, next: int) -> Run:
-        """The loop's hidden state is its list, or `{"range": […]}` so that counting far costs the
-        snapshot nothing."""
+        """Compiles the beginning of a loop.
+
+        The loop's hidden state is its list, or `{"range": […]}`, so that counting far costs the
+        snapshot nothing.
+        """
         state, position, arity, at = node.state, f"{node.state}.i", node.arity, node.at
         counts = isinstance(node.source, ir.Call) and node.source.name == "range" and arity == 1
         args = (
@@ -245,7 +256,8 @@ class StatementCompiler:
                 next_completed(machine, plan) if given or knows(machine, plan) else (plan, None)
             )
             plan = release(machine, plan)
-            # the plan waits in `awaiting`, where `why` and `doctor` read it, and not twice
+            # While it waits, the plan is only in `awaiting`, where `why` and `doctor` read it: not
+            # stored twice.
             if item is None:
                 frame.pop(state, None)
                 machine.awaiting, machine.keep = plan, keep
@@ -351,9 +363,11 @@ class StatementCompiler:
     # operations
 
     def _starter(self, operand: Any) -> Starter:
-        """Starts the operand and gives its plan; an expression gives the id of something started
-        before."""
-        # a variable has no place of its own: then it is that of the whole statement
+        """Compiles the start of an operand; the closure returns its plan.
+
+        An expression gives the id of something that was started before.
+        """
+        # A variable has no place of its own; problems with it are reported at the whole statement.
         at = getattr(operand, "at", None)
         match operand:
             case ir.Operation(kind_, args):
@@ -381,14 +395,17 @@ class StatementCompiler:
             machine.next_child += 1
             keys, items = plans(frame)
             given = options(frame) if options else None
-            # groups in groups count together
+            # Groups inside groups are counted together.
             placed(at, check_fan_out, machine, max(len(items), machine.started))
             return placed(at, start_group, machine, group.mode, n, items, keys, given)
 
         return start
 
     def _collection(self, items: Any) -> Callable[[Frame], tuple[list[str] | None, list[Plan]]]:
-        """Starts a collection's operations; gives the keys, if it is an object, and the plans."""
+        """Compiles the start of a collection's operations; the closure returns keys and plans.
+
+        The keys are None unless the collection is an object.
+        """
         if isinstance(items, ir.OperandObject):
             return self._plan_object(items)
         if isinstance(items, ir.OperandList):
@@ -468,8 +485,10 @@ class StatementCompiler:
         return each
 
     def _started(self, operand: Any) -> Compiled:
-        """Starts without waiting; gives the id, or the list or object with ids where operations
-        stood."""
+        """Compiles a start without waiting; the closure returns the id.
+
+        For a list or object that contains operations, it returns the list or object with their ids.
+        """
         match operand:
             case ir.OperandList():
                 return self._started_list(operand)
@@ -534,7 +553,7 @@ def _spread_or_self(item: Any) -> Any:
 
 
 def _undone_on_fault(machine: Machine, start: Compiled, frame: Frame) -> Any:
-    """Starts all of it or nothing: what an operation asked for before it failed is taken back."""
+    """Starts everything or nothing: if an operation fails, undoes what was asked for before it."""
     machine.mark, child, machine.started = len(machine.commands), machine.next_child, 0
     try:
         return start(frame)
@@ -565,7 +584,7 @@ def _value_of(outcome: Outcome, at: int) -> Any:
 
 
 def _thrown(value: Any, at: int) -> Fault:
-    """What `throw` throws: text, or an object with code, message, data."""
+    """Returns the fault of a `throw` of text, or of an object with code, message, data."""
     if type(value) is str:
         return Fault("Error", value, None, at)
     if (

@@ -1,8 +1,8 @@
 """JSON values as the language sees them: truth, equality, order, text, arithmetic, size.
 
 Values have no identity and are never changed in place, so they may share structure inside the
-interpreter. Whatever walks a value counts what it walks: sharing can make a small value an enormous
-tree.
+interpreter. Code that walks a value must count what it walks: through sharing, a small value can be
+an enormous tree.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from rhythm.limits import DEFAULT_LIMITS, INT_MAX, INT_MIN, Limits
 from rhythm.paths import Path, show_path
 from rhythm.vm.prices import LONG, looked_up, search, walked
 
-LONGEST_HINT = 40  # characters of a name that is compared with others, which takes their product
-HINTS = 8  # how many it is compared with
-# counts work, in instructions; raises a LimitFault when one statement does too much
+# Similar names are suggested only for names up to this length: comparing two names takes the
+# product of their lengths.
+LONGEST_HINT = 40
+HINTS = 8  # how many names it is compared with
+# Counts work, in instructions. Raises a LimitFault if one statement does too much.
 Charge = Callable[[int], None]
 
 
 class Fault(Exception):
-    """A failure inside the workflow: a value with code, message and data, on its way to a
-    `catch`."""
+    """A failure inside the workflow, with code, message and data, on its way to a `catch`."""
 
     catchable = True
 
@@ -33,12 +34,15 @@ class Fault(Exception):
         self.code, self.message, self.data, self.at = code, message, data, at
 
     def value(self) -> dict[str, Any]:
-        """What `catch (e)` gets."""
+        """Returns the error object that `catch (e)` gets."""
         return {"code": self.code, "message": self.message, "data": self.data}
 
 
 class LimitFault(Fault):
-    """Over a limit: ends the execution, since whoever catches it would only meet it again."""
+    """A limit was exceeded. It ends the execution and cannot be caught.
+
+    The code that caught it would only meet it again.
+    """
 
     catchable = False
 
@@ -47,7 +51,7 @@ class LimitFault(Fault):
 
 
 class CancelFault(Fault):
-    """The execution itself is cancelled: only `finally` blocks see it."""
+    """The execution itself is cancelled. Only `finally` blocks see it."""
 
     catchable = False
 
@@ -56,7 +60,7 @@ class CancelFault(Fault):
 
 
 def kind(value: Any) -> str:
-    """The type of a value as messages name it."""
+    """Returns the type of a value as messages name it."""
     names = {
         type(None): "null",
         bool: "true/false",
@@ -70,19 +74,25 @@ def kind(value: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
+    """Whether the value is a number; true and false are not."""
     return type(value) is int or type(value) is float
 
 
 def truthy(value: Any) -> bool:
-    """As in JavaScript: null, false, 0 and "" are false; lists and objects are true, empty or
-    not."""
+    """Whether the value counts as true, as in JavaScript.
+
+    null, false, 0 and "" are false; lists and objects are true, empty or not.
+    """
     return value is True or (
         value is not False and value is not None and value != 0 and value != ""
     )
 
 
 def equal(left: Any, right: Any, charge: Charge) -> bool:
-    """By content. Numbers are equal by value (1 == 1.0); true is not 1."""
+    """Whether two values have the same content.
+
+    Numbers are equal by value (1 == 1.0); true is not 1.
+    """
     if left is right:
         return True
     kinds = type(left), type(right)
@@ -117,7 +127,7 @@ def _deep_equal(left: Any, right: Any, charge: Charge) -> bool:
 
 
 def contains(needle: Any, container: Any, charge: Charge) -> bool:
-    """`in`: an element of a list, a key of an object, a part of a text."""
+    """Whether `needle in container`: an element of a list, a key of an object, a part of a text."""
     if type(container) is list:
         charge(2 * len(container))
         return any(equal(needle, item, charge) for item in container)
@@ -133,7 +143,7 @@ def contains(needle: Any, container: Any, charge: Charge) -> bool:
 
 
 def in_order(op: str, left: Any, right: Any, charge: Charge) -> bool:
-    """`< <= > >=` of two numbers or two texts."""
+    """Returns `< <= > >=` of two numbers or two texts. Raises Fault for other types."""
     if type(left) is str:
         charge(len(left) // LONG)
     if not (is_number(left) and is_number(right)) and not (
@@ -148,8 +158,10 @@ def in_order(op: str, left: Any, right: Any, charge: Charge) -> bool:
 
 
 def as_text(value: Any, limits: Limits, charge: Charge) -> str:
-    """The value in a template: text as it is, numbers as JavaScript writes them, the rest as
-    JSON."""
+    """Returns the value as a template shows it.
+
+    Text stays as it is, numbers are written as JavaScript writes them, the rest as JSON.
+    """
     if type(value) is str:
         return value
     if type(value) is list or type(value) is dict:
@@ -162,8 +174,10 @@ def as_text(value: Any, limits: Limits, charge: Charge) -> str:
 
 
 def _float_text(value: float) -> str:
-    """The shortest digits that read back as the same number, with an exponent only where JavaScript
-    writes one."""
+    """Returns the shortest digits that read back as the same number.
+
+    There is an exponent only where JavaScript writes one.
+    """
     if value == 0:
         return "0"
     mantissa, _, exponent = repr(value).removesuffix(".0").partition("e")
@@ -177,13 +191,14 @@ def _float_text(value: float) -> str:
 
 
 def as_json(value: Any, limits: Limits, charge: Charge) -> str:
-    """The value as compact JSON text."""
+    """Returns the value as compact JSON text."""
     size, parts = measure(value, limits.text_bytes, "the JSON text", limits.depth)
     charge(walked(parts, size))
     return check_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")), limits)
 
 
 def check_text(text: str, limits: Limits) -> str:
+    """Returns the text; raises LimitFault if it is too long."""
     limit = limits.text_bytes
     if len(text) > limit // 4 and len(text.encode("utf-8", "surrogatepass")) > limit:
         raise LimitFault(f"a text over {limit // 1024:,} KiB")
@@ -191,11 +206,13 @@ def check_text(text: str, limits: Limits) -> str:
 
 
 def check_entries(count: int, limits: Limits) -> None:
+    """Raises LimitFault if a list or object would have too many entries."""
     if count > limits.entries:
         raise LimitFault(f"a list or object of {count:,} entries; the limit is {limits.entries:,}")
 
 
 def check_number(value: int | float) -> int | float:
+    """Returns the number; raises Fault if it does not fit."""
     if type(value) is int:
         if not INT_MIN <= value <= INT_MAX:
             raise Fault("Overflow", "the result does not fit 64 bits")
@@ -205,7 +222,7 @@ def check_number(value: int | float) -> int | float:
 
 
 def arithmetic(op: str, left: Any, right: Any, limits: Limits, charge: Charge) -> Any:
-    """`+ - * / %`, with the meaning of JavaScript for numbers; `+` also joins texts and lists."""
+    """Returns `+ - * / %`, as in JavaScript for numbers; `+` also joins texts and lists."""
     if is_number(left) and is_number(right):
         try:
             return check_number(_compute(op, left, right))
@@ -248,7 +265,10 @@ def _compute(op: str, a: int | float, b: int | float) -> int | float:
 
 
 def member(target: Any, name: str, optional: bool = False) -> Any:
-    """The property of that name; absent is an error naming the nearest one, or null if optional."""
+    """Returns the property with that name.
+
+    If there is none, raises a Fault that names the nearest one; with `optional`, returns None.
+    """
     if type(target) is dict:
         if name in target:
             return target[name]
@@ -272,7 +292,7 @@ def member(target: Any, name: str, optional: bool = False) -> Any:
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
     import difflib
 
-    # enough for a hint; a loop may end up here often
+    # Enough for a hint. A loop may get here often.
     some = [key for _, key in zip(range(20), known, strict=False)]
     near = [
         key
@@ -297,8 +317,11 @@ def _did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def element(target: Any, index: Any, charge: Charge, optional: bool = False) -> Any:
-    """The element at a position (negative from the end), the property of a key, or the character of
-    a text."""
+    """Returns the element at a position, the property of a key, or a character of a text.
+
+    Negative positions count from the end. If there is none, raises a Fault; with `optional`,
+    returns None.
+    """
     if type(target) is dict and type(index) is str:
         if len(index) > LONG:
             charge(looked_up(index))
@@ -320,7 +343,7 @@ def element(target: Any, index: Any, charge: Charge, optional: bool = False) -> 
 
 
 def whole(value: Any, what: str) -> int:
-    """The value as a whole number."""
+    """Returns the value as a whole number. Raises Fault if it is not one."""
     if type(value) is int:
         return value
     if type(value) is float and value.is_integer():
@@ -332,8 +355,10 @@ def whole(value: Any, what: str) -> int:
 
 
 def with_element(target: Any, path: list[Any], value: Any, limits: Limits, charge: Charge) -> Any:
-    """A copy of the target in which the element at the path is the value; what lies beside the path
-    is shared."""
+    """Returns a copy of the target in which the element at the path is the value.
+
+    What is not on the path is shared with the target.
+    """
     key, rest = path[0], path[1:]
     if type(target) is dict:
         charge(len(target) // 8 + 2 * looked_up(key))
@@ -353,16 +378,18 @@ def with_element(target: Any, path: list[Any], value: Any, limits: Limits, charg
 
 
 def weigh(value: Any, limit: int, what: str, depth: int = DEFAULT_LIMITS.depth) -> int:
-    """About how many bytes the value has as JSON; a LimitFault when it is over the limit or nested
-    too deep."""
+    """Returns about how many bytes the value has as JSON.
+
+    Raises LimitFault if it is over the limit or nested too deep.
+    """
     return measure(value, limit, what, depth)[0]
 
 
 def measure(value: Any, limit: int, what: str, depth: int) -> tuple[int, int]:
-    """What `weigh` gives, and how many values there are in the value, with itself.
+    """Returns the result of `weigh`, and how many values there are in the value, itself included.
 
-    Goes level by level: the depth comes for free, and a value that shares its parts is counted as
-    the tree it would be.
+    It goes level by level. So the depth is known without further work, and a value that shares its
+    parts is counted as the tree that it would be.
     """
     total, parts, level = 0, 0, [value]
     for _ in range(depth + 1):
@@ -381,7 +408,7 @@ def measure(value: Any, limit: int, what: str, depth: int) -> tuple[int, int]:
             elif kind_of is dict or kind_of is list:
                 below += item.values() if kind_of is dict else item
                 total += sum(map(len, item)) + 3 * len(item) if kind_of is dict else 0
-                # what shares its parts can be larger than memory
+                # A value that shares its parts can be a tree larger than memory.
                 if total + 3 * len(below) > limit:
                     break
         if total + 3 * len(below) > limit:
@@ -393,7 +420,7 @@ def measure(value: Any, limit: int, what: str, depth: int) -> tuple[int, int]:
 
 
 def unstorable(value: Any) -> str:
-    """Which text in a JSON value no database can store, and where it is; empty if there is none."""
+    """Says which text in a JSON value no database can store, and where; empty if there is none."""
     if problem := _text_problem(value):
         return problem
     below: list[tuple[Any, Path]] = [(value, None)]

@@ -1,6 +1,6 @@
-"""From `.flow` text to a tree in which nothing is wrong, or to everything that is.
+"""From `.flow` text to a tree without errors, or to a list of everything that is wrong.
 
-`rhythm check` and editors need no more than this: what passes here can be lowered.
+`rhythm check` and editors need no more than this: a file that passes can be lowered.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from rhythm.lang.report import Checked, Compilation
 from rhythm.lang.source import Diagnostic, Source, in_order
 from rhythm.limits import DEFAULT_LIMITS, Limits
 
-# so that passes and interpreter may recurse over an expression within Python's own limit
+# The compiler and the interpreter recurse over expressions: this keeps them within Python's limit.
 EXPRESSION_HEIGHT = 150
-# the one thing that could still go wrong in the recursive passes, as the diagnostic it is
+# A RecursionError is the one thing that could still go wrong; it becomes this diagnostic.
 TOO_DEEP = Diagnostic(
     "F006", "error", "nested too deep to be read", 0, 0, help=("name the inner parts with `let`",)
 )
@@ -33,12 +33,15 @@ def check_flow(
     known: Surroundings | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Checked:
-    """Checks a file. Never raises, whatever the text is: problems come back as diagnostics."""
+    """Checks a file. Never raises, whatever the text is: problems are returned as diagnostics."""
     return ParsedFlow(text, file, limits).check(known)
 
 
 class ParsedFlow:
-    """A file that was read, and is to be checked: once it is known what there is besides it."""
+    """A file that was read but not checked yet.
+
+    It is checked when it is known which tasks and workflows exist besides it.
+    """
 
     def __init__(self, text: str, file: str, limits: Limits = DEFAULT_LIMITS) -> None:
         self.source, self.limits = Source(file, text), limits
@@ -51,11 +54,14 @@ class ParsedFlow:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of its workflows, as far as it can be read."""
+        """The names of its workflows, as far as the file can be read."""
         return frozenset(workflow.name for workflow in self.workflows)
 
     def check(self, known: Surroundings | None = None) -> Checked:
-        """Everything that is wrong with it. Once only: the problems are collected."""
+        """Returns everything that is wrong with the file, and its workflows if nothing is.
+
+        Call it only once: the object collects the problems.
+        """
         checked: tuple[tuple[Workflow, dict[str, Any]], ...] = ()
         try:
             checked = tuple(self._resolved(known or Surroundings()))
@@ -65,7 +71,10 @@ class ParsedFlow:
         return Checked(self.source, found, () if self.problems.errors else checked)
 
     def compile(self, known: Surroundings | None = None) -> Compilation:
-        """Its programs, if nothing is wrong with it. Only here what makes programs is imported."""
+        """Returns its programs, if nothing is wrong with the file.
+
+        The code that makes programs is imported only here.
+        """
         from rhythm.lang.flow.compile import compile_parsed
 
         return compile_parsed(self, known)
@@ -84,7 +93,10 @@ class ParsedFlow:
 
 
 def workflow_texts(text: str, file: str) -> dict[str, str]:
-    """The text of each workflow in a file, with its annotations, as far as it can be read."""
+    """Returns the text of each workflow in a file, with its annotations.
+
+    Workflows that cannot be read are left out.
+    """
     begins = (
         (workflow, min(node.start for node in (workflow, *workflow.annotations)))
         for workflow in ParsedFlow(text, file).workflows
@@ -93,7 +105,7 @@ def workflow_texts(text: str, file: str) -> dict[str, str]:
 
 
 def _read(source: Source, problems: Problems, limits: Limits) -> tuple[Workflow, ...]:
-    """The workflows of a file, none if it is too large to be looked at any further."""
+    """Returns the workflows of a file; none if it is over a limit and is not checked further."""
     size = len(source.text.encode("utf-8", "surrogatepass"))
     if size > limits.source_bytes:
         message = f"the file has {size:,} bytes; the limit is {limits.source_bytes:,}"
@@ -111,7 +123,7 @@ def _read(source: Source, problems: Problems, limits: Limits) -> tuple[Workflow,
 
 
 def _holds_too_much(tree: File, problems: Problems, limits: Limits) -> bool:
-    """Whether there is more of something than may be, which is reported."""
+    """Whether the file has more workflows, schedules or annotations than allowed; reports it."""
     schedules = [a for w in tree.workflows for a in w.annotations if a.name == "schedule"]
     of_a_file: tuple[tuple[str, Sequence[Node], int], ...] = (
         ("workflows", tree.workflows, limits.workflows),
@@ -139,7 +151,10 @@ def _parse(source: Source, problems: Problems, limits: Limits) -> File:
 
 
 def _too_high(root: Node) -> Node | None:
-    """A node over which recursion would go too deep. Counts without recursing."""
+    """Returns a node that is too deep for the recursive passes, or None.
+
+    It does not recurse itself.
+    """
     stack: list[tuple[Node, int]] = [(root, 0)]
     while stack:
         node, height = stack.pop()

@@ -16,12 +16,12 @@ def compile_flow(
     known: Surroundings | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Compilation:
-    """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""
+    """Compiles a file. Never raises, whatever the text is: problems are returned as diagnostics."""
     return compile_parsed(ParsedFlow(text, file, limits), known)
 
 
 def compile_parsed(parsed: ParsedFlow, known: Surroundings | None = None) -> Compilation:
-    """Compiles a file that was read before."""
+    """Compiles a file that was already read."""
     checked = parsed.check(known)
     try:
         programs = tuple(

@@ -1,11 +1,11 @@
-"""The canonical look of a `.flow` file: `format_source`, behind `rhythm fmt`.
+"""The canonical look of a `.flow` file: `format_source`, used by `rhythm fmt`.
 
-It owns spacing, indentation and line breaks, and nothing else: tokens and comments are copied from
-the source in their order (only a block's `{` may pass a comment), and the author's line breaks stay
+It changes only spacing, indentation and line breaks. Tokens and comments are copied from the source
+in their order (only the `{` of a block may move before a comment). The author's line breaks stay,
 except where a rule below says otherwise. It works on tokens, because a tree has no comments; the
-parser's `Roles` say what a token alone does not. In three steps: text to pieces, how many line
-breaks stand before each piece, print. It refuses to know what programs mean; files with syntax
-errors are not touched, and width is the author's business.
+parser's `Roles` say what a token alone does not. It has three steps: split the text into pieces,
+decide how many line breaks come before each piece, print. It knows nothing of what programs mean.
+Files with syntax errors are not touched, and the width of lines is left to the author.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rhythm.record import Record
 
 INDENT = "  "
 
-# A token's mark is its word or its kind, or one of these where that says too little: `sign`,
+# A token's mark is its word or its kind, or one of these where that is not specific enough: `sign`,
 # `ternary`, `block{`, `block}`, `call(`, `index[`, and `$}` for the end of `${`. The rules are sets
 # of marks.
 OPENERS = frozenset({"(", "[", "{", "call(", "index[", "block{", "${"})
@@ -39,15 +39,15 @@ INDEXED = frozenset(
     {"name", "number", "text", "endtemplate", "true", "false", "null", ")", "]", "}", "block}"}
 )
 
-# No line break after or before these, unless a comment stands there.
+# No line break after or before these, unless there is a comment.
 GLUED_AFTER = frozenset(
     "sign ... . ?. @ ${ let const if else for while try catch finally await async function".split()
 )
 GLUED_BEFORE = frozenset({"block{", "$}", "call("})
 AFTER_BLOCK = frozenset({"else", "catch", "finally"})
 
-# Inside brackets, a line that begins with one of the first or follows one of the second goes on
-# with the item above it.
+# Inside brackets, a line continues the item above it if it begins with one of CONTINUES or follows
+# one of CONTINUED.
 CONTINUES = BINARY | ASSIGNMENTS | {".", "?.", ":", "ternary", "of"}
 CONTINUED = frozenset({":", "=", "ternary"})
 
@@ -56,7 +56,7 @@ _BLANK_LINE = re.compile(r"(?:\r\n|\r(?!\n)|\n)[ \t\ufeff]*[\r\n]")
 
 
 def format_source(text: str, name: str = "workflow", limits: Limits = DEFAULT_LIMITS) -> str:
-    """The file as everybody would have written it. Raises `FlowError` if it cannot be parsed."""
+    """Returns the file in the canonical format. Raises `FlowError` if it cannot be parsed."""
     tokens, comments, marked = _read(text, name, limits)
     pieces = _pieces(text, tokens, comments, marked)
     _Breaks(text, tokens, marked, pieces).decide()
@@ -64,7 +64,7 @@ def format_source(text: str, name: str = "workflow", limits: Limits = DEFAULT_LI
 
 
 class _Marked(Record):
-    """What the parser said about each token: its mark, and whether it begins a statement."""
+    """What the parser knows about the tokens: their marks, and which ones begin a statement."""
 
     marks: list[str]
     starts: set[int]
@@ -77,10 +77,10 @@ class _Piece:
 
     def __init__(self, text: str, index: int, comment: bool, gap: int, split: bool) -> None:
         self.text = text
-        self.index = index  # number of the token; for a comment, of the token after it
+        self.index = index  # the number of the token; for a comment, of the token after it
         self.comment = comment
-        self.gap = gap  # before it the author wrote: 0 no line break, 1 one, 2 a blank line
-        self.split = split  # a `;` stood between it and the piece before
+        self.gap = gap  # the author's line breaks before it: 0 none, 1 one, 2 a blank line
+        self.split = split  # there was a `;` between it and the piece before
         self.breaks = gap  # line breaks before it in the output
 
     @property
@@ -138,7 +138,7 @@ def _mark_by_neighbour(marks: list[str], parser: Parser) -> None:
 
 
 def _annotation_lines(marks: list[str]) -> set[int]:
-    """The `@` that follow a workflow's end: those begin a line, as statements do."""
+    """Returns the `@` tokens after the end of a workflow: they begin a line, as statements do."""
     kept = [i for i, mark in enumerate(marks) if mark != ";"]
     return {i for before, i in pairwise(kept) if marks[i] == "@" and marks[before] == "block}"}
 
@@ -146,8 +146,10 @@ def _annotation_lines(marks: list[str]) -> set[int]:
 def _pieces(
     text: str, tokens: list[Token], comments: list[Comment], marked: _Marked
 ) -> list[_Piece]:
-    """Everything that is printed, in the order it is printed: no `;`, and the `{` of a block right
-    after its head."""
+    """Returns everything that is printed, in the order of printing.
+
+    There is no `;`, and the `{` of a block comes right after the head of its statement.
+    """
     kept = [
         (token.start, token.end, i) for i, token in enumerate(tokens[:-1]) if marked.marks[i] != ";"
     ]
@@ -173,8 +175,10 @@ def _gap(between: str) -> int:
 
 
 def _place(piece: _Piece, pieces: list[_Piece], marked: _Marked) -> int:
-    """Where the piece goes: at the end, but a block's `{` before comments that would keep it off
-    the line of its head."""
+    """Returns where to insert the piece: at the end, unless it is the `{` of a block.
+
+    That goes before comments that would keep it off the line of its head.
+    """
     at = len(pieces)
     if piece.comment or marked.marks[piece.index] != "block{":
         return at
@@ -195,8 +199,10 @@ def _number_comments(pieces: list[_Piece], end: int) -> None:
 
 
 def _keep_needed_semicolons(marked: _Marked, pieces: list[_Piece]) -> None:
-    """`a; -b` are two statements, and `a` over `-b` is one: that `;` stays, right behind what it
-    ends."""
+    """Keeps the `;` of `a; -b`, right after what it ends.
+
+    These are two statements, but `a` on one line and `-b` on the next would be one.
+    """
     before: _Piece | None = None
     for piece in pieces:
         if piece.comment:
@@ -213,7 +219,7 @@ def _keep_needed_semicolons(marked: _Marked, pieces: list[_Piece]) -> None:
 
 
 class _Breaks:
-    """Decides how many line breaks stand before each piece."""
+    """Decides how many line breaks come before each piece."""
 
     def __init__(
         self, text: str, tokens: list[Token], marked: _Marked, pieces: list[_Piece]
@@ -235,14 +241,17 @@ class _Breaks:
             self._trim_blank_line(i)
 
     def _mark(self, i: int) -> str:
-        """The mark of piece `i`; comments, and what is before the file, have none."""
+        """Returns the mark of piece `i`; empty for comments and for what is before the file."""
         return "" if i < 0 or self.pieces[i].comment else self.marks[self.pieces[i].index]
 
     def _one_line_blocks(self) -> set[int]:
-        """Numbers of the braces of blocks that stay on one line: at most one statement, no comment,
-        and no line break."""
+        """Returns the numbers of the braces of blocks that stay on one line.
+
+        Such a block has at most one statement, no comment and no line break.
+        """
         found: set[int] = set()
-        # `{` and how many statements; one that must break counts as two
+        # Each open `{`, and how many statements are in it; a statement that must break counts as
+        # two.
         open_: list[tuple[int, int]] = [(0, 0)]
         for i, piece in enumerate(self.pieces):
             opening, statements = open_[-1]
@@ -262,7 +271,7 @@ class _Breaks:
         return not _NEWLINE.search(self.text, self.tokens[opening].start, self.tokens[closing].end)
 
     def _natural(self, i: int) -> int:
-        """The author's line breaks, less those between things that belong on one line."""
+        """Returns the author's line breaks, without those inside what belongs on one line."""
         if i == 0:
             return 0
         piece, before = self.pieces[i], self.pieces[i - 1]
@@ -279,8 +288,7 @@ class _Breaks:
         return (left in OPENERS and right in CLOSERS) or (left == "block}" and right in AFTER_BLOCK)
 
     def _force(self, i: int) -> None:
-        """Statements begin a line, and so does the `}` of their block, unless it is a block on one
-        line."""
+        """Breaks the line before a statement, and before the `}` of a block of several lines."""
         piece, before = self.pieces[i], self._mark(i - 1)
         if piece.index in self.starts:
             if before != "block{" or self.pieces[i - 1].index not in self.one_line:
@@ -295,8 +303,10 @@ class _Breaks:
         self.pieces[i].breaks = max(self.pieces[i].breaks, 1) if i else 0
 
     def _with_comments(self, i: int) -> int:
-        """The first of the comments that stand before piece `i` on its line, and so belong to it;
-        `i` if there are none."""
+        """Returns the first of the comments on the line before piece `i`, which belong to it.
+
+        Returns `i` if there are none.
+        """
         while (
             i
             and self.pieces[i - 1].comment
@@ -312,8 +322,7 @@ class _Breaks:
             piece.breaks = 1
 
     def _follows_opener(self, i: int) -> bool:
-        """Whether the line above ends in an opening bracket, with or without a comment behind
-        it."""
+        """Whether the line above ends in an opening bracket, with or without a comment after it."""
         i -= 1
         while i > 0 and self.pieces[i].comment and not self.pieces[i].breaks:
             i -= 1
@@ -321,7 +330,10 @@ class _Breaks:
 
 
 class _Frame(Record):
-    """An open bracket: the level of a line that begins with its closer, and of the lines inside."""
+    """An open bracket.
+
+    `outside` is the level of a line that begins with its closer, `inside` that of the lines in it.
+    """
 
     mark: str
     outside: int
@@ -329,8 +341,11 @@ class _Frame(Record):
 
 
 class _Printer:
-    """Writes the pieces out. A level counts from the line that opened the bracket: several opened
-    on one line are one level."""
+    """Writes the pieces out.
+
+    Levels count from the line that opened the bracket: several brackets opened on one line are one
+    level.
+    """
 
     def __init__(self, marked: _Marked, pieces: list[_Piece]) -> None:
         self.marks = marked.marks
@@ -367,7 +382,7 @@ class _Printer:
         return self.marks[index] in AFTER_BLOCK and self.marks[index - 1] == "block}"
 
     def _space(self, i: int) -> str:
-        """What stands between a piece and the one before it on the same line."""
+        """Returns the space between a piece and the one before it on the same line."""
         if i == 0:
             return ""
         piece, before = self.pieces[i], self.pieces[i - 1]
@@ -376,7 +391,7 @@ class _Printer:
         left = "" if before.comment else self.marks[before.index]
         right = "" if piece.comment else self.marks[piece.index]
         if left == right == "sign" and before.text == piece.text == "-":
-            return " "  # or they would read as `--`
+            return " "  # without a space they would read as `--`
         tight = (
             left in TIGHT_AFTER or right in TIGHT_BEFORE or (left in OPENERS and right in CLOSERS)
         )
@@ -393,16 +408,18 @@ class _Printer:
         if mark == "${":
             return _Frame(mark, self.level, self.level)
         if mark == "block{" and self.marks[index - 1] != "name":
-            # the head of a statement may go over several lines; its block is indented from the
-            # first. `branch {` is an expression
+            # The head of a statement may take several lines; its block is indented from the first.
+            # `branch {` is an expression.
             outside = self.frames[-1].inside
             return _Frame(mark, outside, outside + 1)
         return _Frame(mark, self.level, self.level + 1)
 
 
 def _comment_text(text: str, level: int) -> str:
-    """The comment without trailing space; the lines of a `/*` comment that begin with `*` stand
-    under its first star."""
+    """Returns the comment without trailing space.
+
+    In a `/*` comment, lines that begin with `*` are aligned under its first star.
+    """
     first, *rest = [line.rstrip() for line in text.split("\n")]
     if all(line.lstrip().startswith("*") for line in rest):
         rest = [f"{INDENT * level} {line.lstrip()}" for line in rest]

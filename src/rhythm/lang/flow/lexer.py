@@ -1,8 +1,8 @@
-"""Text to tokens. What is not a token is reported and stepped over.
+"""Text to tokens. Characters that belong to no token are reported and skipped.
 
-Newlines are not tokens; each token knows whether it is the first of its line, and the parser
-decides what that means. A template comes out flat: `template`, then `part` texts and the tokens of
-each `${…}` in turn, then `endtemplate`.
+Newlines are not tokens. Each token knows whether it is the first of its line, and the parser
+decides what that means. A template becomes a flat sequence: `template`, then `part` texts and the
+tokens of each `${…}` in turn, then `endtemplate`.
 """
 
 from __future__ import annotations
@@ -36,17 +36,19 @@ _ESCAPES = {
 }
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
-# Needed for few texts, and compiled when it is: each of these would cost every start of the
-# program.
+# Few texts need these, so they are compiled on demand: compiling them all would slow down every
+# start.
 _NUMBER_TAIL = r"[A-Za-z0-9_]+|\.(?![A-Za-z_.])[0-9.]*"
 _ESCAPE = r"(?s:\\(u[0-9A-Fa-f]{4}|.|$))"
 _BIDI = "[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]"
 _WORD = r"\w+"
 _STRANGE_RUN = r"[^\x00-\x7f]+|[\x00-\x7f]"
-_PLACE = r"\{([^{}:!]*)[^{}]*\}"  # of a value in f"…"
+_PLACE = r"\{([^{}:!]*)[^{}]*\}"  # a value in f"…"
 
 
 class Lexer:
+    """Splits a text into tokens and comments, and reports what it cannot read."""
+
     def __init__(self, text: str, problems: Problems, limits: Limits) -> None:
         self.text = text
         self.problems = problems
@@ -58,8 +60,10 @@ class Lexer:
         self.line_start = True
 
     def run(self) -> list[Token]:
-        """All tokens, the last one of kind `end`. `TooManyProblems` if it is nested too deep to
-        read on."""
+        """Returns all tokens, the last one of kind `end`.
+
+        Raises `TooManyProblems` if the text is nested too deep, or has too many tokens to read on.
+        """
         self._check_bidi()
         while (
             self.at < len(self.text)
@@ -79,14 +83,14 @@ class Lexer:
                 "workflow or a branch"
             )
             self._stop(f"nested more than {self.limits.nesting} deep", self.open[-1][1], rewrite)
-        if self.open and self.open[-1][0] == "`":  # opened by the last character
+        if self.open and self.open[-1][0] == "`":  # the template was opened by the last character
             self._template_part()
         self._add("end", None, len(self.text), len(self.text))
         return self.tokens
 
     def _stop(self, message: str, start: int, help: str) -> NoReturn:
         self.problems.report("F006", message, start, start + 1, help=help)
-        raise TooManyProblems  # what was not read would only be reported as missing
+        raise TooManyProblems  # the rest, being unread, would only be reported as missing
 
     def _step(self) -> None:
         if self.open and self.open[-1][0] == "`":
@@ -144,7 +148,7 @@ class Lexer:
             and self.tokens[-1].value in (".", "?.")
         )
         if end < len(self.text) and not self.text[end].isascii() and self.text[end].isidentifier():
-            # a name that goes on in another alphabet is one mistake, not two
+            # A name that continues in another alphabet is one mistake, not two.
             return self._strange()
         if word.lower() in TEXT_PREFIXES and self.text.startswith(('"', "'"), end):
             return self._prefix(word, end)
@@ -156,7 +160,7 @@ class Lexer:
         body = _TEXT[quote].match(self.text, end + 1)
         if body and word in "fF":
             help = "write `" + re.compile(_PLACE).sub(r"${\1}", body[0]) + "`"
-        if not self.text.startswith(quote * 3, end):  # which is refused as a whole
+        if not self.text.startswith(quote * 3, end):  # a tripled quote is refused as a whole
             self.problems.report(
                 "F001", f"there is no `{word}` before a text here", self.at, end, help=help
             )
@@ -186,8 +190,8 @@ class Lexer:
                 help=f"write {digits.lstrip('0') or '0'}",
             )
         elif digits.isdigit():
-            # 2**63 itself is let through: it is the number of `-9223372036854775808`, and the
-            # parser refuses it elsewhere
+            # 2**63 itself is accepted: it is the number in `-9223372036854775808`. Elsewhere the
+            # parser refuses it.
             value = int(digits) if len(digits) <= 19 else INT_MAX + 2
             if value > INT_MAX + 1:
                 value = 0
@@ -219,7 +223,7 @@ class Lexer:
         end = match.end()
         if self.text.startswith(quote, end):
             return self._add("text", self._unescape(match[0], self.at + 1), self.at, end + 1)
-        # a backslash at the end of the line belongs to this mistake
+        # A backslash at the end of the line is part of this mistake.
         end += self.text.startswith("\\", end)
         help = f"close it with {quote} on the same line; text over several lines stands in "
         self.problems.never_ends("text", self.at, end, f"{help}backticks: `…`")
@@ -254,8 +258,10 @@ class Lexer:
             self._add("endtemplate", None, len(self.text), len(self.text))
 
     def _close_place(self, place: int) -> None:
-        """A `${` without `}`: the backtick after it was meant as the end, not as the start of a
-        template inside. Reads on behind it."""
+        """Closes a `${` that has no `}`, and reads on after the backtick that follows it.
+
+        That backtick was meant as the end of the template, not as the start of another one inside.
+        """
         opened = self.open[place][1]
         self.problems.report(
             "F002",
@@ -316,8 +322,10 @@ class Lexer:
         return self._storable(re.compile(_ESCAPE).sub(one, raw), offset)
 
     def _storable(self, text: str, offset: int) -> str:
-        """Joins surrogate pairs; refuses what no database can hold, before any work is lost to
-        it."""
+        """Returns the text with surrogate pairs joined; refuses what no database can store.
+
+        It is refused here, before any work is lost to it.
+        """
         if "\0" in text:
             self.problems.report(
                 "F005",
@@ -387,15 +395,14 @@ class Lexer:
             if twin == " "
             else f"write {twin}",
         )
-        # the parser stumbles over it at this same place, and so says nothing more about the
-        # statement
+        # The parser fails at the same place, and so reports nothing more about the statement.
         if char.isprintable():
             return self._add("strange", run[0], self.at, run.end())
         self.at = run.end()
 
 
 def _describe(text: str) -> str:
-    """The name of the first character that is not ASCII."""
+    """Returns the name of the first character that is not ASCII; empty if there is none."""
     import unicodedata
 
     char = next((char for char in text if not char.isascii()), "")
@@ -409,7 +416,7 @@ _TWINS = str.maketrans(
 
 
 def _ascii_twin(text: str) -> str:
-    """The plain text that looks the same, if there is one."""
+    """Returns the plain text that looks the same; empty if there is none."""
     import unicodedata
 
     plain = unicodedata.normalize("NFKD", text).translate(_TWINS)

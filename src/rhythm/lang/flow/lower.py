@@ -1,9 +1,8 @@
-"""Syntax tree to program: blocks become jumps, loops get a hidden position, `finally` becomes a
-pending jump.
+"""Syntax tree to program: blocks become jumps, loops get a hidden position.
 
-Lowering runs only on a tree that the resolver passed. Labels are numbers handed out before their
-place is known; `finish` puts the places in. Names that begin with `$` are locals that no author can
-write.
+`finally` becomes a pending jump. Lowering runs only on a tree that the resolver accepted. Labels
+are numbers that are given out before their place is known; `_placed` fills the places in at the
+end. Names that begin with `$` are locals that no author can write.
 """
 
 from __future__ import annotations
@@ -19,25 +18,29 @@ from rhythm.lang.source import Source
 from rhythm.record import Record
 
 LANGUAGE = "flow"
-RESULT = "$return"  # the value of a `return` that still has `finally` blocks to pass
+RESULT = "$return"  # holds the value of a `return` while its `finally` blocks run
 
 
 class _Finally(Record):
+    """An open `try` with `finally`: its hidden local, and the label of its `finally` block."""
+
     state: str
     block: int
-    # jumps out of the `try`, from after its `finally` on: a cancel that comes there must not run it
-    # again
+    # The code of each jump out of the `try`, from after its `finally` block on (two labels): a
+    # cancel that arrives there must not run the block again.
     left: list[tuple[int, int]]
 
 
 class _Loop(Record):
+    """A loop that is open: the labels of its next round and of its end."""
+
     again: int
     end: int
-    finallys: int  # how many `finally`s were open when the loop began
+    finallys: int  # how many `finally` blocks were open when the loop began
 
 
 def lower(source: Source, workflow: nodes.Workflow, options: dict[str, Any]) -> Program:
-    """The program of a checked workflow."""
+    """Returns the program of a checked workflow."""
     start = min([workflow.start, *(annotation.start for annotation in workflow.annotations)])
     start, end = (0, len(source.text)) if workflow.script else (start, workflow.end)
     version = version_of(LANGUAGE, source.text[start:end])
@@ -51,11 +54,11 @@ class _Lowering:
         self.script = script
         self.code: list[ir.Instruction] = []
         self.handlers: list[ir.Handler] = []
-        self.places: list[int] = []  # of labels
+        self.places: list[int] = []  # the places of labels
         self.branches: list[tuple[int, Block, tuple[str, ...]]] = []
         self.hidden = 0
         self.kept: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self.names: dict[int, set[str]] = {}  # in each branch, by its start
+        self.names: dict[int, set[str]] = {}  # the variables used in each branch, by its start
         self._enter_body(())
 
     def program(
@@ -68,7 +71,7 @@ class _Lowering:
     ) -> Program:
         self._body(workflow.body)
         entries: list[int] = []
-        while len(entries) < len(self.branches):  # lowering a branch may find further ones
+        while len(entries) < len(self.branches):  # lowering a branch may find more branches
             _, block, captures = self.branches[len(entries)]
             entries.append(len(self.code))
             self._enter_body(captures)
@@ -109,7 +112,7 @@ class _Lowering:
         self._statements(block)
         self._emit(ir.Return(ir.Const(None), max(block.end - 1, block.start)))
 
-    # labels, hidden names, scopes
+    # Labels, hidden names, scopes.
 
     def _label(self) -> int:
         self.places.append(-1)
@@ -135,14 +138,15 @@ class _Lowering:
 
     def _keep(self) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(name for scope in self.scopes for name in scope))
-        return self.kept.setdefault(names, names)  # one tuple for all the awaits that keep the same
+        # Awaits that keep the same names share one tuple.
+        return self.kept.setdefault(names, names)
 
     def _block(self, block: Block, *declare: str) -> None:
         self.scopes.append(dict.fromkeys(declare))
         self._statements(block)
         self.scopes.pop()
 
-    # statements
+    # Statements.
 
     def _statements(self, block: Block) -> None:
         for statement in block.statements:
@@ -212,7 +216,7 @@ class _Lowering:
         return node.name, tuple(reversed(path))
 
     def _evaluated(self, node: Node) -> ir.Expression:
-        """The value as an expression; what has to be awaited or started is so first."""
+        """Returns the value as an expression; what it awaits or starts comes in code before it."""
         if (
             isinstance(node, nodes.Await)
             or self._is_operation(node)
@@ -224,7 +228,7 @@ class _Lowering:
         return self._expression(node)
 
     def _into(self, name: str | None, value: Node | None, at: int) -> None:
-        """The value of a whole right side or statement, put into a local."""
+        """Puts the value of a whole right side or statement into a local."""
         if isinstance(value, nodes.Await):
             self._emit(ir.Await(self._operand(value.value), name, self._keep(), value.value.start))
         elif value is not None and self._is_operation(value):
@@ -301,7 +305,7 @@ class _Lowering:
         self._leave(self.loops[-1].again, node.start)
 
     def _leave(self, to: int, at: int) -> None:
-        """A jump out of the loop's body, through the `finally` blocks between."""
+        """Jumps out of the loop's body, through the `finally` blocks in between."""
         self._pass_finallys(self.loops[-1].finallys, ir.Jump(to, at), at)
 
     def _pass_finallys(self, outermost: int, leave: ir.Instruction, at: int) -> None:
@@ -371,7 +375,7 @@ class _Lowering:
         nodes.Try: _try,
     }
 
-    # operations
+    # Operations.
 
     @staticmethod
     def _is_operation(node: Node) -> bool:
@@ -404,8 +408,10 @@ class _Lowering:
         return self._expression(node)
 
     def _names(self, branch: nodes.BranchBlock) -> set[str]:
-        """Every variable's name that is written in the branch. Each is read once, however deep it
-        stands in others."""
+        """Returns the names of all variables that are written in the branch.
+
+        Each branch is walked only once, however deep it is nested in others.
+        """
         if branch.start not in self.names:
             found = self.names[branch.start] = set()
             stack: list[object] = [branch.body]
@@ -438,7 +444,7 @@ class _Lowering:
             return self._comprehension(node)
         return self._expression(node)
 
-    # expressions
+    # Expressions.
 
     def _expression(self, node: Node) -> ir.Expression:
         return self._EXPRESSIONS[type(node)](self, node)  # type: ignore[no-any-return]  # the table's methods all return one
@@ -471,7 +477,7 @@ class _Lowering:
         condition = self._expression(node.condition) if node.condition else None
         source = self._expression(node.source)
         names = [name.name for name in node.names]
-        self.scopes.append(dict.fromkeys(names))  # a branch inside takes copies of them
+        self.scopes.append(dict.fromkeys(names))  # a branch inside copies these names
         element = self._operand(node.element)
         self.scopes.pop()
         return ir.Comprehension(element, tuple(names), source, condition, node.start)

@@ -1,5 +1,4 @@
-"""The syntax tree of `.flow`: what was written, with the place of each piece. `start` and `end` are
-offsets."""
+"""The syntax tree of `.flow`: what was written, with the place of each piece."""
 
 from __future__ import annotations
 
@@ -9,6 +8,8 @@ from rhythm.record import Record
 
 
 class Node(Record):
+    """One piece of the source, from offset `start` to offset `end`."""
+
     start: int
     end: int
 
@@ -37,7 +38,7 @@ class ListLiteral(Node):
 
 
 class Entry(Node):
-    """`key: value`; written as shorthand (`{ a }`, `{ a.b }`) the value is the path itself."""
+    """`key: value`. In the shorthand (`{ a }`, `{ a.b }`) the value is the path itself."""
 
     key: str
     value: Node
@@ -49,6 +50,8 @@ class ObjectLiteral(Node):
 
 
 class Comprehension(Node):
+    """`[element for names in source if condition]`"""
+
     element: Node
     names: tuple[Name, ...]
     source: Node
@@ -74,12 +77,16 @@ class Logic(Node):
 
 
 class Conditional(Node):
+    """`condition ? yes : no`"""
+
     condition: Node
     yes: Node
     no: Node
 
 
 class Member(Node):
+    """`target.name`, or `target?.name` if optional."""
+
     target: Node
     name: str
     name_start: int
@@ -87,13 +94,15 @@ class Member(Node):
 
 
 class Index(Node):
+    """`target[index]`, or `target?.[index]` if optional."""
+
     target: Node
     index: Node
     optional: bool = False
 
 
 class Call(Node):
-    """A word, or one of the accepted dotted spellings, followed by arguments."""
+    """A name, or one of the accepted dotted names, with arguments."""
 
     name: str
     args: tuple[Node, ...]
@@ -105,11 +114,13 @@ class Await(Node):
 
 
 class BranchBlock(Node):
+    """`branch { … }`"""
+
     body: Block
 
 
 class Broken(Node):
-    """Stands where something was already reported, so that nothing is reported about it again."""
+    """Stands for code that was reported already, so that it is not reported again."""
 
 
 # statements
@@ -142,6 +153,8 @@ class Let(Node):
 
 
 class Assign(Node):
+    """`target op value`"""
+
     target: Node  # Name, Member, Index or ListPattern
     op: str  # "=" or "+=", "-=", …
     value: Node
@@ -199,8 +212,10 @@ class Annotation(Node):
 
 
 class Workflow(Node):
-    """One workflow of a file. `script` is true for a file without a header, where operations are
-    awaited unasked."""
+    """One workflow of a file.
+
+    `script` is true for a file without a header, in which operations are awaited without `await`.
+    """
 
     name: str
     script: bool

@@ -1,5 +1,7 @@
-"""What people write who come from Python or JavaScript, and what they would write here: one table
-for each place it can stand in."""
+"""What people from Python or JavaScript write, and what to write here instead.
+
+There is one table for each place where it can stand.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ FOREIGN_OPERATORS = {
     "#": "comments begin with `//`", "++": "write `+= 1`", "--": "write `-= 1`",
 }  # fmt: skip
 
-# Operators that reading can go on with as one of ours: which one, how it is written, and the help.
+# Operators that the parser can replace by one of ours: which one, how it is written, and the help.
 FOREIGN_SPELLINGS = {
     "===": ("==", "==", "`==` compares by content and never converts"),
     "!==": ("!=", "!=", "`!=` compares by content and never converts"),
@@ -29,7 +31,7 @@ FOREIGN_SPELLINGS = {
     "not in": ("in", "!(… in …)", "write !(x in xs)"),
 }
 
-# The word that reading can go on with, if there is one; and the help.
+# The word that the parser goes on with instead, or None; and the help.
 FOREIGN_STATEMENTS = {
     "var": ("let", "write `let`"),
     "switch": (None, "write if (…) { … } else if (…) { … } else { … }"),
@@ -53,7 +55,7 @@ FOREIGN_STATEMENTS = {
     "nonlocal": (None, "leave it out: a block sees the variables around it"),
 }  # fmt: skip
 
-# Words before a value.
+# Words that other languages write before a value.
 FOREIGN_PREFIXES = {
     "new": "values are plain data: write { … } or [ … ]",
     "typeof": (
@@ -66,7 +68,7 @@ FOREIGN_PREFIXES = {
     "del": 'write x = null, or x = omit(x, ["key"])',
 }
 
-# By the bracket that closes them.
+# By the bracket that closes the comprehension.
 FOREIGN_COMPREHENSIONS = {
     ")": ("a comprehension stands in brackets", ("write [… for x in xs]",)),
     "}": (

@@ -1,7 +1,7 @@
-"""Every code a `.flow` diagnostic can have, and the collector that the passes report to.
+"""Every code that a `.flow` diagnostic can have, and the collector that the passes report to.
 
-Codes are for ever: one that is no longer used is not given to something else. `docs/language.md`
-shows an example of each.
+Codes are permanent: a code that is no longer used is not given to something else.
+`docs/language.md` shows an example of each.
 """
 
 from __future__ import annotations
@@ -52,15 +52,14 @@ CODES: dict[str, str] = {
 
 
 class TooManyProblems(Exception):
-    """The file has so many problems that reading on helps nobody."""
+    """The file has so many problems that reading on would not help."""
 
 
 class Problems:
-    """Collects diagnostics. A place is reported once: what follows from a first error there is not
-    worth reading.
+    """Collects diagnostics: at one place only the first of each severity.
 
-    Too many errors end the reading of a file. Too many warnings end only the warnings: they never
-    stop a registration.
+    What follows from a first error at the same place is not worth reading. Too many errors end the
+    reading of a file. Too many warnings end only the warnings: they never prevent a registration.
     """
 
     def __init__(self, limit: int) -> None:
@@ -68,7 +67,8 @@ class Problems:
         self._limit = limit
         self._starts: set[tuple[int, str]] = set()
         self._errors = 0
-        # where something begins that never ends: what is wrong after it follows from that
+        # Where texts, templates and comments begin that never end: problems after them are
+        # consequences.
         self.unended: set[int] = set()
 
     def never_ends(self, what: str, start: int, end: int, help: str) -> None:
@@ -86,6 +86,11 @@ class Problems:
         help: tuple[str, ...] | str = (),
         related: tuple[tuple[int, int, str], ...] = (),
     ) -> None:
+        """Adds a diagnostic; its severity follows from the code.
+
+        It is dropped if the place has one already, or if there are too many. Raises
+        `TooManyProblems` when the limit of errors is reached.
+        """
         severity = {"0": "error", "1": "warning", "2": "note"}[code[1]]
         reported = self._errors if severity == "error" else len(self.found) - self._errors
         if (start, severity) in self._starts or reported >= self._limit:
@@ -108,11 +113,11 @@ class Problems:
         help: tuple[str, ...] | str = (),
         related: tuple[tuple[int, int, str], ...] = (),
     ) -> None:
-        """Reports it for the whole of the node."""
+        """Reports a problem with the whole of a node."""
         self.report(code, message, node.start, node.end, label, help, related)
 
     def forget(self, start: int) -> None:
-        """Takes back what was reported from this place on: it will be read again."""
+        """Removes what was reported at or after this place, because it will be read again."""
         self.found = [diagnostic for diagnostic in self.found if diagnostic.start < start]
         self._starts = {(diagnostic.start, diagnostic.severity) for diagnostic in self.found}
         self.unended = {opened for opened in self.unended if opened < start}
@@ -120,4 +125,5 @@ class Problems:
 
     @property
     def errors(self) -> bool:
+        """Whether any errors were reported."""
         return self._errors > 0

@@ -1,4 +1,4 @@
-"""The words of `.flow`."""
+"""The tokens of `.flow`: reserved words, punctuation and comments."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ RESERVED = frozenset(
     ).split()
 )
 
-# Longest first: the lexer takes the first that fits. Those after the first line of each group exist
-# only to be refused well.
+# Longest first: the lexer takes the first that fits. Some (`===`, `**`, `++`, …) are listed only so
+# that they can be refused with a good message.
 PUNCTUATION = (
     "===", "!==", "**=", "...", "<<=", ">>=", "&&=", "||=", "??=",
     "=>", "->", ":=", "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "+=", "-=", "*=", "/=", "%=",
@@ -46,8 +46,11 @@ ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "%="})
 
 
 class Token:
-    """`kind`: name, keyword, number, text, template, part, endtemplate, punctuation, strange or
-    end; `value`: the word, number, text."""
+    """A word, number, text or sign of the source.
+
+    `kind` is name, keyword, number, text, template, part, endtemplate, punctuation, strange or end.
+    `value` is the word, number or text.
+    """
 
     __slots__ = ("end", "kind", "line_start", "start", "value")
 
@@ -56,11 +59,10 @@ class Token:
         self.value = value
         self.start = start
         self.end = end
-        self.line_start = line_start  # first token of its line
+        self.line_start = line_start  # whether it is the first token of its line
 
     def means(self, value: str) -> bool:
-        """Whether it is this sign or this word of the language, not a name or text that looks like
-        it."""
+        """Whether it is this sign or keyword, not a name or text that looks like it."""
         return self.value == value and self.kind in ("punctuation", "keyword")
 
     def __repr__(self) -> str:
@@ -68,8 +70,10 @@ class Token:
 
 
 class Comment(Record):
-    """A comment with its text as written; `own_line` if nothing but space stands before it on its
-    line."""
+    """A comment with its text as written.
+
+    `own_line`: there is only space before it on its line.
+    """
 
     start: int
     end: int

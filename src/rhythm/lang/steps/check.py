@@ -1,4 +1,4 @@
-"""From the text of JSON steps to a program, or to everything that is wrong with it."""
+"""From the text of JSON steps to a program, or to a list of everything that is wrong."""
 
 from __future__ import annotations
 
@@ -24,19 +24,22 @@ def check_steps(
     known: Surroundings | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Checked:
-    """Checks a file. Never raises, whatever the text is: problems come back as diagnostics."""
+    """Checks a file. Never raises, whatever the text is: problems are returned as diagnostics."""
     return ParsedSteps(text, file, limits).check(known)
 
 
 class ParsedSteps:
-    """A file of JSON steps that is to be checked: once it is known what there is besides it."""
+    """A file of JSON steps that is not checked yet.
+
+    It is checked when it is known which tasks exist.
+    """
 
     def __init__(self, text: str, file: str, limits: Limits = DEFAULT_LIMITS) -> None:
         self.text, self.file, self.limits = text, file, limits
 
     @property
     def names(self) -> frozenset[str]:
-        """The name of its workflow, as far as it can be read."""
+        """The name of its workflow, as far as the file can be read."""
         try:
             name = read_document(self.text, self.limits).get("workflow_id")
         except NoJson:
@@ -44,18 +47,18 @@ class ParsedSteps:
         return frozenset({name.value} if name and isinstance(name.value, str) else ())
 
     def check(self, known: Surroundings | None = None) -> Compilation:
-        """Everything that is wrong with it."""
+        """Returns everything that is wrong with the file, and its program if nothing is."""
         return compiled(self.text, self.file, known, self.limits)
 
     def compile(self, known: Surroundings | None = None) -> Compilation:
-        """Its program, if nothing is wrong with it."""
+        """Returns its verified program, if nothing is wrong with the file."""
         from rhythm.lang.steps.compile import verified
 
         return verified(self.check(known))
 
 
 def compiled(text: str, file: str, known: Surroundings | None, limits: Limits) -> Compilation:
-    """The program, not yet verified."""
+    """Returns the program of a file, not verified yet, or what is wrong with the file."""
     source, problems = Source(file, text), StepProblems(limits.diagnostics)
     found: tuple[StepsDocument, Program] | None = None
     with suppress(TooManyProblems):
@@ -91,5 +94,5 @@ def _program(
     check_routes(workflow.steps, problems)
     if known.tasks is not None:
         check_tasks(workflow.steps, known.tasks, problems)
-    # has nothing more to report
+    # Lowering reports nothing new: `read_workflow` has checked all conditions and values.
     return None if problems.errors else (workflow, lower(source, workflow, problems))

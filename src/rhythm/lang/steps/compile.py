@@ -15,12 +15,12 @@ def compile_steps(
     known: Surroundings | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Compilation:
-    """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""
+    """Compiles a file. Never raises, whatever the text is: problems are returned as diagnostics."""
     return verified(compiled(text, file, known, limits))
 
 
 def verified(compilation: Compilation) -> Compilation:
-    """The same, after its programs were verified."""
+    """Returns the compilation after its programs were verified."""
     for program in compilation.programs:
         verify(program)
     return compilation

@@ -11,8 +11,8 @@ from rhythm.lang.steps.problems import StepProblems, one_of
 
 GROUPS = ("and", "or", "not")
 KEYS = ["field", "operator", "value", "default"]
-MAX_DEPTH = 10  # of groups in groups
-FALSE = ir.Const(False)  # in place of what could not be read
+MAX_DEPTH = 10  # the deepest nesting of groups
+FALSE = ir.Const(False)  # stands for a condition that could not be read
 Compare = Callable[[ir.Expression, ir.Expression, int], ir.Expression]
 
 
@@ -42,7 +42,7 @@ MEANT = {
 
 
 def condition(place: Json, problems: StepProblems, depth: int = 0) -> ir.Expression:
-    """What a condition means; what is wrong with it is reported."""
+    """Returns the expression of a condition; reports what is wrong with it."""
     if depth > MAX_DEPTH:
         problems.at(
             "S002",
@@ -86,7 +86,7 @@ def _group(name: str, inner: Json, problems: StepProblems, depth: int) -> ir.Exp
 
 
 def _joined(op: str, parts: list[ir.Expression]) -> ir.Expression:
-    """In halves: a long list must not become a deep tree."""
+    """Joins the parts in halves, so that a long list does not become a deep tree."""
     half = len(parts) // 2
     return ir.Logic(op, _joined(op, parts[:half]), _joined(op, parts[half:])) if half else parts[0]
 

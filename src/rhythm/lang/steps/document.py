@@ -1,5 +1,7 @@
-"""JSON text to values that know where they stand: offsets, and the JSON pointer. Stops at the first
-thing that is no JSON."""
+"""JSON text to values that know their place: offsets, and the JSON pointer.
+
+Reading stops at the first problem.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ _PYTHON = {"True": "true", "False": "false", "None": "null", "undefined": "null"
 
 
 class NoJson(Exception):
-    """Why a text is no JSON, and where."""
+    """Says why a text cannot be read as JSON, and where.
+
+    `first` is the place of the first of two equal keys.
+    """
 
     def __init__(
         self,
@@ -41,8 +46,10 @@ class NoJson(Exception):
 
 
 class Json(Record):
-    """A value of the document. `entries` and `items` are what is in it, `keys` where its keys
-    stand."""
+    """A value of the document, with its place.
+
+    `entries` or `items` are the values in it, `keys` the places of its keys.
+    """
 
     start: int
     end: int
@@ -53,20 +60,21 @@ class Json(Record):
     keys: dict[str, tuple[int, int]] = {}
 
     def get(self, key: str) -> Json | None:
+        """Returns the entry of a key, or None."""
         return self.entries.get(key)
 
     def key(self, key: str) -> Json:
-        """The key itself, as a place to point at."""
+        """Returns the key itself, as a place to report a problem at."""
         return Json(*self.keys[key], f"{self.pointer}/{escaped(key)}", key)
 
 
 def escaped(key: str) -> str:
-    """A key as part of a JSON pointer."""
+    """Returns a key as part of a JSON pointer."""
     return key.replace("~", "~0").replace("/", "~1")
 
 
 def read_document(text: str, limits: Limits) -> Json:
-    """The document; `NoJson` if there is none."""
+    """Returns the document. Raises `NoJson` if it cannot be read."""
     return _Reader(text, limits).document()
 
 

@@ -1,8 +1,8 @@
-"""Steps to a program: each step is a run of instructions, and its targets are jumps.
+"""Steps to a program: each step becomes a run of instructions, and its targets become jumps.
 
-The whole state is the context, one hidden local: what a step gives is put into it. The interpreter
-puts in what people give when they resume the execution (`vm.machine.CONTEXT`). Labels are numbers
-handed out before their place is known.
+The whole state is the context, one hidden local: the result of a step is put into it. The
+interpreter puts in the data that people give when they resume the execution (`vm.machine.CONTEXT`).
+Labels are numbers that are given out before their place is known.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ ANSWER, RESULT, ERROR = ir.Local("$answer"), ir.Local("$result"), ir.Local("$err
 
 
 def lower(source: Source, workflow: StepsDocument, problems: StepProblems) -> Program:
-    """The program of a workflow. What is wrong with its conditions and values is reported; then the
-    program is of no use."""
+    """Returns the program of a workflow.
+
+    Reports what is wrong with conditions and values; the program cannot be used then.
+    """
     return _Lowering(problems).program(workflow, source)
 
 
@@ -47,7 +49,7 @@ class _Body:
 
 
 def _given(step: JsonStep) -> tuple[str, ...]:
-    """The keys of the context that a step may set."""
+    """Returns the keys of the context that a step may set."""
     own = step.keys["into"].value if "into" in step.keys else step.id
     failure = ("error",) if "on_failure" in step.keys else ()
     if step.asks:
@@ -65,7 +67,7 @@ class _Lowering:
     def __init__(self, problems: StepProblems) -> None:
         self.problems = problems
         self.code: list[ir.Instruction] = []
-        self.places: list[int] = []  # of labels
+        self.places: list[int] = []  # the places of labels
         self.handlers: list[ir.Handler] = []
         self.steps: list[tuple[int, str, str | None]] = []
         self.branches: list[tuple[JsonStep, ...]] = []
@@ -80,7 +82,7 @@ class _Lowering:
         last = self._here()
         self._lower_body(self._body(workflow.steps, False))
         entries: list[int] = []
-        while len(entries) < len(self.branches):  # lowering a branch may find further ones
+        while len(entries) < len(self.branches):  # lowering a branch may find more branches
             entries.append(len(self.code))
             self._lower_body(self._body(self.branches[len(entries) - 1], True))
         self.handlers.append(ir.Handler(first, last, self._here(), ERROR.name, "catch"))
@@ -118,13 +120,13 @@ class _Lowering:
     def _emit(self, instruction: ir.Instruction) -> None:
         self.code.append(instruction)
 
-    # lists of steps
+    # Lists of steps.
 
     def _body(self, steps: tuple[JsonStep, ...], branch: bool) -> _Body:
         return _Body(steps, branch, {step.id: self._label() for step in steps}, self._label())
 
     def _lower_body(self, body: _Body) -> None:
-        self.body, self.ends = body, False  # whether anything leads to the end of the list
+        self.body, self.ends = body, False  # `ends`: whether anything leads to the end of the list
         for step in body.steps:
             self._here(body.labels[step.id])
             ways = dict(step.ways())
@@ -135,7 +137,7 @@ class _Lowering:
             self._emit(ir.Return(self._ended(), body.steps[-1].place.end - 1))
 
     def _ended(self) -> ir.Expression:
-        """What the end of the list gives: of a branch, all that its steps have given."""
+        """Returns the value at the end of the list: for a branch, all that its steps have set."""
         if not self.body.branch:
             return ir.Const({"outcome": "completed"})
         return ir.Call("pick", (CONTEXT, ir.Const(list(self.body.gives))))
@@ -145,11 +147,11 @@ class _Lowering:
         return self.body.end if id is None else self.body.labels[id]
 
     def _go(self, step: JsonStep, key: str) -> None:
-        """To where the key leads."""
+        """Jumps to where the key leads."""
         self._emit(ir.Jump(self._target(dict(step.ways())[key]), step.at))
 
     def _go_on(self, step: JsonStep, key: str) -> None:
-        """To where the key leads, at the end of a step: the next one in the list needs no jump."""
+        """Jumps to where the key leads, unless that is just the next step in the list."""
         if dict(step.ways())[key] != step.following or step.following is None:
             self._go(step, key)
 
@@ -174,7 +176,7 @@ class _Lowering:
             (*((name, self._value(keys[name])) for name in names if name in keys), *more)
         )
 
-    # steps
+    # Steps.
 
     def _condition(self, step: JsonStep) -> None:
         no = dict(step.ways())["on_false"]
@@ -206,7 +208,7 @@ class _Lowering:
         return self._value(step.keys["reason"]) if "reason" in step.keys else ir.Const(otherwise)
 
     def _execute(self, place: Json) -> None:
-        """Not awaited: it goes on by itself, and whether it succeeds changes nothing here."""
+        """Starts or publishes something that is not awaited: its success changes nothing here."""
         if place.entries["type"].value == "publish":
             event, data = place.entries["event"], place.get("data")
             self._emit(
@@ -310,13 +312,15 @@ class _Lowering:
         return self._fail(step)
 
     def _fail(self, step: JsonStep) -> None:
-        """On with `on_failure`, with the error in the context."""
+        """Goes on with `on_failure`, with the error in the context."""
         self._put(step, ERROR, "error")
         self._go_on(step, "on_failure")
 
     def _parallel(self, step: JsonStep) -> None:
-        """A branch that is blocked blocks the execution; one that fails fails it, or leads to
-        `on_failure`."""
+        """Runs the branches together.
+
+        A blocked branch blocks the execution. A failed branch fails it, or leads to `on_failure`.
+        """
         entries = []
         for name, steps in step.branches:
             entries.append((name, ir.Branch(len(self.branches), KEEP, step.at)))

@@ -1,7 +1,8 @@
 """Paths into the context, and texts with `${path}` in them, as expressions.
 
-The context is one object: the inputs, what a person gave when resuming, and what the steps have
-given so far. A path that begins with `ctx` goes into what the execution knows of itself instead.
+The context is one object: the inputs, the data that a person gave when resuming, and the results of
+the steps so far. A path that begins with `ctx` leads into what the execution knows about itself
+instead.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from rhythm.lang.steps.problems import StepProblems, one_of
 
 CONTEXT = ir.Local("$context")
 CTX = ["id", "workflow", "version", "started_at", "attempt", "parent_id", "resume_data"]
-MAX_PATH_PARTS = 16  # parts of a path
+MAX_PATH_PARTS = 16  # the most parts that a path may have
 _HOLE = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")
 _POSITION = re.compile(r"-?(?:0|[1-9][0-9]{0,8})")
 
 
 def read_path(place: Json, problems: StepProblems) -> tuple[str, ...] | None:
-    """The parts of a path: text with dots between them, or a list of texts where a key itself has a
-    dot in it."""
+    """Returns the parts of a path, or None if it is wrong, which is reported.
+
+    A path is text with dots between the parts, or a list of texts if a key itself contains a dot.
+    """
     parts = place.value.split(".") if isinstance(place.value, str) else place.value
     if (
         isinstance(parts, list)
@@ -49,7 +52,10 @@ def _is_known(parts: tuple[str, ...], place: Json, problems: StepProblems) -> bo
 
 
 def at_path(parts: tuple[str, ...], at: int, optional: bool = False) -> ir.Expression:
-    """The value at a path: absent, an error that names the nearest; or null, if optional."""
+    """Returns the expression for the value at a path.
+
+    At run time an absent value is an error that names the nearest one; if optional, it is null.
+    """
     target: ir.Expression = CONTEXT
     if parts[0] == "ctx":
         target, parts = ir.Local("ctx"), parts[1:]
@@ -62,8 +68,10 @@ def at_path(parts: tuple[str, ...], at: int, optional: bool = False) -> ir.Expre
 
 
 def filled(place: Json, problems: StepProblems) -> ir.Expression:
-    """A value in which texts may hold `${path}`. A text that is nothing else gives the value at the
-    path, whatever it is."""
+    """Returns the expression for a value whose texts may contain `${path}`.
+
+    A text that is nothing but one `${path}` gives the value at the path, whatever its type.
+    """
     if isinstance(place.value, str):
         return _filled_text(place, problems)
     if not _has_holes(place.value):

@@ -1,5 +1,7 @@
-"""Every code a diagnostic of JSON steps can have. As in `.flow`, codes are for ever;
-docs/json-steps.md lists them."""
+"""Every code that a diagnostic of JSON steps can have.
+
+As in `.flow`, codes are permanent. docs/json-steps.md lists them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ CODES: dict[str, str] = {
 
 
 class StepProblems(Problems):
-    """Collects diagnostics; the label under the caret is the JSON pointer."""
+    """Collects diagnostics. The label under the caret is the JSON pointer."""
 
     def at(
         self,
@@ -39,11 +41,12 @@ class StepProblems(Problems):
         help: str = "",
         also: tuple[Json, str] | None = None,
     ) -> None:
+        """Reports a problem at a value of the document. `also` is another place that matters."""
         related = ((also[0].start, also[0].end, also[1]),) if also else ()
         self.report(code, message, place.start, place.end, place.pointer, help, related)
 
 
 def one_of(word: object, known: list[str]) -> str:
-    """What may have been meant."""
+    """Returns help that names the word that may have been meant, or all that are possible."""
     near = nearest(word, known) if isinstance(word, str) else None
     return f'did you mean "{near}"?' if near else f"possible are {', '.join(known)}"

@@ -1,5 +1,4 @@
-"""From the document to its steps: which there are, and whether the keys of each make sense
-together."""
+"""From the document to its steps, and whether the keys of each step make sense together."""
 
 from __future__ import annotations
 
@@ -30,8 +29,11 @@ MEANT = {
 
 
 class JsonStep(Record):
-    """One step. `keys` are those of its entries that can be relied on; `following` is the id of the
-    next step in its list."""
+    """One step.
+
+    `keys` are the entries that passed the checks. `following` is the id of the next step in its
+    list.
+    """
 
     id: str
     type: str
@@ -42,6 +44,7 @@ class JsonStep(Record):
 
     @property
     def at(self) -> int:
+        """The offset at which problems with the step are reported."""
         return self.keys["id"].start if "id" in self.keys else self.place.start
 
     @property
@@ -51,10 +54,14 @@ class JsonStep(Record):
 
     @property
     def awaits(self) -> bool:
+        """Whether it waits for anything."""
         return self.asks or self.type in ("wait", "task", "parallel")
 
     def ways(self) -> Iterator[tuple[str, str | None]]:
-        """Where it may lead: the key, and the id of the step; None is the end of the list."""
+        """Yields where the step may lead: the key, and the id of the step.
+
+        None instead of an id is the end of the list.
+        """
         default = {
             "condition": ("on_true", "on_false"),
             "action": ("on_true",) if self.asks else (),
@@ -67,7 +74,7 @@ class JsonStep(Record):
 
 
 class StepsDocument(Record):
-    """The whole document."""
+    """The whole document: a workflow's name, place, steps and options."""
 
     name: str
     start: int
@@ -76,7 +83,7 @@ class StepsDocument(Record):
 
 
 def read_workflow(document: Json, problems: StepProblems) -> StepsDocument:
-    """The workflow; what is wrong with it is reported."""
+    """Returns the workflow; reports what is wrong with it."""
     if not isinstance(document.value, dict):
         problems.at(
             "S006",
@@ -153,8 +160,10 @@ class _Reader:
         return tuple(self._step(*each) for each in zip(place.items, ids, following, strict=True))
 
     def _id(self, place: Json) -> str:
-        """The id of a step; one that has none gets a name that no author can write, so that the
-        rest can be checked."""
+        """Returns the id of a step.
+
+        A step without an id gets a name that no author can write, so that the rest can be checked.
+        """
         id = place.get("id")
         if id is None or not isinstance(id.value, str):
             return f"{place.pointer}#"
@@ -174,7 +183,7 @@ class _Reader:
         shape = STEPS.get(type.value) if type and isinstance(type.value, str) else None
         if shape is None:
             self._no_shape(place, type)
-            # it leads on, so that what follows can be checked
+            # It leads to the next step, so that the steps after it can be checked.
             return JsonStep(id, "unknown", place, {}, following)
         keys = checked(place, shape.replace(needs=("id", *shape.needs)), self.problems)
         assert type is not None
@@ -208,9 +217,10 @@ class _Reader:
                 )
         return tuple((name, self.steps(inner)) for name, inner in named)
 
-    # what goes together
+    # Which keys go together.
 
     def _together(self, step: JsonStep, key: str, fits: bool, why: str, help: str) -> None:
+        """Reports the key if the step has it and it does not fit the others."""
         if key in step.place.entries and not fits:
             self.problems.at("S012", why, step.place.key(key), help)
 

@@ -1,4 +1,4 @@
-"""Where the steps lead: to steps that exist, to every step, and not round and round."""
+"""Where the steps lead: only to steps that exist, to every step, and not in endless circles."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from itertools import islice
 from rhythm.lang.steps.problems import StepProblems, one_of
 from rhythm.lang.steps.read import JsonStep
 
-MAX_CYCLES = 20  # ways round that are reported
+MAX_CYCLES = 20  # at most this many circles are reported
 
 
 def check_routes(
     steps: tuple[JsonStep, ...], problems: StepProblems, everywhere: Iterable[str] = ()
 ) -> None:
-    """Checks one list of steps, and those of its branches. `everywhere`: the ids of all lists
-    around it."""
+    """Checks one list of steps, and those of its branches.
+
+    `everywhere`: the ids of all lists around it.
+    """
     known = {step.id: step for step in steps}
     outside = {
         *everywhere,
@@ -32,7 +34,7 @@ def check_routes(
     ]
     for step, key, to in lost:
         _unknown(step, key, to, known, outside, problems)
-    if not lost:  # what else is wrong with the routes may follow from these
+    if not lost:  # other problems with the routes may follow from these
         _check_ways(steps, known, problems)
 
 
@@ -90,8 +92,11 @@ def _reached(steps: tuple[JsonStep, ...], known: dict[str, JsonStep]) -> set[str
 
 
 def _circles(steps: tuple[JsonStep, ...]) -> Iterator[list[JsonStep]]:
-    """Ways round, each step in one of them: first those on which nothing is awaited, then those on
-    which nothing pauses."""
+    """Yields circles, each step in at most one of them.
+
+    First come those on which nothing is awaited, then those without a wait step and without an
+    approval.
+    """
     reported: set[str] = set()
     for moving in (
         [step for step in steps if not step.awaits],
@@ -105,7 +110,7 @@ def _circles(steps: tuple[JsonStep, ...]) -> Iterator[list[JsonStep]]:
 
 
 def _circle(left: dict[str, JsonStep]) -> list[JsonStep]:
-    """One way round among these steps, from the first of them on; empty if there is none."""
+    """Returns one circle among these steps, beginning with the first in the file; empty if none."""
     from graphlib import CycleError, TopologicalSorter
 
     try:
@@ -113,7 +118,7 @@ def _circle(left: dict[str, JsonStep]) -> list[JsonStep]:
             {id: [to for _, to in step.ways() if to in left] for id, step in left.items()}
         ).prepare()
     except CycleError as found:
-        # it comes in the other direction, with the first step once more at its end
+        # The cycle is reported in the other direction, with the first step repeated at the end.
         ids = found.args[1][:0:-1]
         first = min(range(len(ids)), key=lambda i: left[ids[i]].place.start)
         return [left[id] for id in (*ids[first:], *ids[:first])]

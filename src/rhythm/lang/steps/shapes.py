@@ -1,5 +1,4 @@
-"""Which keys a step may have, and what their values are: one table for each type of step, and the
-reader that checks against it."""
+"""Which keys a step may have and what their values are: a table for each type, and its check."""
 
 from __future__ import annotations
 
@@ -19,10 +18,9 @@ _WORKFLOW = re.compile(r"[\w.-]+")
 
 
 class Shape(Record):
-    """The keys of an object, each with the kind of its value; `needs` are those that must be
-    there."""
+    """The keys of an object, each with the kind of its value. `needs` are the required keys."""
 
-    what: str  # as messages call it
+    what: str  # as messages name it
     keys: Mapping[str, str]
     needs: tuple[str, ...] = ()
 
@@ -106,7 +104,7 @@ HOW = {
 
 
 def checked(place: Json, shape: Shape, problems: StepProblems) -> dict[str, Json]:
-    """The entries of an object that are as they should be."""
+    """Returns the entries of an object that fit its shape; reports the others and missing keys."""
     good: dict[str, Json] = {}
     meant = set[str | None]()
     for key, inner in place.entries.items():
@@ -156,7 +154,10 @@ def _names(value: Any) -> list[str]:
 
 
 def _problem(value: Any, kind: str) -> str:
-    """Why the value is not of the kind; empty if it is. A text with `${…}` may be any duration."""
+    """Says why the value is not of the kind; empty if it is.
+
+    A text with `${…}` may be any duration.
+    """
     if kind == "duration" and isinstance(value, str) and "${" in value:
         return ""
     if kind in ("duration", "length", "backoff") and not (

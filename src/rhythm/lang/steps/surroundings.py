@@ -1,4 +1,4 @@
-"""Whether the tasks that steps name exist, and take what they are given."""
+"""Whether the tasks that steps name exist, and take the inputs that they are given."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rhythm.suggest import nearest
 def check_tasks(
     steps: tuple[JsonStep, ...], tasks: Mapping[str, TaskShape], problems: StepProblems
 ) -> None:
-    """Reports tasks that are not registered, and inputs that they do not take."""
+    """Warns of tasks that are not registered, and of inputs that they do not take."""
     for name, task, inputs in _calls(steps):
         shape = tasks.get(task)
         if shape is None:
@@ -30,7 +30,7 @@ def check_tasks(
 
 
 def _calls(steps: tuple[JsonStep, ...]) -> Iterator[tuple[Json, str, Json | None]]:
-    """Where each task is named, its name, and its inputs."""
+    """Yields where each task is named, its name, and its inputs."""
     for step in steps:
         if "task" in step.keys:
             yield step.keys["task"], step.keys["task"].value, step.keys.get("inputs")

@@ -1,5 +1,5 @@
-"""Tokens to syntax tree, by recursive descent with recovery.
+"""Tokens to syntax tree, by recursive descent with error recovery.
 
-One parser in layers, each in a module of its own: Cursor, Refusals, Expressions, Statements,
+It is one parser in layers, each in a module of its own: Cursor, Refusals, Expressions, Statements,
 Parser.
 """

@@ -1,7 +1,6 @@
-"""The tokens under the parser's hand: where it stands, what comes next, which brackets belong
-together, and where to go on.
+"""The parser's position in the tokens: the next token, matching brackets, and error recovery.
 
-Besides the tree, reading leaves `Roles`: which tokens are block braces, signs, parts of `?:`, and
+Besides the tree, parsing leaves `Roles`: which tokens are block braces, signs or parts of `?:`, and
 where statements begin. The formatter needs nothing else.
 """
 
@@ -20,8 +19,7 @@ PARTNERS = {")": "(", "]": "[", "}": "{"}
 
 
 class Roles(Record):
-    """What the formatter must know of a token that the token does not say: sets of token
-    numbers."""
+    """What the formatter must know of tokens and the tokens do not say: sets of token numbers."""
 
     blocks: set[int]
     signs: set[int]
@@ -30,10 +28,12 @@ class Roles(Record):
 
 
 class Recover(Exception):
-    """A problem was reported; go on with the next statement."""
+    """A problem was reported; the parser goes on with the next statement."""
 
 
 class Cursor:
+    """A position in the tokens, with the questions and moves that all layers of the parser need."""
+
     def __init__(
         self, text: str, tokens: list[Token], problems: Problems, limits: Limits, name: str
     ) -> None:
@@ -45,9 +45,10 @@ class Cursor:
         self.i = 0
         self.depth = 0
         self.roles = Roles(set(), set(), set(), set())
-        # nodes that stand in parentheses, by identity; held, so that no other gets the same
+        # Nodes in parentheses, by identity. They are kept here so that no other node gets the same
+        # identity.
         self.wrapped: dict[int, Node] = {}
-        # the number of the closing token for each opening one that has one
+        # By the number of an opening token, the number of its closing one, if it has one.
         self.closer = _match_brackets(tokens)
         self.balanced = 2 * len(self.closer) == sum(
             _opens(token) or closes(token) for token in tokens
@@ -71,7 +72,7 @@ class Cursor:
         return token
 
     def _at(self, value: str) -> bool:
-        # as `means`; asked several times for every token, so without a further call
+        # The same as `means`, without another call: this is asked several times for every token.
         token = self.tokens[self.i]
         return token.value == value and token.kind in ("punctuation", "keyword")
 
@@ -85,7 +86,7 @@ class Cursor:
         return False
 
     def _opening(self) -> Token:
-        """The innermost bracket that is open before the current token."""
+        """Returns the innermost bracket that is open before the current token."""
         depth = 0
         for token in reversed(self.tokens[1 : self.i]):
             if _opens(token) and depth == 0:
@@ -97,23 +98,27 @@ class Cursor:
         return self._token.line_start or self._at(";") or self._at("}") or self._at_end()
 
     def _skip_statement(self) -> None:
-        """To the start of the next statement: a new line, `;` or the end of the block, whatever
-        brackets are between."""
+        """Skips to the next statement: to a new line, `;` or the end of the block.
+
+        Brackets in between are skipped as a whole.
+        """
         while not self._at_statement_end():
             if self._token.value in ("(", "[", "{") and self.i in self.closer:
                 self.i = self.closer[self.i]
             self._next()
 
     def _leave_brackets(self, start: int) -> None:
-        """To the end of the outermost bracket that is open since `start`, if brackets can be
-        trusted: all of the file's have a partner."""
+        """Skips to the end of the outermost bracket that was opened since `start`.
+
+        It does nothing unless brackets can be trusted: all brackets of the file have a partner.
+        """
         if self.balanced:
             self.i = max(
                 [self.i, *(self.closer[i] + 1 for i in range(start, self.i) if i in self.closer)]
             )
 
     def _text(self, node: Node) -> str:
-        """The node as it is written, if that is one line; else a stand-in."""
+        """Returns the node as it is written, if that is one line; else `x`."""
         text = self.text[node.start : node.end]
         return text if "\n" not in text else "x"
 
@@ -125,7 +130,9 @@ class Cursor:
         label: str = "",
         help: str | tuple[str, ...] = (),
     ) -> None:
-        if self._last.start in self.problems.unended:  # which is what is wrong
+        """Reports a problem at a token, unless what precedes it never ended."""
+        # the unended text or comment is the real problem
+        if self._last.start in self.problems.unended:
             return
         self.problems.report(
             code, message, token.start, max(token.end, token.start + 1), label, help
@@ -139,12 +146,13 @@ class Cursor:
         label: str = "",
         help: str | tuple[str, ...] = (),
     ) -> NoReturn:
+        """Reports a problem at a token and raises `Recover`."""
         self._report_token(code, message, token, label, help)
         raise Recover
 
 
 def shown(token: Token) -> str:
-    """The token as a message names it."""
+    """Returns the token as messages name it."""
     if token.kind == "end":
         return "the end of the file"
     if token.kind in ("text", "part"):
@@ -174,4 +182,5 @@ def _opens(token: Token) -> bool:
 
 
 def closes(token: Token) -> bool:
+    """Whether the token is a closing bracket."""
     return token.kind == "punctuation" and token.value in PARTNERS

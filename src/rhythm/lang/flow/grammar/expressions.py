@@ -1,7 +1,6 @@
-"""The grammar of values: operators by precedence, what follows a value, and what a value can begin
-with.
+"""The grammar of values: operators by precedence, what may follow a value, and what begins one.
 
-It accepts a little more than the language has (an `await` anywhere, an operation anywhere) so that
+It accepts a little more than the language has (an `await` anywhere, an operation anywhere), so that
 the rules can say what to write instead.
 """
 
@@ -27,6 +26,8 @@ CONSTANTS = {"true": True, "false": False, "null": None}
 
 
 class ExpressionParser(RefusingCursor):
+    """Parses expressions."""
+
     def _expression(self) -> Node:
         self._deeper()
         value = self._binary()
@@ -44,7 +45,7 @@ class ExpressionParser(RefusingCursor):
 
     def _deeper(self) -> None:
         self.depth += 1
-        # twice: an `await`, a `? :` and a bracket all count here
+        # Twice the limit, because an `await`, a `? :` and a bracket all count here.
         if self.depth > 2 * self.limits.nesting:
             self._fail(
                 "F006",
@@ -54,7 +55,7 @@ class ExpressionParser(RefusingCursor):
             )
 
     def _binary(self) -> Node:
-        """Operator precedence with explicit stacks, so that depth costs no recursion."""
+        """Parses operators by precedence, with explicit stacks: long chains cost no recursion."""
         operands, operators = [self._unary()], list[Token]()
         while precedence := self._at_operator():
             token = self._next()
@@ -393,8 +394,10 @@ class ExpressionParser(RefusingCursor):
         return names
 
     def _bracketed_names(self) -> list[nodes.Name]:
-        """Refuses the pattern, and declares its names all the same so that their uses stay
-        quiet."""
+        """Refuses a pattern as loop variable, and returns its names.
+
+        The names are declared all the same, so that their uses are not reported.
+        """
         opening, closing = self._token, self.closer.get(self.i, self.i)
         self._report_token(
             "F033",
@@ -472,4 +475,4 @@ class ExpressionParser(RefusingCursor):
 
     @abstractmethod
     def _block(self) -> Block:
-        """The statements of a `branch`."""
+        """Parses the statements of a `branch`."""

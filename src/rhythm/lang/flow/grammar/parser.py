@@ -12,9 +12,12 @@ from rhythm.suggest import nearest
 
 
 class Parser(StatementParser):
-    lost = False  # a header could not be read, and so its body may look like a script
+    """The whole parser: reads a file into a tree."""
+
+    lost = False  # a header could not be read, so its body may look like a script
 
     def parse_file(self) -> nodes.File:
+        """Returns the tree of the file; reports what cannot be read."""
         workflows: list[nodes.Workflow] = []
         script: list[Node] = []
         annotations: tuple[nodes.Annotation, ...] = ()
@@ -24,7 +27,7 @@ class Parser(StatementParser):
             if self._at_header():
                 workflows.append(self._workflow(annotations))
                 annotations = ()
-            # a stray `;` must not part annotations from what they belong to
+            # A stray `;` must not separate annotations from what they belong to.
             elif not self._take(";") and not self._at_end():
                 if not script:
                     script_annotations, annotations = annotations, ()
@@ -110,7 +113,7 @@ class Parser(StatementParser):
             name = self._workflow_name(first)
             params = self._parameters() if self._at("(") else ()
             if first.value == "async" and not params:
-                params = ("ctx", "inputs")  # the newest seeds' `main` takes none and sees both
+                params = ("ctx", "inputs")  # `async function main()` sees both without naming them
             if not self._at("{"):
                 self._fail(
                     "F001",
@@ -170,8 +173,10 @@ class Parser(StatementParser):
         return ("ctx", "inputs", *(name for name in found if name not in ("ctx", "inputs")))
 
     def _skip_type(self, opening: Token, mark: str, ends: tuple[str, ...]) -> None:
-        """Refuses the type of a parameter or of the result; all of a header's in one place, and so
-        in one message."""
+        """Refuses the type of a parameter or of the result.
+
+        All types of a header are reported at one place, and so in one message.
+        """
         if not self._at(mark):
             return
         self.problems.report(

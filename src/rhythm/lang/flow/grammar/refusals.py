@@ -1,7 +1,7 @@
-"""What must stand here, and what is said when something else does.
+"""What the parser expects, and what it says when it finds something else.
 
-Above all for those who come from another language: the tables are in `elsewhere`, and the help
-shows what to write instead.
+The messages are mainly for people who come from another language: the tables are in
+`other_languages`, and the help shows what to write instead.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 
 class RefusingCursor(Cursor):
+    """A cursor that demands tokens, and reports what it finds in their place."""
+
     def _expect(self, value: str, why: str) -> Token:
         if self._at(value):
             return self._next()
@@ -71,7 +73,10 @@ class RefusingCursor(Cursor):
         )
 
     def _sequence(self, closing: str, parse: Callable[[], T]) -> list[T]:
-        """Items with commas between them, to the closing bracket. A comma may follow the last."""
+        """Returns the items up to the closing bracket, with commas between them.
+
+        A comma may follow the last item.
+        """
         items: list[T] = []
         while not self._at(closing):
             if self._at_end():
@@ -138,7 +143,7 @@ class RefusingCursor(Cursor):
         )
 
     def _refuse_foreign(self, closing: str = "") -> None:
-        """Refuses the current token, at which nothing fits, if it is of another language."""
+        """Refuses the current token, which does not fit, if it belongs to another language."""
         token, last = self._token, self._last
         if token.kind == "punctuation" and token.value in FOREIGN_OPERATORS:
             self._foreign_operator()
@@ -178,8 +183,7 @@ class RefusingCursor(Cursor):
         )
 
     def _replace_operator(self, token: Token) -> None:
-        """Refuses `===`, `and`, `is not` and their like, and leaves the parser at the operator that
-        is meant."""
+        """Refuses `===`, `and`, `is not` and the like, and replaces them by our operator."""
         if token.kind == "name" and token.line_start:
             return
         two = f"{token.value} {self._peek(1).value}"
@@ -210,8 +214,10 @@ class RefusingCursor(Cursor):
         self._expect("]", "to close the index")
 
     def _refuse_transformation(self, target: nodes.Member) -> bool:
-        """`xs.map(x => f)` and `xs.filter(x => c)` are reported with the comprehension that says
-        the same."""
+        """Reports `xs.map(x => f)` or `xs.filter(x => c)`, and shows the equivalent comprehension.
+
+        False if the call does not have that form: then nothing is reported.
+        """
         opening, closing = self.i, self.closer.get(self.i, self.i)
         arrow = next(
             (i for i in range(opening, min(opening + 5, closing)) if self.tokens[i].means("=>")),
@@ -247,8 +253,10 @@ class RefusingCursor(Cursor):
         raise Recover
 
     def _as_data(self) -> str:
-        """`key: () => value` at the current token as `key: value`, if the value is a name or a
-        path; else the pattern of it."""
+        """Returns `key: () => value` at the current token as `key: value`.
+
+        That works if the value is a name or a path; otherwise it returns an example.
+        """
         before, i = self.tokens[max(self.i - 2, 0) : self.i], self.i + 3
         while (
             self.tokens[i : i + 1]
@@ -278,8 +286,11 @@ class RefusingCursor(Cursor):
         )
 
     def _foreign_statement(self, token: Token) -> bool:
-        """Refuses a statement of another language; true if the token now is the word that should
-        have been written."""
+        """Refuses a statement of another language.
+
+        True if the token was replaced by the word that should have been written; False if it may be
+        a plain name.
+        """
         following = self._peek(1)
         alone = following.line_start or following.kind == "end" or following.value in ("}", ";")
         if alone and token.value not in ("pass", "raise"):
@@ -295,8 +306,10 @@ class RefusingCursor(Cursor):
         return True
 
     def _instead_of_class(self, ahead: int) -> str:
-        """How to throw what is written as `Error("x")` or `new Error("x")`; empty if the token
-        there begins neither."""
+        """Says how to throw what is written as `Error("x")` or `new Error("x")`.
+
+        The text is empty if the token `ahead` of the current one begins neither.
+        """
         token = self._peek(ahead + (self._peek(ahead).value == "new"))
         name = str(token.value)
         if token.kind != "name" or not name[0].isupper():
@@ -307,8 +320,10 @@ class RefusingCursor(Cursor):
         )
 
     def _at_keyword_place(self, token: Token) -> bool:
-        """At `retrun x`, `fro (x in xs) {`, `tyr {`: only a word of the language stands before a
-        value, a head or a block."""
+        """Whether here is a place for a keyword, as in `retrun x`, `fro (x in xs) {`, `tyr {`.
+
+        Only a keyword can stand before a value, a head or a block.
+        """
         following, i = self._peek(1), self.i + 1
         if (
             following.line_start

@@ -1,8 +1,7 @@
-"""The grammar of statements, blocks and patterns. What cannot be read is skipped up to the next
-statement.
+"""The grammar of statements, blocks and patterns.
 
-A `Broken` node stands for it in the tree, and keeps later passes quiet about what was already
-reported.
+A statement that cannot be read is skipped. A `Broken` node stands for it in the tree, so that later
+passes do not report it again.
 """
 
 from __future__ import annotations
@@ -37,6 +36,8 @@ STATEMENT_WORDS = (
 
 
 class StatementParser(ExpressionParser):
+    """Parses statements, blocks and patterns."""
+
     def _block(self) -> Block:
         opening = self._expect("{", "to open the block")
         self.roles.blocks.add(self.i - 1)
@@ -54,12 +55,15 @@ class StatementParser(ExpressionParser):
         return Block(opening.start, self._next().end, tuple(statements))
 
     def _is_swallowed(self, opening: Token) -> bool:
-        """Whether the end of a block is inside something that never ends itself."""
+        """Whether the end of a block is inside something that itself never ends."""
         last = max(self.problems.unended, default=-1)
         return last > opening.start and "}" in self.text[last:]
 
     def _statement_or_skip(self) -> list[Node]:
-        """The next statement, or what remains of it if it cannot be read; none for a lone `;`."""
+        """Returns the next statement, or what remains of it if it cannot be read.
+
+        The list is empty for a lone `;`.
+        """
         start, depth = self.i, self.depth
         if self._take(";"):
             return []
@@ -77,8 +81,10 @@ class StatementParser(ExpressionParser):
             return [self._remains(start)]
 
     def _remains(self, start: int) -> Node:
-        """What is left of a statement that could not be read: one that declares a name still does,
-        so that its uses stay quiet."""
+        """Returns what is left of a statement that could not be read.
+
+        If it declares a name, it still does, so that uses of the name are not reported.
+        """
         first, end = self.tokens[start], self._last.end
         declares = first.kind == "keyword" and first.value in ("let", "const")
         name = self.tokens[start + 1] if declares else first
@@ -177,8 +183,11 @@ class StatementParser(ExpressionParser):
         return self._statement()
 
     def _at_header(self) -> bool:
-        """At `async function`, or at a `workflow` that nothing but a header can follow, even if
-        that is not quite right."""
+        """Whether here is a workflow's header, or something that can only be meant as one.
+
+        That is `async function`, or `workflow` followed by what only a header has, even if it is
+        not quite right.
+        """
         i = self.i + self._at("async")
         if i > self.i and self.tokens[i].value == "function":
             return True
@@ -271,8 +280,10 @@ class StatementParser(ExpressionParser):
         return self._name("a variable's name")
 
     def _inner_pattern(self, name: str) -> tuple[nodes.Name, ...]:
-        """Refuses a pattern inside another; its names are declared all the same, so that their uses
-        stay quiet."""
+        """Refuses a pattern inside another, and returns its names.
+
+        The names are declared all the same, so that their uses are not reported.
+        """
         start = self._token
         inner = self._let_target()
         help = f"take inner values apart on the next line: let {self._text(inner)} = {name}"
@@ -337,7 +348,7 @@ class StatementParser(ExpressionParser):
         return nodes.If(start.start, self._last.end, tuple(arms), otherwise)
 
     def _else(self) -> bool:
-        """Steps over `else`; `elif` is refused and taken for `else if`."""
+        """Skips `else`; refuses `elif` and reads it as `else if`. False if neither is here."""
         token = self._token
         if token.kind == "name" and token.value in ("elif", "elseif"):
             self._report_token(
@@ -384,8 +395,10 @@ class StatementParser(ExpressionParser):
         return self._or_block(parenthesised)
 
     def _or_block(self, parse: Callable[[], Node]) -> Node:
-        """What `parse` gives; after a problem, go on at the `{` of the same line so that the block
-        is still read as one."""
+        """Returns what `parse` returns; after a problem, skips to the `{` on the same line.
+
+        The block is then still read as one.
+        """
         opening = self.i
         try:
             return parse()
@@ -513,7 +526,7 @@ class StatementParser(ExpressionParser):
         return nodes.Try(start.start, self._last.end, body, error, handler, cleanup)
 
     def _except(self) -> tuple[nodes.Name | None, Block]:
-        """Refuses `except …`, and reads it as the `catch` it is."""
+        """Refuses `except …`, and reads it as the `catch` that it means."""
         token, name = self._next(), None
         self._report_token(
             "F010", "there is no `except` here", token, help=FOREIGN_STATEMENTS["except"][1]

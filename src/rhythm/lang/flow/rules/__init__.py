@@ -1,6 +1,6 @@
-"""Everything that can be refused or warned about before a workflow is registered; what passes can
-be lowered without further questions.
+"""Everything that is refused or warned about before a workflow is registered.
 
-One resolver in layers, each in a module of its own: Scopes, Rewrites, Expressions, Operations,
-Resolver. It asks `arguments`, `known` and `annotations` about what is written out.
+A workflow that passes can be lowered without further checks. It is one resolver in layers, each in
+a module of its own: Scopes, Rewrites, Expressions, Operations, Resolver. It uses `arguments`,
+`surroundings` and `annotations` to check what is written as literals.
 """

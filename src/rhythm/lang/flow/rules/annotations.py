@@ -1,4 +1,4 @@
-"""The annotations before a workflow, and the options they set."""
+"""The annotations before a workflow, and the options that they set."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ ANNOTATIONS = {
 def annotation_options(
     annotations: tuple[nodes.Annotation, ...], problems: Problems
 ) -> dict[str, Any]:
+    """Returns the options that the annotations set; reports what is wrong with them."""
     options: dict[str, Any] = {}
     for annotation in annotations:
         if annotation.name not in ANNOTATIONS:
@@ -76,8 +77,10 @@ def _constant(node: Node) -> Any:
 
 
 def _value(name: str, values: list[Any]) -> Any:
-    """The value an annotation sets; ValueError (with or without a reason) if the arguments do not
-    fit."""
+    """Returns the value that an annotation sets.
+
+    Raises ValueError, with or without a reason, if the arguments do not fit.
+    """
     if name == "timeout" and len(values) == 1:
         return duration_s(values[0])
     if (
@@ -97,7 +100,7 @@ def _value(name: str, values: list[Any]) -> Any:
 
 
 def schedule_option(cron: str, options: Any) -> dict[str, Any]:
-    """What a schedule is stored as; ValueError if it cannot work."""
+    """Returns a schedule as it is stored. Raises ValueError if it cannot work."""
     from rhythm.schedule_times import Timing, catch_up_number, check_overlap, check_timing
 
     if not isinstance(options, dict) or not options.keys() <= {

@@ -1,5 +1,7 @@
-"""Whether arguments that are written out fit the tables of `ir.operations`: their number, their
-options, names and durations."""
+"""Whether arguments that are written out fit the tables of `ir.operations`.
+
+It checks their number, options, names and durations. Computed arguments are not checked.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from rhythm.lang.flow.rules.kinds import literal_keys
 from rhythm.limits import INT_MAX
 from rhythm.suggest import nearest
 
-# What an option's literal value must be; durations and counts are checked further.
+# What an option's literal value must be. Durations and counts are checked further.
 OPTION_TYPES = {
     "retries": "count", "backoff": "backoff", "timeout": "duration", "queue": "text",
     "priority": "integer", "key": "text",
@@ -28,12 +30,12 @@ OPTION_EXAMPLES = {
     "positive": "1", "factor": "2",
 }  # fmt: skip
 BACKOFF = frozenset({"initial", "factor", "max", "jitter"})
-STAGE = frozenset({"role", "after", "timeout"})  # of `escalate`
-NAMED = ("task", "workflow", "signal", "event", "publish")  # what takes a name first
+STAGE = frozenset({"role", "after", "timeout"})  # the keys of a stage of `escalate`
+NAMED = ("task", "workflow", "signal", "event", "publish")  # calls whose first argument is a name
 
 
 def counted(node: nodes.Call, signature: Signature, problems: Problems) -> bool:
-    """Whether the call has as many arguments as it takes; reported if not."""
+    """Whether the call has an allowed number of arguments; reports it if not."""
     if signature.least <= len(node.args) <= signature.most:
         return True
     least, most = signature.least, signature.most
@@ -52,6 +54,7 @@ def counted(node: nodes.Call, signature: Signature, problems: Problems) -> bool:
 
 
 def check_options(node: nodes.Call, signature: Signature, problems: Problems) -> None:
+    """Reports options that are unknown or cannot work."""
     if not signature.options or len(node.args) <= signature.options_at:
         return
     options = node.args[signature.options_at]
@@ -89,7 +92,7 @@ def _check_entries(name: str, options: Node, known: frozenset[str], problems: Pr
 
 
 def _check_stages(given: Node, problems: Problems) -> None:
-    """Whom to ask next: a role, `{ role, after, timeout }`, or a list of them."""
+    """Checks the stages of `escalate`: a role, `{ role, after, timeout }`, or a list of them."""
     for stage in given.items if isinstance(given, nodes.ListLiteral) else [given]:
         _check_entries("escalate", stage, STAGE, problems)
         if isinstance(stage, nodes.ObjectLiteral) and "role" not in literal_keys(stage, "role"):
@@ -109,7 +112,7 @@ def _check_stages(given: Node, problems: Problems) -> None:
 
 
 def check_literals(node: nodes.Call, problems: Problems) -> None:
-    """Arguments that are written out and cannot work."""
+    """Reports arguments that are written out and cannot work."""
     first = node.args[0] if node.args else None
     if (
         node.name == "approval"
@@ -141,7 +144,7 @@ def check_literals(node: nodes.Call, problems: Problems) -> None:
 
 
 def _option_problem(entry: nodes.Entry) -> str:
-    """What is wrong with an option that is written out; empty if nothing, or if it is computed."""
+    """Says what is wrong with an option that is written out; empty if nothing, or if computed."""
     kind = OPTION_TYPES.get(entry.key)
     if kind == "object":
         return (

@@ -1,5 +1,4 @@
-"""Expressions: each part a value that is there at once. An `await` or operation inside one is
-refused."""
+"""Expressions: every part is a value that is there at once; awaits and operations are refused."""
 
 from __future__ import annotations
 
@@ -16,19 +15,24 @@ from rhythm.lang.flow.rules.kinds import is_operation, root
 from rhythm.lang.flow.rules.rewrites import Rewrites
 from rhythm.suggest import nearest
 
-TAKE_IDS = ("str", "json", "hash", "base64")  # builtins whose first argument may well be an id
+TAKE_IDS = ("str", "json", "hash", "base64")  # builtins whose first argument may be an id
 
 
 class ExpressionRules(Rewrites):
-    telling = False  # inside a command, where an id may be part of what is told
+    """Checks expressions."""
+
+    telling = False  # inside a command, whose message or data may contain an id
 
     @abstractmethod
     def _awaited(self, await_: nodes.Await) -> None:
-        """Checks what is awaited: once it is refused here, as if it stood on a line of its own."""
+        """Checks what is awaited, as if it were on a line of its own.
+
+        Here it is called for an `await` that was refused.
+        """
 
     @abstractmethod
     def _operation(self, node: Node) -> None:
-        """Likewise an operation."""
+        """Checks an operation, as if it were on a line of its own."""
 
     def _expression(self, node: Node, inside: str) -> None:
         check = self._EXPRESSIONS.get(type(node))
@@ -50,7 +54,10 @@ class ExpressionRules(Rewrites):
         self._awaited(node)
 
     def _refuse_operation(self, node: Node, inside: str, start: int | None = None) -> None:
-        """`start`: where an `await` stands before it that goes to the line of its own, too."""
+        """Reports an operation inside an expression.
+
+        `start`: where an `await` before it begins, which moves to the new line, too.
+        """
         name = self._fresh_name(node)
         line = (
             f"{name} = {self._text(node)}"
@@ -191,8 +198,10 @@ class ExpressionRules(Rewrites):
         self._result(node.condition)
 
     def _expression_if(self, node: Node, depends: bool) -> None:
-        """An operand that is not always computed: an await in it must not be moved to where it
-        always would be."""
+        """Checks an operand. `depends`: it is not always evaluated.
+
+        The help must not move an await out of such an operand to where it would always run.
+        """
         before, self.depends = self.depends, self.depends or depends
         self._expression(node, "an expression")
         self.depends = before
@@ -226,8 +235,10 @@ class ExpressionRules(Rewrites):
 
 
 def _needed(node: nodes.Binary | nodes.Logic) -> tuple[Node, ...]:
-    """The operands whose own value counts. Ids may be compared with each other, and looked for in a
-    list."""
+    """Returns the operands whose own value is needed.
+
+    Ids may be compared with each other, and looked for in a list.
+    """
     if isinstance(node, nodes.Logic):
         return (node.left,)
     if node.op in ("==", "!="):

@@ -1,4 +1,4 @@
-"""Questions about a node alone: is it an operation, what stands in it."""
+"""Questions about a node alone: whether it is an operation, and what is in it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ from rhythm.ir.operations import GROUPS, OPERATIONS
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 
-# in which operations may stand
+# Nodes that may contain operations.
 COLLECTIONS = nodes.ListLiteral | nodes.ObjectLiteral | nodes.Comprehension
 OPERATION_NAMES = frozenset(OPERATIONS) | frozenset(GROUPS)
 
 
 def is_operation(node: Node | None) -> bool:
+    """Whether the node is an operation, a group or a branch."""
     return isinstance(node, nodes.BranchBlock) or (
         isinstance(node, nodes.Call) and node.name in OPERATION_NAMES
     )
 
 
 def holds_operations(node: Node) -> bool:
+    """Whether operations stand directly in the list, object or comprehension."""
     return any(is_operation(item) for item in elements(node))
 
 
 def elements(node: Node | None) -> tuple[Node, ...]:
-    """What stands directly in a list, object or comprehension."""
+    """Returns what stands directly in a list, object or comprehension."""
     if isinstance(node, nodes.ListLiteral):
         return node.items
     if isinstance(node, nodes.ObjectLiteral):
@@ -33,13 +35,14 @@ def elements(node: Node | None) -> tuple[Node, ...]:
 
 
 def root(node: Node) -> Node:
-    """What a path begins with."""
+    """Returns what a path begins with."""
     while isinstance(node, nodes.Member | nodes.Index):
         node = node.target
     return node
 
 
 def literal_keys(node: nodes.ObjectLiteral, wanted: str) -> set[str]:
+    """Returns the keys of an object literal; with a spread, `wanted`, since it may be in there."""
     if any(isinstance(entry, nodes.Spread) for entry in node.entries):
-        return {wanted}  # it may be in what is spread
+        return {wanted}
     return {entry.key for entry in node.entries if isinstance(entry, nodes.Entry)}

@@ -21,17 +21,21 @@ from rhythm.lang.flow.rules.surroundings import check_target
 
 
 class Operations(ExpressionRules):
-    loops = 0  # that `break` and `continue` can mean here
-    finallys = 0  # that a way out of here has to pass
+    """Checks operations, groups and awaits."""
+
+    loops = 0  # how many loops `break` and `continue` can refer to here
+    finallys = 0  # how many `finally` blocks an exit from here passes
     racing = False  # inside race or any, where another item can end the wait
 
     @abstractmethod
     def _block(self, block: Block, declare: tuple[nodes.Name, ...] = ()) -> bool:
-        """Checks the statements of a branch; true if their end is never reached."""
+        """Checks the statements of a branch; True if their end is never reached."""
 
     def _value(self, node: Node, where: str) -> None:
-        """A whole statement, a whole right side or what `return` returns: the places where a
-        snapshot can be taken."""
+        """Checks a whole statement, a whole right side, or the value of a `return`.
+
+        These are the places where a snapshot can be taken.
+        """
         if isinstance(node, nodes.Await):
             self._awaited(node)
         elif is_operation(node):
@@ -59,7 +63,7 @@ class Operations(ExpressionRules):
         self._operation(node)
 
     def _starts(self, value: Node | None) -> Node | None:
-        """The value, if it gives the id, or ids, of what it starts."""
+        """Returns the value if it is the id, or the ids, of something that it starts; else None."""
         if value is None or (is_operation(value) and self.workflow.script):
             return None
         return value if is_operation(value) or holds_operations(value) else None
@@ -142,12 +146,15 @@ class Operations(ExpressionRules):
         check_options(node, signature, self.problems)
 
     def _refuse_loose_items(self, node: nodes.Call) -> bool:
-        """Operations or ids that stand side by side as arguments, not in a list."""
+        """Reports operations or ids that are written as arguments, not in a list.
+
+        False if there are none.
+        """
         if not any(map(self._is_item, node.args)) or isinstance(node.args[0], COLLECTIONS):
             return False
         args = [arg.value if isinstance(arg, nodes.Await) else arg for arg in node.args]
         last = node.args[-1]
-        # without the options
+        # the options are not an item
         count = len(args) - (isinstance(last, nodes.ObjectLiteral) and not holds_operations(last))
         texts = [self._text(arg) for arg in args]
         written = ", ".join([f"[{', '.join(texts[:count])}]", *texts[count:]])
@@ -169,7 +176,7 @@ class Operations(ExpressionRules):
         )
 
     def _operands(self, node: Node) -> None:
-        """A list, object or comprehension in which operations stand as elements."""
+        """Checks a list, object or comprehension whose elements are operations."""
         if isinstance(node, nodes.Comprehension):
             self._each(node, self._operand)
         elif isinstance(node, nodes.ObjectLiteral):
@@ -195,6 +202,7 @@ class Operations(ExpressionRules):
             self._expression(node, "a list")
 
     def _advise_timeout(self, node: nodes.Call) -> None:
+        """Notes a wait for a signal or event that has no timeout."""
         if node.name not in ("signal", "event") or self.racing:
             return
         options = node.args[1] if len(node.args) > 1 else None

@@ -1,4 +1,4 @@
-"""Statements: the walk over a workflow, which finds everything there is to say about it."""
+"""Statements: the walk through a workflow that finds everything to report about it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from rhythm.lang.flow.rules.operations import Operations
 
 
 class Resolver(Operations):
-    exits = 0  # ways out through `finally` so far
+    """Checks one workflow."""
+
+    exits = 0  # exits through `finally` blocks so far
 
     def check(self) -> dict[str, Any]:
-        """Reports what is wrong with the workflow; returns the options its annotations set."""
+        """Reports what is wrong with the workflow; returns the options that its annotations set."""
         self._statements(self.workflow.body)
         for variable in self.scopes[0].values():
             self._warn_if_forgotten(variable)
@@ -31,7 +33,7 @@ class Resolver(Operations):
         return left
 
     def _statements(self, block: Block) -> bool:
-        """Checks them; true if the end of the block is never reached."""
+        """Checks the statements of a block; True if its end is never reached."""
         over = left = False
         for statement in block.statements:
             if over:
@@ -78,7 +80,10 @@ class Resolver(Operations):
     def _unpacked(
         self, pattern: nodes.ListPattern, value: Node | None
     ) -> Iterator[tuple[nodes.Name, Node | None]]:
-        """Each name of the pattern, with the operation whose id it gets if that can be seen."""
+        """Yields each name of the pattern, with the operation whose id it gets, or None.
+
+        The operation is known only if a list literal without spreads is unpacked.
+        """
         items = value.items if isinstance(value, nodes.ListLiteral) else ()
         plain = not any(isinstance(item, nodes.Spread) for item in items)
         for i, name in enumerate(pattern.names):
@@ -206,7 +211,7 @@ class Resolver(Operations):
         return True
 
     def _count_exit(self, node: Node, finallys: int) -> None:
-        """Each way out of a `finally` is code of its own, so their number is limited."""
+        """Counts the exits through `finally`: each becomes code of its own, so they are limited."""
         self.exits += finallys
         if self.exits > self.limits.exits >= self.exits - finallys:
             self.problems.about(
@@ -243,9 +248,9 @@ class Resolver(Operations):
         return (node.cleanup is not None and self._block(node.cleanup)) or left
 
     def _broken(self, node: Node) -> None:
-        """Reported already."""
+        """Does nothing: the statement was reported already."""
 
-    # each says whether the statement after it can never run
+    # Each returns whether the statement after it can never run.
     _STATEMENTS: dict[type[Node], Any] = {
         nodes.Let: _let,
         nodes.Assign: _assign,
@@ -263,7 +268,7 @@ class Resolver(Operations):
 
 
 def _breaks(block: Block) -> bool:
-    """Whether a `break` in this block leaves the loop it is the body of."""
+    """Whether a `break` in this block leaves the loop whose body it is."""
     for statement in block.statements:
         if isinstance(statement, nodes.Break | Broken):
             return True

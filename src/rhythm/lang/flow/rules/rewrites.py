@@ -1,5 +1,4 @@
-"""Help that shows the author's own code: what awaits inside an expression, rewritten so that it
-stands on a line of its own."""
+"""Help that shows the author's own code, with an `await` moved to a line of its own."""
 
 from __future__ import annotations
 
@@ -11,18 +10,23 @@ from rhythm.lang.flow.nodes import Node
 from rhythm.lang.flow.rules.scopes import Scopes
 from rhythm.lang.flow.tokens import RESERVED
 
-# a line up to its comment
+# A line up to its comment.
 CODE = r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|/(?!/)|[^"'`/])*"""
 
 
 class Rewrites(Scopes):
+    """Makes the help for awaits and operations inside expressions."""
+
     repeated: Node | None = None  # the condition of the `while` whose head is being checked
-    comprehension: nodes.Comprehension | None = None  # whose element or condition is being checked
-    depends = False  # inside an operand that is not always computed
+    # the one whose element or condition is being checked
+    comprehension: nodes.Comprehension | None = None
+    depends = False  # inside an operand that is not always evaluated
 
     def _hoisted(self, node: Node, line: str, name: str) -> tuple[str, ...]:
-        """How to write what awaits inside an expression: the await on a line of its own, which in
-        the head of a loop is inside it."""
+        """Returns help that moves an await out of an expression, to a line of its own.
+
+        For the condition of a `while`, that line is inside the loop.
+        """
         if self.comprehension is not None:
             return self._gathered(node, self.comprehension)
         if self.depends:
@@ -45,7 +49,7 @@ class Rewrites(Scopes):
         )
 
     def _gathered(self, node: Node, around: nodes.Comprehension) -> tuple[str, ...]:
-        """What awaits in a comprehension is started for every element, and awaited together."""
+        """Returns help for an await in a comprehension: start all, then await them together."""
         operation = node.value if isinstance(node, nodes.Await) else node
         rest = " ".join(self.source.text[around.element.end : around.end].split())
         return (
@@ -54,7 +58,7 @@ class Rewrites(Scopes):
         )
 
     def _rewritten(self, node: Node, name: str) -> str:
-        """The line of the node with the name in its place."""
+        """Returns the line of the node, with the name in its place."""
         number, column = self.source.position(node.start)
         line = self.source.line(number)
         end = column - 1 + (node.end - node.start)
@@ -64,7 +68,7 @@ class Rewrites(Scopes):
         return _without_comment(f"{line[: column - 1]}{name}{rest}").strip()
 
     def _fresh_name(self, node: Node) -> str:
-        """A name for the value: the task's own if it has one."""
+        """Returns an unused name for the value: the task's own name if it can be one."""
         base = "result"
         if isinstance(node, nodes.Call):
             first = node.args[0] if node.args else None

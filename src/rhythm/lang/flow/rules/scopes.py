@@ -1,5 +1,7 @@
-"""Variables: where each is declared, found, changed and left, and which of them hold the id of
-something started."""
+"""Variables: where each is declared, found, changed and left, and which hold ids of operations.
+
+An operation that was started without `await` gives such an id.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +19,23 @@ from rhythm.suggest import nearest
 
 
 class Variable(Record):
+    """A variable that is visible here."""
+
     name: str
     start: int
     end: int
     constant: bool = False
-    barrier: int = 0  # how many branches deep it was declared
-    # the operation whose id it holds, or the list, object or comprehension of operations
+    barrier: int = 0  # the number of branches around its declaration
+    # The operation whose id it holds; or the list, object or comprehension of operations.
     started: Node | None = None
-    bound: bool = False  # by a loop, a catch or a comprehension
-    missing: bool = False  # never declared: reported once, and then quiet
+    bound: bool = False  # set by a loop, a catch or a comprehension
+    missing: bool = False  # never declared; already reported, and not again
 
 
 class Scopes:
-    branches = 0  # that are open around here
+    """The variables that are visible while the resolver walks through a workflow."""
+
+    branches = 0  # how many branches are around here
 
     def __init__(
         self,
@@ -53,7 +59,7 @@ class Scopes:
         self.scopes: list[dict[str, Variable]] = [given]
         self.ended: dict[str, Variable] = {}
         self.read: set[str] = set()
-        # variables that were started with an operation, and may hold something else by now
+        # Variables that held an operation's id when declared, and may hold something else now.
         self.settled: set[str] = set()
 
     def _find(self, name: str) -> Variable | None:
@@ -102,7 +108,7 @@ class Scopes:
         )
 
     def _is_given(self, variable: Variable) -> bool:
-        """Whether it is `inputs` or `ctx`."""
+        """Whether the variable is the given `inputs` or `ctx`."""
         return (
             variable.constant
             and variable.name in ("inputs", "ctx")
@@ -110,6 +116,7 @@ class Scopes:
         )
 
     def _may_change(self, variable: Variable, node: Node) -> None:
+        """Reports an assignment to a variable that cannot be changed here."""
         if variable.missing:
             return
         if self._is_given(variable):
@@ -206,10 +213,11 @@ class Scopes:
         return f"declare it before: let {ended.name} = null"
 
     def _say_once(self, node: nodes.Name) -> None:
+        """Declares the unknown name, so that it is reported only once."""
         self.scopes[0][node.name] = Variable(node.name, node.start, node.end, missing=True)
 
     def _refuse_bare_name(self, node: nodes.Call, name: nodes.Name) -> None:
-        """The name of a task, workflow, signal or event without its quotes."""
+        """Reports the name of a task, workflow, signal or event that is written without quotes."""
         if (
             self._find(name.name) is None
             and name.name not in self.ended
@@ -229,14 +237,18 @@ class Scopes:
             self._say_once(name)
 
     def _started(self, node: Node) -> Node | None:
-        """The operation, or list, object or comprehension of operations, whose id or ids the
-        variable holds for sure."""
+        """Returns the operation whose id the variable certainly holds, or None.
+
+        It may also be a list, object or comprehension of operations.
+        """
         variable = self._find(node.name) if isinstance(node, nodes.Name) else None
         return variable.started if variable and variable.name not in self.settled else None
 
     def _result(self, node: Node) -> None:
-        """Warns where a value is needed and the variable holds an id: an `await` was forgotten.
-        Passing an id on needs no value."""
+        """Warns if a value is needed and the variable holds an id: an `await` was forgotten.
+
+        Passing an id on needs no value.
+        """
         operation = self._started(node)
         if not isinstance(node, nodes.Name) or operation is None or not is_operation(operation):
             return

@@ -1,4 +1,4 @@
-"""What exists outside the file, tasks and workflows, and whether what a file starts is among it."""
+"""The tasks and workflows that exist outside the file, and whether what it starts is among them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from rhythm.suggest import nearest
 
 
 class TaskShape(Record):
-    """What is known of a registered task: the inputs it takes, and which JSON types each may have
-    (none: any)."""
+    """What is known of a registered task: the inputs that it takes.
+
+    `params` has the JSON types that each input may have; an empty set means any.
+    """
 
     params: Mapping[str, frozenset[str]]
     required: frozenset[str]
-    open: bool = False  # takes any further inputs (**kwargs)
+    open: bool = False  # it takes any further inputs (**kwargs)
 
 
 class Surroundings(Record):
-    """What exists outside the file; None where nothing is known and so nothing can be missing."""
+    """What exists outside the file. None: nothing is known, so nothing can be missing."""
 
     tasks: Mapping[str, TaskShape] | None = None
     workflows: frozenset[str] | None = None
 
 
 def json_type(value: object) -> str:
-    """The JSON type of a value, as messages name it."""
+    """Returns the JSON type of a value, as messages name it."""
     if value is None:
         return "null"
     names: list[tuple[type, str]] = [
@@ -44,7 +46,7 @@ def json_type(value: object) -> str:
 def check_target(
     node: nodes.Call, known: Surroundings, siblings: frozenset[str], problems: Problems
 ) -> None:
-    """Looks up what a call starts. `siblings`: the workflows of the same file."""
+    """Warns if what a call starts does not exist. `siblings`: the workflows of the same file."""
     if node.name == "approval" and known.tasks is not None and node.args:
         _check_notice(node.args[0], known.tasks, problems)
     if (
@@ -74,7 +76,7 @@ def _check_workflow(
 
 
 def _check_notice(options: Node, tasks: Mapping[str, TaskShape], problems: Problems) -> None:
-    """The task that tells people of an approval."""
+    """Warns if the task that notifies people of an approval does not exist."""
     for entry in options.entries if isinstance(options, nodes.ObjectLiteral) else ():
         named = entry.value if isinstance(entry, nodes.Entry) and entry.key == "notify" else None
         if (
