@@ -157,8 +157,8 @@ def _compared(
             "S005", f'"{operator.value}" needs a "value"', place, "say what to compare with"
         )
         return FALSE
-    literal = isinstance(value.value, str) and "${" in value.value
-    if operator.value in ("in", "not_in") and not isinstance(value.value, list) and not literal:
+    templated = isinstance(value.value, str) and "${" in value.value
+    if operator.value in ("in", "not_in") and not isinstance(value.value, list) and not templated:
         problems.at(
             "S006",
             f'"value" of "{operator.value}" is a list',
