@@ -92,7 +92,7 @@ class Attempts:
     def give_up(self) -> None:
         """Stops all attempts. For threads other than the worker's main thread.
 
-        The main thread is told in another way, and forgets them later.
+        The main thread hears from the heartbeat that the worker has lapsed, and forgets them then.
         """
         for attempt in list(self.running.values()):
             attempt.over = True
