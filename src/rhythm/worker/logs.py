@@ -4,7 +4,7 @@ A log event is a record of the standard `logging` module with a name and fields 
 `record.fields`, and each field as an attribute). Its message says the same in words. A condition
 that lasts is logged when it begins and when it is over, not each time it is seen. This module sets
 up no handlers: applications configure logging as they like. The formatters are those of `rhythm
-worker`.
+worker` and of the server.
 """
 
 from __future__ import annotations

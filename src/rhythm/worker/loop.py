@@ -42,8 +42,7 @@ AFTER_A_BUG_S = 1.0  # delay before the next round
 
 
 class Worker:
-    """Runs the executions of one store: `run_round` does everything once, and never blocks for
-    long.
+    """Runs the executions of one store, round by round (`run_round`).
 
     - `declared` returns how a task was declared on other workers.
     - `gives_up` says whether to stop asking a database that has not answered a commit for this many
@@ -95,8 +94,8 @@ class Worker:
     def run_round(self, wait_s: float = 0.0) -> bool:
         """Does one round: collects what has ended, claims, loads, decides, commits, begins tasks.
 
-        Returns whether anything happened. It waits up to `wait_s` for the end of a task if there is
-        none yet.
+        Returns whether anything happened. It never blocks for long: it waits up to `wait_s` for the
+        end of a task if there is none yet.
         """
         ended = self.attempts.ended(wait_s)
         try:
