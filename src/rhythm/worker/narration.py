@@ -123,8 +123,7 @@ class Narrator:
         retry_s: float | None,
         took_s: float,
     ) -> None:
-        """Counts and reports how an attempt ended. `retry_s`: before the next one; None: none
-        follows.
+        """Counts and reports how an attempt ended. `retry_s` is None if no other one follows.
 
         A failure is reported even without `observe`.
         """

@@ -49,8 +49,8 @@ class Suspects:
     def put_back(self, claims: Mapping[str, Claim]) -> dict[str, int]:
         """Returns which claims to give back now, with their fences.
 
-        These are suspects that had all their crashes but one: each may kill this worker, and the
-        others with it. So one of them at most begins here, for its last attempt.
+        These are tasks that fail after one more crash. Each may kill this worker, and the others
+        with it. So one of them at most begins here, for its last attempt.
         """
         dangerous = max(1, self.settings.crash_limit - 1)
         suspects = [id for id, claim in claims.items() if claim.crashes >= dangerous]

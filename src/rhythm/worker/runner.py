@@ -345,8 +345,10 @@ class InProcessRunner(Runner):
         return True
 
     def _wait_for_handlers(self, due: int | None) -> None:
-        """Runs a round that waits until a handler ends, a timer is due, or `POLL_INTERVAL_S` has
-        passed."""
+        """Runs a round that waits for the end of a handler.
+
+        It waits no longer than until the next timer is due, and `POLL_INTERVAL_S` at most.
+        """
         self.worker.run_round(
             POLL_INTERVAL_S
             if due is None

@@ -30,7 +30,7 @@ class WorkerSettings(Record):
     turn_s: float = 0.25  # a turn yields after computing this long; most run out of fuel before
     owner_run: bool = True  # owners of workflows run awaited tasks themselves, without a row
     owner_run_limit_s: float = 1.0  # a task that lasts longer gets a row of its own
-    crash_limit: int = 3  # a task fails after this many workers have died while it ran
+    crash_limit: int = 3  # an execution fails after it has lost this many workers by crashes
     patience_s: float = 60.0  # how long a runner waits for a database that has gone away
     alone_s: float = 10.0  # how long nothing else begins beside a task that has its last attempt
     suspect_retry_s: float = 1.0  # delay of another such task, which is put back
