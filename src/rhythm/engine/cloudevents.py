@@ -39,8 +39,10 @@ def is_cloud_event(headers: Mapping[str, str]) -> bool:
 def cloud_events(
     headers: Mapping[str, str], body: bytes, limits: Limits = DEFAULT_LIMITS
 ) -> list[CloudEvent]:
-    """Returns the events of a request, in order. Raises `InvalidEvent`, which says what is
-    wrong."""
+    """Returns the events of a request, in order.
+
+    Raises `InvalidEvent`, which says what is wrong with it.
+    """
     kind, limits = media_type(headers), limits.replace(depth=limits.depth + ENVELOPE)
     if kind == STRUCTURED:
         return [_event(_json(body, "the body", limits), "the event")]
