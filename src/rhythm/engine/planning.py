@@ -119,12 +119,12 @@ class Planner:
         mail_read: bool = True,
         keep: bool = True,
     ) -> Planned:
-        """Returns the commit of a turn that began at `at`, with the ends of the owned tasks that
-        led to it.
+        """Returns the commit of a turn that began at `at`.
 
-        `mail_read`: whether the turn knew the mailbox; if not, the signal that it waits for now may
-        be there already. `keep`: whether the owner may keep the workflow if there is something to
-        do at once.
+        - `ended`: the owned tasks whose ends led to the turn.
+        - `mail_read`: whether the turn knew the mailbox; if not, the signal that it waits for now
+          may be there already.
+        - `keep`: whether the owner may keep the workflow if there is something to do at once.
         """
         rows = _TurnRows(self, at, program, self._rows(at.loaded, known), ended)
         for command in turn.commands:

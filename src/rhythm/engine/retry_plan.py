@@ -156,8 +156,7 @@ class _Retry:
         return _resolved(old.id, snapshot, outcomes, mail)
 
     def _ended_children(self, old: StoredExecution, only_kept: bool) -> Iterator[ChildOutcome]:
-        """Yields the outcomes of children that have ended; with `only_kept`, of those a retry
-        keeps."""
+        """Yields outcomes of children that ended; with `only_kept`, of those that a retry keeps."""
         for child in self.children.get(old.id, ()):
             if child.status in ORDERLY or (
                 not only_kept and child.status >= TERMINAL and not _ran_until_the_end(child, old)
@@ -445,7 +444,7 @@ def _behind(id: str, snapshot: Snapshot) -> Iterator[tuple[int, str]]:
     If there is no plan for a number, only its row says what it is; it counts as a child.
     """
     plans = snapshot.locals.get(STARTED, {})
-    # These three variables belong to the interpreter; the others hold the program's data.
+    # `$started` is read below. What is in the two others is data that was given, not an await.
     own_locals = [
         value for name, value in snapshot.locals.items() if name not in (STARTED, RESUMED, CONTEXT)
     ]
