@@ -200,7 +200,7 @@ class _Careful:
         elif type(value) is float:
             if not math.isfinite(value):
                 self._refuse(path, f"is {_NUMBERS[str(value)]}: JSON has no such number")
-            return value or 0.0  # -0.0 is 0.0
+            return value or 0.0  # -0.0 becomes 0.0
         elif type(value) is int and not INT_MIN <= value <= INT_MAX:
             self._refuse(path, "is an integer over 64 bits: pass it as text")
         return value

@@ -3,7 +3,7 @@
 `retried` is a pure function from the rows of the old execution to the rows of the new one. Neither
 has inputs or results: the database copies them, and here it is enough to know that things ended.
 What had completed is copied, and never runs again. What the last snapshot awaits and has not
-completed begins anew, a child workflow from its own last snapshot. So does what ran in the
+completed begins again, a child workflow from its own last snapshot. So does what ran in the
 background until the end. Everything else stays as it was: a failure that was caught, the loser of a
 race. If that leaves nothing to do but to fail again, the retry is refused.
 """
@@ -125,7 +125,7 @@ class _Retry:
     def refuse_repetition(self, old: StoredExecution) -> None:
         """Raises `NotRetryable` if the workflow could only fail in the same way again.
 
-        That is so if its own code ended it, unless something that it awaited begins anew.
+        That is so if its own code ended it, unless something that it awaited begins again.
         """
         if old.type == TASK or not _ended_itself(old):
             return
@@ -177,7 +177,7 @@ class _Retry:
                 )
 
     def _fired(self, old: StoredExecution, begin_anew: Mapping[int, str]) -> Iterator[ChildOutcome]:
-        """Yields the outcomes of timers that have fired, but for deadlines that begin anew."""
+        """Yields the outcomes of timers that have fired, except deadlines that begin again."""
         for timer in self.old_timers:
             if (
                 timer.execution_id == old.id
@@ -273,7 +273,7 @@ class _Retry:
                 )
 
     def _children(self, old: StoredExecution, snapshot: Snapshot, id: str, root_id: str) -> None:
-        """Adds the children: copies those that stay as they were, and begins the others anew."""
+        """Adds the children: copies those that stay as they were, and begins the others again."""
         awaited, held = _open(snapshot), set(_held(snapshot))
         for child in self.children.get(old.id, ()):
             n, new_id = child.child_no, child_id(id, child.child_no)
@@ -286,7 +286,7 @@ class _Retry:
                 self.go_on(child, new_id, id, root_id, n in held)
 
     def _timers(self, old: StoredExecution, snapshot: Snapshot, id: str) -> None:
-        """Adds the timers, some as they were, some anew."""
+        """Adds the timers: some stay as they were, some begin again."""
         held, awaited = set(_held(snapshot)), _open(snapshot)
         for timer in self.old_timers:
             if timer.execution_id == old.id and timer.n < snapshot.next_child:
@@ -403,7 +403,7 @@ def _copied(old: StoredExecution, id: str, parent_id: str, root_id: str) -> Stor
 
 
 def _timer(old: StoredTimer, id: str, ended_at: int | None, held: bool) -> StoredTimer:
-    """Returns the row of a timer: as it was, or begun anew.
+    """Returns the row of a timer: as it was, or begun again.
 
     It stays as it was if it had fired, or was cancelled before the execution ended.
     """
@@ -434,7 +434,7 @@ def _open(snapshot: Snapshot) -> dict[int, str]:
 
 
 def _is_deadline(n: int, awaited: Mapping[int, str]) -> bool:
-    """Returns whether this timer only limits a wait, which a retry begins anew."""
+    """Returns whether this timer only limits a wait, which a retry begins again."""
     return n in awaited and KINDS[awaited[n]].row == "mailbox"
 
 

@@ -180,8 +180,8 @@ def execution(
 ) -> NewExecution:
     """Returns the execution of a slot.
 
-    It has the key of its slot, so a second one for the same slot starts nothing. Everyone who made
-    or changed the schedule contributes to it, and so does the one who asks for it now (`by`).
+    It has the key of its slot, so a second one for the same slot starts nothing. The actors who
+    made or changed the schedule contribute to it, and so does the actor who asks for it now (`by`).
     """
     at, provenance = shown(slot), load_provenance(schedule.provenance).joined(provenance_of(by))
     return NewExecution(
@@ -227,8 +227,9 @@ def put(
 ) -> Schedule:
     """Returns a schedule as it is wanted; `before` itself if nothing changes.
 
-    While its times stay the same, so does its next slot. A pause stays in any case. Whoever changes
-    it contributes to what it starts from then on, besides those who contributed before.
+    While its times stay the same, so does its next slot. A pause stays in any case. The actor who
+    changes it (`by`) contributes to what it starts from then on, besides those who contributed
+    before.
     """
     asked = {field: getattr(wanted, field) for field in Wanted._fields}
     made_by, maker = by.name if by else "", dump_provenance(provenance_of(by))

@@ -32,7 +32,8 @@ class RunsHandlers(Protocol):
     ) -> Callable[[], object]:
         """Starts an attempt. Returns a function that cancels it, as far as that is possible."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Stops what runs handlers; called when the worker has ended."""
 
 
 class Attempt:

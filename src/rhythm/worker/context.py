@@ -19,7 +19,7 @@ class Context(Record):
     """
 
     store: Store
-    worker: str  # its name
+    worker: str  # the name of the worker
     settings: WorkerSettings
     now: Callable[[], float]  # seconds, on a clock that never goes backwards
     rng: random.Random

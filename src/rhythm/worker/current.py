@@ -107,6 +107,7 @@ class Current:
         self._over = True
 
     def give_connection(self, connection: Any) -> None:
+        """Sets the connection of a transactional task."""
         self._connection = connection
 
     @contextmanager

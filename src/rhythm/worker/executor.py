@@ -35,6 +35,7 @@ class HandlerCall(Record):
     report: Callable[[AttemptEnd], None]
 
     def call(self) -> Any:
+        """Calls the handler with its inputs as arguments."""
         args, kwargs = self.task.arguments(self.inputs)
         return self.task.handler(*args, **kwargs)
 
@@ -61,6 +62,7 @@ class Handlers:
         return self._loop.lag_s()
 
     def close(self) -> None:
+        """Stops the event loop. Threads are left: they are daemons."""
         self._loop.close()
 
 
@@ -117,6 +119,7 @@ class LoopProbe:
         self.asked_at, self.answered_at, self.answered = time.monotonic(), 0.0, threading.Event()
 
     def answer(self) -> None:
+        """Notes the time of the answer. Runs in the event loop."""
         self.answered_at = time.monotonic()
         self.answered.set()
 

@@ -186,6 +186,7 @@ class Worker:
 
     @property
     def draining(self) -> bool:
+        """Whether it claims nothing more."""
         return self.slots.draining
 
     def rest_s(self) -> float:

@@ -54,7 +54,7 @@ class Metric(Record):
     kind: str
     labels: Labels
     means: str
-    bounds: tuple[float, ...] = ()  # of a histogram
+    bounds: tuple[float, ...] = ()  # upper bounds of a histogram's ranges
 
 
 _TABLE = (

@@ -56,7 +56,7 @@ class Narrator:
         if self.observe:
             self.observe(what, id, detail)
 
-    # what goes wrong around it
+    # what goes wrong
 
     def unanswered(
         self, problem: StoreError, what: str = "database_unanswered", id: str = ""

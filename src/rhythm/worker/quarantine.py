@@ -101,7 +101,8 @@ class MissingHandlers:
     def _missed_s(self, id: str) -> float:
         """Returns for how many seconds the task has had no handler.
 
-        If this worker has not seen it for a while, another one had it: the time counts anew.
+        If this worker has not seen it for a while, another one had it, and the time counts from
+        now.
         """
         settings = self.settings
         gap_s = max(settings.missing_task_grace_s / 2, 12 * settings.missing_task_retry_s)

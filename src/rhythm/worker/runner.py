@@ -286,6 +286,7 @@ class InProcessRunner(Runner):
         )
 
     def program(self, name: str, version: str | None) -> Program | None:
+        """Returns the program of this name; there is only one version."""
         return self.find(name)
 
     def run(self, name: str, inputs: Any = None, signals: Sequence[tuple[str, Any]] = ()) -> Run:

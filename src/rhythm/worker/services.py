@@ -72,7 +72,7 @@ class ServiceHealth(Record):
     """
 
     succeeded_at: float | None = None
-    failures: int = 0  # in a row
+    failures: int = 0  # failed passes in a row
     problem: str = ""
 
 

@@ -33,7 +33,7 @@ class WorkerSettings(Record):
     crash_limit: int = 3  # an execution fails after it has lost this many workers by crashes
     patience_s: float = 60.0  # how long a runner waits for a database that has gone away
     alone_s: float = 10.0  # how long nothing else begins beside a task that has its last attempt
-    suspect_retry_s: float = 1.0  # delay of another such task, which is put back
+    suspect_retry_s: float = 1.0  # delay of other such tasks, which are put back meanwhile
     missing_task_grace_s: float = 600.0  # a task that has no handler for this long fails
     missing_task_retry_s: float = 5.0  # longest delay of a task that has no handler here
     newer_retry_s: float = 5.0  # delay of a workflow that needs a newer Rhythm
