@@ -175,8 +175,8 @@ class Planner:
     ) -> Planned:
         """Returns the commit that queues owned tasks which no worker runs.
 
-        The queue counts their attempts from now on. If `crash_limit` workers have died while they
-        ran, they fail instead.
+        The queue counts their attempts from now on. If `crash_limit` of their workers have died,
+        they fail instead.
         """
         rows, commands = self._rows(at.loaded, known), at.owned.values()
         if crashes < crash_limit:

@@ -150,7 +150,7 @@ class TurnRows:
         return row if end.status == COMPLETED else row.replace(options=dump_options(command))
 
     def quarantined(self, command: c.StartTask, crashes: int) -> Done:
-        """Returns the end of a task that fails because too many workers died while it ran."""
+        """Returns the end of a task that fails because too many of its workers have died."""
         error = dump_trusted(task_error(command.name, f"its worker died {crashes} times"))
         return self._unrun(command, FAILED, error, crashes)
 

@@ -13,8 +13,8 @@ A worker lives among other workers that it does not know. These are its rules:
 - A death that can be seen is not waited for. A worker that starts checks whether the processes of
   other workers on its machine still exist.
 - A task that kills its workers is found without blaming the tasks beside it. The claim counts
-  attempts, the rescue counts crashes. A task that was running when a worker died begins only after
-  the turns that were claimed with it are committed. Its last attempt runs beside no other suspect.
+  attempts, the rescue counts crashes. A task whose worker has died begins only after the turns that
+  were claimed with it are committed. Its last attempt runs beside no other suspect.
 - Hints make it fast, polling makes it safe. NOTIFY is sent beside the commit, many hints in one; on
   SQLite, workers watch the version of the file. A worker that misses a hint finds the work within a
   poll interval. An idle worker asks the database less than twice a second.
@@ -35,5 +35,5 @@ or when its worker has been silent for too long.
 The sweeper, the pruner and the deletion of old events run in one process at a time, by a lease,
 which only saves work. The sweeper asks the interpreter about parked workflows, batch by batch. A
 workflow that could go on has lost a wake: it is woken, and reported as a bug. Executions that have
-ended are kept for ever unless a retention is set; events are kept for seven days.
+ended are kept for ever unless a retention is set; events are kept for seven days by default.
 """

@@ -20,8 +20,8 @@ from rhythm.store.interfaces.workers import Beat, OwnClaims
 GAP = 3  # heartbeats that must be missing before it counts as an interruption
 
 
-# The clock of a worker. It never goes backwards, and does not stop while the machine sleeps. It is
-# cheap to read, since every turn does so several times.
+# The clock of a worker. It never goes backwards and, where the system has CLOCK_BOOTTIME, does not
+# stop while the machine sleeps. It is cheap to read, since every turn does so several times.
 seconds: Callable[[], float] = (
     partial(time.clock_gettime, time.CLOCK_BOOTTIME)
     if hasattr(time, "CLOCK_BOOTTIME")
@@ -30,7 +30,7 @@ seconds: Callable[[], float] = (
 
 
 class HeartSettings(Record):
-    """How often a worker sends heartbeats, and after how long it loses its claims without."""
+    """How often a worker sends heartbeats, and when it loses its claims without them."""
 
     every_s: float = 5.0
     dead_after_s: float = 30.0  # the others take a worker for dead that was silent for this long

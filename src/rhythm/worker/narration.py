@@ -85,7 +85,7 @@ class Narrator:
         self.complain("worker_lapsed", "", f"no heartbeat for {after}: what ran here is given up")
 
     def quarantined(self, owner: str, commands: Sequence[c.StartTask], crashes: int) -> None:
-        """Reports tasks that fail because too many workers died while they ran."""
+        """Reports tasks that fail because too many of their workers have died."""
         for command in commands:
             detail = f"{command.name}: its worker died {crashes} times"
             self.complain("execution_quarantined", child_id(owner, command.n), detail)

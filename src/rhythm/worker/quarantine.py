@@ -1,8 +1,8 @@
 """Tasks that may kill a worker, and tasks that have no handler here.
 
-A task that was running each time a worker died is a suspect. It begins only after the turns that
-were claimed with it are committed, so that they are not blamed for it. Its last attempt runs beside
-no other suspect. A task without a handler here is put back for other workers, and fails in the end.
+A task whose worker has died is a suspect. It begins only after the turns that were claimed with it
+are committed, so that they are not blamed for it. Its last attempt runs beside no other suspect. A
+task without a handler here is put back for other workers, and fails in the end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ClaimedTask(Record):
 
 
 class Suspects:
-    """Tasks that were running when workers died."""
+    """Tasks whose workers have died."""
 
     def __init__(self, context: Context, ownership: Ownership) -> None:
         self.settings, self.now, self.ownership = context.settings, context.now, ownership

@@ -57,7 +57,7 @@ class ServiceSettings(Record):
     rescue_every_s: float = 5.0
     sweep_every_s: float = 300.0
     sweep_batch: int = 500
-    # If no slot is due before. Of schedules that others have made the rescuer learns first.
+    # Poll interval if no slot is due before. The rescuer finds new schedules of others sooner.
     schedules_every_s: float = 300.0
     prune_every_s: float = 600.0
     retention_s: float | None = None  # how long ended executions are kept; None: for ever

@@ -231,7 +231,8 @@ class Turns:
     def _take_over(self, workflow: OwnedWorkflow, capacity: Capacity) -> Planned | TakeOver:
         """Takes over awaited tasks without rows, whose owner is gone: begins or queues them.
 
-        If a worker has died while it ran them, they go to the queue, which counts their attempts.
+        If their owner has died, they go to the queue, which counts their attempts. After
+        `crash_limit` deaths they fail.
         """
         commands = workflow.owned.values()
         at = self._position(workflow)
