@@ -1,1 +1,4 @@
-"""What is durable, decided without I/O and carried out through the store."""
+"""Decides what becomes durable, without I/O: rows to the inputs of a turn, a turn to its commit.
+
+The store carries it out.
+"""

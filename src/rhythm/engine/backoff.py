@@ -8,8 +8,11 @@ from rhythm.record import Record
 
 
 class Backoff(Record):
-    """The wait before retry k is drawn from 0 to `initial_s * factor**(k - 1)`, at most `max_s`;
-    without jitter it is that."""
+    """The delays before the retries of a task.
+
+    The delay before retry k is a random part of `initial_s * factor**(k - 1)`, or of `max_s` if
+    that is less. Without jitter it is all of that.
+    """
 
     initial_s: float = 1.0
     factor: float = 2.0
@@ -17,14 +20,17 @@ class Backoff(Record):
     jitter: bool = True
 
     def delay_s(self, failures: int, random: float) -> float:
-        """How long to wait after so many failures; `random` is a number from 0 to 1."""
+        """Returns the delay after this many failures; `random` is a number from 0 to 1."""
         ceiling = min(self.max_s, self.initial_s * self.factor ** min(failures - 1, 64))
         return ceiling * random if self.jitter else ceiling
 
 
 def backoff_of(options: dict[str, Any], initial_s: float | None) -> Backoff:
-    """The backoff a call asks for, or the task's own. A plain length is that wait before the first
-    retry, without jitter."""
+    """Returns the backoff that a call asks for, or else the task's own (`initial_s`).
+
+    If only the first delay is given, there is no jitter. If nothing is given, it is the default,
+    with jitter.
+    """
     given = options.get("backoff", None if initial_s is None else {"initial_s": initial_s})
     if given is None:
         return Backoff()

@@ -1,9 +1,8 @@
-"""CloudEvents 1.0 over HTTP, as events to publish: structured, binary and batched. Pure: headers
-and bytes in, values out.
+"""Reads CloudEvents 1.0 over HTTP as events to publish: structured, binary and batched.
 
-Source and id together name an event of CloudEvents, so both are in the id by which it is published
-once. What else it carries (subject, time, extensions) is not kept: put what a workflow needs into
-the data.
+Pure: headers and bytes in, values out. In CloudEvents, source and id together identify an event, so
+the id under which it is published once is made of both. Nothing else of it is kept (subject, time,
+extensions): put what a workflow needs into the data.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
 
 STRUCTURED, BATCH = "application/cloudevents+json", "application/cloudevents-batch+json"
-LONGEST_ID = 200  # of an event's id; a longer one is hashed
+LONGEST_ID = 200  # characters of an event's id; a longer one is hashed
 NEEDED = ("specversion", "id", "source", "type")
-ENVELOPE = 2  # levels around the data: the event, and the batch that it is in
+ENVELOPE = 2  # levels of nesting around the data: the event, and the batch
 
 
 class CloudEvent(Record):
@@ -33,14 +32,17 @@ class CloudEvent(Record):
 
 
 def is_cloud_event(headers: Mapping[str, str]) -> bool:
-    """Whether a request with these headers (names in lower case) carries events of CloudEvents."""
+    """Returns whether a request with these headers (names in lower case) carries CloudEvents."""
     return media_type(headers) in (STRUCTURED, BATCH) or "ce-specversion" in headers
 
 
 def cloud_events(
     headers: Mapping[str, str], body: bytes, limits: Limits = DEFAULT_LIMITS
 ) -> list[CloudEvent]:
-    """The events of a request, in their order. `InvalidEvent` says what is wrong with it."""
+    """Returns the events of a request, in order.
+
+    Raises `InvalidEvent`, which says what is wrong with it.
+    """
     kind, limits = media_type(headers), limits.replace(depth=limits.depth + ENVELOPE)
     if kind == STRUCTURED:
         return [_event(_json(body, "the body", limits), "the event")]
@@ -53,17 +55,21 @@ def cloud_events(
 
 
 def media_type(headers: Mapping[str, str]) -> str:
+    """Returns the media type of a request, without parameters; empty if it has none."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _attributes(headers: Mapping[str, str]) -> dict[str, str]:
-    """Those of an event in binary mode; a header has them percent-encoded."""
+    """Returns the attributes of an event in binary mode, percent-decoded from its headers."""
     return {name[3:]: unquote(value) for name, value in headers.items() if name.startswith("ce-")}
 
 
 def _data(kind: str, body: bytes, limits: Limits) -> Any:
-    """The data of an event in binary mode. Without a type it is JSON, as the format of CloudEvents
-    has it."""
+    """Returns the data of an event in binary mode; None if the body is empty.
+
+    Without a content type it is JSON, as the JSON format of CloudEvents says. Raises `InvalidEvent`
+    if it is neither JSON nor text.
+    """
     if not body:
         return None
     if kind in ("", "application/json") or kind.endswith("+json"):
@@ -92,7 +98,10 @@ def _event(found: Any, what: str) -> CloudEvent:
 
 
 def _event_id(source: str, id: str) -> str:
-    """No URI has a space in it, so no two events share one."""
+    """Returns the id under which an event is published: unique for source and id.
+
+    The space between them keeps pairs apart, since a URI has no space in it.
+    """
     both = f"{source} {id}"
     return (
         both

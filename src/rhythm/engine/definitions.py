@@ -1,4 +1,4 @@
-"""A program as it is stored, and what its annotations ask of the database."""
+"""Makes the stored form of a program, with what its annotations ask of the database."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from rhythm.store.interfaces.definitions import Definition
 def definition_of(
     program: Program, source: str, name: str | None = None, room: int = DEFAULT_LIMITS.program_bytes
 ) -> Definition:
-    """`name`: under which it is registered, if not its own. `InvalidProgram` if the stored program
-    would have more than `room` bytes."""
+    """Returns the row of a workflow. Its `name` is the program's own if none is given.
+
+    Raises `InvalidProgram` if the stored program would have more than `room` bytes.
+    """
     options, text = program.options, dump_within(program, room)
     if text is None:
         raise InvalidProgram(

@@ -1,8 +1,7 @@
-"""Judging a database: the rules that need an understanding of snapshots and plans, and what to say
-about its health.
+"""Checks a database: the rules about snapshots and awaits, and advice about its health.
 
-A wake comes in the transaction of whatever it is for. So a workflow that sleeps although it could
-go on is broken at once; there is nothing to wait for.
+A wake is written in the same transaction as what it is for. So a workflow that is parked although
+it could go on is broken at once; there is nothing to wait for.
 """
 
 from __future__ import annotations
@@ -30,25 +29,26 @@ from rhythm.vm.machine import Inputs, Machine, Outcome, Signal
 from rhythm.vm.snapshot import Snapshot, decode_snapshot
 from rhythm.vm.values import Fault, weigh
 
-PAGE_SIZE = 500  # workflows at once
-NUMBERS = 10_000  # awaited children at once
+PAGE_SIZE = 500  # workflows read at once
+NUMBERS = 10_000  # awaited children read at once
 NO_ERROR = '{"code": "", "message": "", "data": null}'
-NO_PAYLOAD = {COMPLETED: "null", FAILED: NO_ERROR, BLOCKED: NO_ERROR}  # a verdict needs none
+# In place of results and errors, which are not read: no rule needs them.
+NO_PAYLOAD = {COMPLETED: "null", FAILED: NO_ERROR, BLOCKED: NO_ERROR}
 NO_EVENT = '{"id": "", "data": null, "at": 0}'
-UNCLAIMED_S = 60  # ready, and nobody came
-TRANSACTION_S = 60
-DEAD_ROWS = 10_000  # fewer do no harm
-NOTIFICATIONS = 0.1  # of the room there is
-CLOCKS_S = 1.0
+UNCLAIMED_S = 60  # advice if the oldest ready row of a queue has waited this long
+TRANSACTION_S = 60  # advice if a transaction has been open this long
+DEAD_ROWS = 10_000  # dead rows of a table; fewer do no harm
+NOTIFICATIONS = 0.1  # advice if more than this part of the notification queue is full
+CLOCKS_S = 1.0  # advice if clocks differ by more
 
 
 def examine(store: Store, grace_s: float) -> list[Finding]:
-    """Everything in the database that breaks a rule."""
+    """Returns everything in the database that breaks a rule."""
     return store.operating.check(grace_s, judge)
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
-    """What is wrong with the snapshots and waits of the workflows that have not ended."""
+    """Yields what is wrong with the snapshots and awaits of workflows that have not ended."""
     for page in evidence.live(PAGE_SIZE):
         readable: list[Waiting] = []
         for live in page:
@@ -61,16 +61,17 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
 
 
 class Waiting(Record):
-    """A workflow and what it awaits, understood."""
+    """A workflow that has not ended, with its snapshot decoded."""
 
     live: Live
     snapshot: Snapshot
     owned: dict[int, StartTask]
-    awaited: dict[int, Plan]  # what it waits for, by number
-    numbers: tuple[int, ...]  # of all children that decide whether it can go on
+    awaited: dict[int, Plan]  # what it awaits, by number
+    numbers: tuple[int, ...]  # of all children and timers that decide whether it can go on
 
     @staticmethod
     def of(live: Live) -> Waiting:
+        """Decodes a workflow. Raises `InvalidProgram` or another error if it cannot be read."""
         snapshot = decode_snapshot(live.snapshot) if live.snapshot else Snapshot()
         awaited = {leaf["n"]: leaf for leaf in leaves(snapshot.awaiting)}
         owned = load_owned(live.owned)
@@ -79,7 +80,7 @@ class Waiting(Record):
 
 
 class KnownNumbers(Record):
-    """What there is of the numbers of one workflow."""
+    """The rows that exist for the numbers of one workflow, and its mailbox."""
 
     children: dict[int, Child]
     timers: dict[int, Timer]
@@ -87,7 +88,7 @@ class KnownNumbers(Record):
 
 
 def _portions(waiting: Sequence[Waiting]) -> Iterator[list[Waiting]]:
-    """As many as can be asked about at once."""
+    """Yields the workflows in portions that can be asked about at once."""
     portion: list[Waiting] = []
     size = 0
     for one in waiting:
@@ -101,6 +102,7 @@ def _portions(waiting: Sequence[Waiting]) -> Iterator[list[Waiting]]:
 
 
 def _judge(waiting: Sequence[Waiting], evidence: Evidence) -> Iterator[Finding]:
+    """Reads what these workflows wait for, and yields what is wrong."""
     numbers = [(one.live.id, n) for one in waiting for n in one.numbers]
     known = {one.live.id: KnownNumbers({}, {}, []) for one in waiting}
     for child in evidence.children([child_id(id, n) for id, n in numbers]):
@@ -125,6 +127,7 @@ def _verdicts(one: Waiting, known: KnownNumbers) -> Iterator[tuple[str, str]]:
 
 
 def _of_context(one: Waiting) -> Iterator[tuple[str, str]]:
+    """Yields what is wrong between the columns of a workflow and its snapshot."""
     snapshot, live = one.snapshot, one.live
     if live.seq and (
         load(live.awaiting) != snapshot.awaiting or live.statement != snapshot.statement_index
@@ -142,6 +145,7 @@ def _of_context(one: Waiting) -> Iterator[tuple[str, str]]:
 
 
 def _of_owned(one: Waiting, known: KnownNumbers) -> Iterator[tuple[str, str]]:
+    """Yields what is wrong with the tasks that its owner runs without rows."""
     for n in one.owned:
         if n in known.children:
             yield "owned_once", f"task {n} has a row, and its owner would run it too"
@@ -155,8 +159,11 @@ def _of_owned(one: Waiting, known: KnownNumbers) -> Iterator[tuple[str, str]]:
 
 
 def _orphans(one: Waiting, known: KnownNumbers) -> Iterator[tuple[str, str]]:
-    """Nothing can end these. A signal, an event or a decision comes from outside; its deadline is a
-    timer."""
+    """Yields awaits that nothing can end: there is no row for them.
+
+    Signals, events and decisions come from outside, so they need no row; but their deadline is a
+    timer.
+    """
     for n, leaf in one.awaited.items():
         there = n in known.children or n in known.timers or n in one.owned
         if not there and (not KINDS[leaf["op"]].from_outside or leaf.get("timeout")):
@@ -164,6 +171,7 @@ def _orphans(one: Waiting, known: KnownNumbers) -> Iterator[tuple[str, str]]:
 
 
 def _asleep(one: Waiting, known: KnownNumbers) -> Iterator[tuple[str, str]]:
+    """Yields why a parked workflow should not be parked."""
     live = one.live
     if live.cancel_requested and not one.snapshot.cancelled:
         yield "no_lost_wake", "it was cancelled, and sleeps"
@@ -178,8 +186,11 @@ def _asleep(one: Waiting, known: KnownNumbers) -> Iterator[tuple[str, str]]:
 
 
 def _can_go_on(one: Waiting, known: KnownNumbers) -> bool:
-    """Whether a turn would do anything: what is awaited has ended, or something that is held back
-    may begin."""
+    """Returns whether a turn would do anything.
+
+    That is so if what is awaited has ended, or if something that a limit of concurrency holds back
+    may begin.
+    """
     plan = one.snapshot.awaiting
     assert plan is not None
     machine = _machine(one, known)
@@ -191,8 +202,10 @@ def _can_go_on(one: Waiting, known: KnownNumbers) -> bool:
 
 
 def _machine(one: Waiting, known: KnownNumbers) -> Machine:
-    """The interpreter at the beginning of a turn, as far as it decides whether something has
-    ended."""
+    """Returns the interpreter at the beginning of a turn.
+
+    It knows only what decides whether something has ended.
+    """
     id, ops = one.live.id, kinds(one.snapshot.awaiting)
     rows = [*map(_of_child, known.children.values()), *map(_of_timer, known.timers.values())]
     outcomes: dict[int, Outcome] = {
@@ -233,7 +246,10 @@ def _of_timer(timer: Timer) -> ChildOutcome:
 
 
 def advice(health: Health, clock_us: int) -> list[str]:
-    """What an operator should know that breaks no rule. `clock_us`: the time on this machine."""
+    """Returns what an operator should know, though it breaks no rule.
+
+    `clock_us` is the time on this machine.
+    """
     return [
         *_of_queues(health),
         *_of_workers(health),
@@ -318,7 +334,7 @@ def _of_clocks(health: Health, clock_us: int) -> Iterator[str]:
 
 
 def show_s(seconds: float) -> str:
-    """A length of time in its largest unit."""
+    """Returns a length of time as text, in its largest unit."""
     for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

@@ -1,4 +1,4 @@
-"""From rows to the interpreter's inputs: everything that a turn of a workflow may know. Pure."""
+"""Turns rows into the inputs of the interpreter: everything that a turn may know. Pure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from rhythm.vm.snapshot import Snapshot
 
 
 def needed(id: str, snapshot: Snapshot) -> Needed:
-    """What must be read to know whether the workflow can go on.
+    """Returns what must be read to know whether the workflow can go on.
 
-    That is what it awaits, and what groups in the background hold back.
+    That is what it awaits, and the items of groups with a limit of concurrency that run in the
+    background.
     """
     plan = snapshot.awaiting
     started = snapshot.locals.get(STARTED, {}).values()
@@ -40,10 +41,11 @@ def inputs_of(
     seed: str,
     now_us: int,
 ) -> Inputs:
-    """Everything a turn of the workflow may know."""
+    """Returns everything that a turn of the workflow may know."""
     ops, ended = kinds(snapshot.awaiting), list(outcomes)
     need = needed(loaded.id, snapshot)
-    undecided = need.whole and len(ended) < len(need.numbers)  # the store has not told which ended
+    # The store reads no outcomes of a group that is still undecided.
+    undecided = need.whole and len(ended) < len(need.numbers)
     return Inputs(
         now=moment(now_us),
         seed=seed,
@@ -73,10 +75,11 @@ def _context(loaded: Loaded) -> dict[str, Any]:
 
 
 def forbidden(authority: str | None) -> frozenset[str]:
-    """Which of `publish` and `send` the workflow may not do, by the rights of who asked for it.
+    """Returns which of `publish` and `send` the workflow may not do.
 
-    An event reaches everybody, so each of them must have been allowed to signal anything. A signal
-    reaches somebody, and who that may be is judged where it arrives.
+    That depends on the rights of those who asked for the execution. An event reaches everybody, so
+    each of them must be allowed to signal every execution. A signal reaches one execution, and
+    whether they may signal that one is checked where it arrives.
     """
     asked = Provenance(authority=load_authority(authority))
     allowed = {
@@ -87,14 +90,17 @@ def forbidden(authority: str | None) -> frozenset[str]:
 
 
 def resume_data(loaded: Loaded) -> dict[str, Any] | None:
-    """What was given with the resumes since its last turn, the later over the earlier."""
+    """Returns the data of the resumes since the last turn; None if there is none.
+
+    Later values win over earlier ones.
+    """
     pending = [load(data) for _, data in load(loaded.resumes)] if loaded.resumes else []
     given = [data for data in pending if isinstance(data, dict)]
     return {name: value for data in given for name, value in data.items()} if given else None
 
 
 def kinds(plan: Plan | None) -> dict[int, str]:
-    """The kind of await behind each number of a plan."""
+    """Returns the kind of await behind each number of a plan."""
     return {leaf["n"]: leaf["op"] for leaf in leaves(plan)}
 
 
@@ -102,7 +108,7 @@ def kinds(plan: Plan | None) -> dict[int, str]:
 
 
 def outcome_of(parent_id: str, parent_name: str, row: ChildOutcome, operation: str) -> Outcome:
-    """How a child has ended, as its parent sees it."""
+    """Returns how a child, a timer or a wait has ended, as the parent sees it."""
     ended_at = row.ended_at / 1e6
     if row.status == CANCELLED:
         return Outcome("cancelled", None, ended_at)
@@ -117,7 +123,7 @@ def outcome_of(parent_id: str, parent_name: str, row: ChildOutcome, operation: s
         return Outcome("completed", value, ended_at)
     value = without_frames(value)
     if row.type == WORKFLOW:
-        # what is awaited by its name is a workflow, also where it has that of its parent
+        # A child that is awaited by name is a workflow, even if it has the name of its parent.
         is_branch = row.name == parent_name and not (operation and KINDS[operation].named)
         child = f"a branch of `{row.name}`" if is_branch else f"`{row.name}`"
         blocked = row.status == BLOCKED
@@ -126,13 +132,15 @@ def outcome_of(parent_id: str, parent_name: str, row: ChildOutcome, operation: s
 
 
 def without_frames(error: dict[str, Any]) -> dict[str, Any]:
-    """An error as workflows see it: the lines of Python in it are for people."""
+    """Returns an error as workflows see it, without the lines of Python, which are for people."""
     return {name: value for name, value in error.items() if name != "frames"}
 
 
 def _child_error(id: str, child: str, error: dict[str, Any], blocked: bool) -> dict[str, Any]:
-    """The error of a child workflow as its parent sees it, without the place in the child's
-    text."""
+    """Returns the error of a child workflow as its parent sees it.
+
+    The position in the child's source is left out.
+    """
     error.pop("at", None)
     data = {"id": id, "error": error}
     if error["code"] == "Timeout" and error["data"] == {"execution": id}:
@@ -152,5 +160,5 @@ def _event_outcome(row: ChildOutcome, value: Any, ended_at: float) -> Outcome:
 
 
 def moment(us: int) -> str:
-    """Microseconds since 1970 as a time of the language."""
+    """Returns microseconds since 1970 as a time of the language."""
     return show_time(datetime.fromtimestamp(us / 1e6, UTC))

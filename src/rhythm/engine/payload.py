@@ -1,10 +1,10 @@
-"""The one gate through which every value enters the store: JSON that both databases keep alike,
-within its limits.
+"""The one gate through which every value enters the store.
 
-Two doors: `dump` for Python values, `parse` for JSON text from outside. What is refused here is
-refused at its producer, with the path to what is wrong; nothing that has passed can fail later.
-Almost every value is small and plain, and costs one quick look; whatever else comes goes through
-`_Careful`, which knows the user's types and can say where and why.
+What passes is JSON that both databases keep alike, within its limits. `dump` is for Python values,
+`parse` for JSON text from outside. A value that is refused is refused where it is made, with the
+path to what is wrong; a value that has passed cannot fail later. Almost every value is small and
+plain, and needs one quick check. Every other value goes through `_Careful`, which knows the user's
+types, and can say where and why a value is refused.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ from rhythm.paths import KEY, Path, show_path
 from rhythm.record import Record
 
 SCALARS = frozenset({str, int, bool, type(None)})
-MAX_CONVERSIONS = 5  # from a user's type to JSON: an enum of dates takes two
-# the text that a quote begins, closed or not, is one match
+MAX_CONVERSIONS = 5  # steps from a user's type to JSON: an enum of dates takes two
+# A text in quotes is one match, even if the closing quote is missing.
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def dump(value: Any, what: str, limits: Limits = DEFAULT_LIMITS) -> str:
-    """The value as JSON text; `InvalidPayload` if it has no JSON form, cannot be stored or is too
-    large.
+    """Returns the value as JSON text.
 
-    `what` is the name of the value, such as "inputs": messages begin with it
-    (`inputs.items[3].price is NaN`).
+    Raises `InvalidPayload` if it has no JSON form, cannot be stored, or is too large. `what` names
+    the value, such as "inputs", in messages (`inputs.items[3].price is NaN`).
     """
     data = _quick(value, limits)
     if data is None:
@@ -47,8 +46,10 @@ def dump(value: Any, what: str, limits: Limits = DEFAULT_LIMITS) -> str:
 
 
 def parse(text: str | bytes, what: str, limits: Limits = DEFAULT_LIMITS) -> Any:
-    """The value that a JSON text from outside holds; `InvalidPayload` if it is no JSON, or none
-    that can be stored."""
+    """Returns the value of a JSON text from outside.
+
+    Raises `InvalidPayload` if it is no JSON, or JSON that cannot be stored.
+    """
     if len(text) > limits.payload_bytes:
         raise InvalidPayload(
             f"{what} has more than {limits.payload_bytes:,} bytes, which is the limit: "
@@ -72,37 +73,46 @@ def parse(text: str | bytes, what: str, limits: Limits = DEFAULT_LIMITS) -> Any:
     except ValueError as problem:
         raise InvalidPayload(f"{what} is not JSON: {problem}") from None
     data = _quick(value, limits)
-    if data is not None and len(data) <= limits.text_bytes:  # so is every text in it
+    # If all of it is shorter than the limit of one text, then so is every text in it.
+    if data is not None and len(data) <= limits.text_bytes:
         return value
     return _Careful(what, limits).plain(value, None, 0)
 
 
 def dump_trusted(value: Any) -> str:
-    """The JSON text of a value that the interpreter made: it has been through its own limits."""
+    """Returns the JSON text of a value that needs no check.
+
+    The interpreter made it, within its own limits, or Rhythm itself.
+    """
     return orjson.dumps(value).decode()
 
 
 def load(text: str | bytes) -> Any:
+    """Returns the value of a JSON text that came from the store."""
     return orjson.loads(text)
 
 
-# the quick look
+# the quick check
 
 
 def _quick(value: Any, limits: Limits) -> bytes | None:
-    """The JSON text of a value that is plain at first sight; None if it takes a closer look."""
+    """Returns the JSON text of a plain value; None if it needs the careful check."""
     if type(value) not in SCALARS and not _looks_plain(value, limits):
         return None
     try:
         data = orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
-    except TypeError:  # a large integer, a key that is no text, half of a surrogate pair
-        return None  # rare, and some of it is right
+    # A large integer, a key that is no text, half of a surrogate pair: rare, and not always wrong.
+    except TypeError:
+        return None
     return None if b"\\u0000" in data or b"-0.0" in data else data
 
 
 def _looks_plain(value: Any, limits: Limits) -> bool:
-    """Goes level by level, so that the depth comes for free, and counts: what shares its parts can
-    be larger than memory."""
+    """Returns whether a value is made of plain JSON types, within its limits.
+
+    It goes level by level, so that counting the depth costs nothing. It counts the parts, because a
+    value that contains the same part many times can be larger than memory.
+    """
     parts, level = 1, (value,)
     for _ in range(limits.depth + 1):
         below: list[Any] = []
@@ -125,7 +135,7 @@ def _looks_plain(value: Any, limits: Limits) -> bool:
     return False
 
 
-# the closer look
+# the careful check
 
 
 class Unstorable(Record):
@@ -135,12 +145,13 @@ class Unstorable(Record):
 
 
 class _Careful:
-    """Turns a value into plain JSON part by part, or says what is wrong with it and where."""
+    """Makes a value plain JSON, part by part, or says what is wrong with it and where."""
 
     def __init__(self, what: str, limits: Limits) -> None:
         self.what, self.limits, self.parts = what, limits, 0
 
     def plain(self, value: Any, path: Path, depth: int) -> Any:
+        """Returns the value as plain JSON. Raises `InvalidPayload` if that is impossible."""
         limits = self.limits
         self.parts += 1
         if self.parts > limits.payload_bytes:
@@ -163,7 +174,7 @@ class _Careful:
         return self._scalar(value, path)
 
     def _json(self, value: Any, path: Path) -> Any:
-        """The value, or what its type becomes in JSON."""
+        """Returns the value, or what its type becomes in JSON."""
         for _ in range(MAX_CONVERSIONS):
             kind = type(value)
             if kind in SCALARS or kind is float or kind is list or kind is dict:
@@ -192,7 +203,7 @@ class _Careful:
         elif type(value) is float:
             if not math.isfinite(value):
                 self._refuse(path, f"is {_NUMBERS[str(value)]}: JSON has no such number")
-            return value or 0.0  # -0.0 is 0.0
+            return value or 0.0  # -0.0 becomes 0.0
         elif type(value) is int and not INT_MIN <= value <= INT_MAX:
             self._refuse(path, "is an integer over 64 bits: pass it as text")
         return value
@@ -244,7 +255,8 @@ class _Careful:
 _NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
-# what the JSON parser calls: it knows no path, so what is wrong is left in its place
+# Called by the JSON parser. It knows no path, so they leave an `Unstorable` in the place of what is
+# wrong.
 
 
 def _constant(name: str) -> Unstorable:
@@ -276,8 +288,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Unstorable:
 
 
 def _depth(text: str, enough: int) -> int:
-    """How deep a JSON text is nested; counted before it is parsed, since parsers give up on their
-    own stacks."""
+    """Returns how deep a JSON text is nested; 0 if it cannot be deeper than `enough`.
+
+    It is counted before the text is parsed, since parsers fail when their own stacks are full.
+    """
     if text.count("[") + text.count("{") <= enough:
         return 0
     depth = deepest = 0

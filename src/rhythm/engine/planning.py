@@ -1,9 +1,8 @@
-"""From a turn to its commit, and which tasks its owner runs itself. Pure: every `TurnCommit` is
-made here.
+"""Plans the commit of a turn, and which tasks its owner runs itself. Pure.
 
-What a commit refers to by name, programs and the settings of tasks, is read before (`Referenced`),
-and what its owner may run itself is a value (`Capacity`). So the same turn always gives the same
-commit, and nothing here can fail because of a database.
+Every `TurnCommit` is made here. What a commit refers to by name, programs and the settings of
+tasks, is read before (`Referenced`), and what its owner may run itself is a value (`Capacity`). So
+the same turn always gives the same commit, and nothing here can fail because of a database.
 """
 
 from __future__ import annotations
@@ -47,24 +46,24 @@ from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspende
 from rhythm.vm.machine import STARTED
 from rhythm.vm.snapshot import Snapshot, encode_snapshot, pack
 
-# Tasks of one await that its owner runs itself: each end is a commit of the workflow, which for
-# more of them the queue does cheaper.
+# Most tasks of one await that its owner runs itself. Each end is a commit of the workflow, so for
+# more tasks the queue is cheaper.
 MAX_OWNED = 10
 
 
 class Capacity(Record):
-    """What the owner of a workflow may run itself, now."""
+    """What the owner of a workflow may run itself now."""
 
-    slots: int  # handlers that may begin
-    tasks: Container[str]  # those it has, and that need no row of their own
-    queues: Container[str]  # those it serves, and that are not paused
+    slots: int  # how many handlers may begin
+    tasks: Container[str]  # tasks that it has a handler for, and that need no row of their own
+    queues: Container[str]  # queues that it serves, and that are not paused
 
     def runs(self, name: str, queue: str) -> bool:
-        """Whether a task of this name and queue may begin here without a row."""
+        """Returns whether a task of this name and queue may begin here without a row."""
         return self.slots > 0 and name in self.tasks and queue in self.queues
 
     def less(self, slots: int) -> Capacity:
-        """What is left after so many slots were taken."""
+        """Returns what is left after this many slots were taken."""
         return self.replace(slots=self.slots - slots) if slots else self
 
 
@@ -76,24 +75,26 @@ class Standpoint(Record):
     fence: int
     wakes: int
     owned: Mapping[int, c.StartTask] = {}  # awaited tasks that have no row
-    running_s: Mapping[int, float] = {}  # of these, how long their handlers have been running here
+    running_s: Mapping[int, float] = {}  # for how long handlers of these have been running here
 
 
 class Planned(Record):
-    """A commit, and what its workflow is once it is made."""
+    """A commit, and the state of its workflow after it."""
 
     commit: TurnCommit
     snapshot: Snapshot
     owned: Mapping[int, c.StartTask] = {}  # tasks that its owner runs itself
-    load_again: bool = False  # what it awaits may have ended before this turn: load before parking
-    slots: int = 0  # of the capacity, taken by tasks that begin with it
-    snapshot_bytes: int = 0  # as JSON
+    # What it awaits may have ended before this turn: it must be loaded before it is parked.
+    load_again: bool = False
+    slots: int = 0  # slots of the capacity that its tasks take
+    snapshot_bytes: int = 0  # size of the snapshot as JSON
 
 
 class Planner:
     """Makes the commits of one worker's workflows.
 
-    `only_queue`: where everything goes, whatever calls say: nobody else is there.
+    `only_queue` is the queue for everything, whatever calls say; it is given when there is no other
+    worker.
     """
 
     def __init__(
@@ -118,10 +119,12 @@ class Planner:
         mail_read: bool = True,
         keep: bool = True,
     ) -> Planned:
-        """The commit of a turn that began at `at`, with the ends of the owned tasks that led to it.
+        """Returns the commit of a turn that began at `at`.
 
-        `mail_read`: whether the turn knew the mailbox; if not, the signal that it waits for now may
-        lie there. `keep`: whether the owner may keep it, if it has something to do at once.
+        - `ended`: the owned tasks whose ends led to the turn.
+        - `mail_read`: whether the turn knew the mailbox; if not, the signal that it waits for now
+          may be there already.
+        - `keep`: whether the owner may keep the workflow if there is something to do at once.
         """
         rows = _TurnRows(self, at, program, self._rows(at.loaded, known), ended)
         for command in turn.commands:
@@ -141,17 +144,20 @@ class Planner:
     def ended_tasks(
         self, loaded: Loaded, ends: Sequence[OwnedEnd], known: Referenced
     ) -> EndedTasks:
-        """The rows of owned tasks that have ended."""
+        """Returns the rows of owned tasks that have ended."""
         return self._rows(loaded, known).ended(ends)
 
     def tasks_ended(self, at: Standpoint, ended: EndedTasks) -> Planned:
-        """Some of its tasks have ended, and nothing follows from it yet."""
+        """Returns the commit of ended tasks from which nothing follows yet."""
         left = ended.left_of(at.owned)
         rows = {"done": ended.done, "starts": ended.retries}
         return self._staying(at, "own" if left else "park", "task", left, **rows)
 
     def promote(self, at: Standpoint, long: Sequence[int], known: Referenced) -> Planned:
-        """Owned tasks that last get rows: then people see them, and they outlive the claim."""
+        """Returns the commit that gives rows to owned tasks that run for long.
+
+        With a row, people see them, and they outlive the claim on the workflow.
+        """
         rows = self._rows(at.loaded, known)
         starts = tuple(rows.running(at.owned[n], at.running_s[n]) for n in long)
         left = {n: command for n, command in at.owned.items() if n not in long}
@@ -159,7 +165,7 @@ class Planner:
         return self._staying(at, "own" if left else "park", "promoted", left, **new)
 
     def runs_owned(self, at: Standpoint, known: Referenced, capacity: Capacity) -> bool:
-        """Whether whoever has taken the workflow over may run its owned tasks itself."""
+        """Returns whether a worker that took over the workflow may run its owned tasks itself."""
         rows, commands = self._rows(at.loaded, known), at.owned.values()
         fits = len(commands) <= capacity.slots
         return fits and all(capacity.runs(each.name, rows.queue(each)) for each in commands)
@@ -167,9 +173,10 @@ class Planner:
     def queue_owned(
         self, at: Standpoint, known: Referenced, crashes: int, crash_limit: int
     ) -> Planned:
-        """Owned tasks that nobody runs go to the queue, which counts their attempts from now on.
+        """Returns the commit that queues owned tasks which no worker runs.
 
-        Those beside which `crash_limit` workers have died fail.
+        The queue counts their attempts from now on. If `crash_limit` of their workers have died,
+        they fail instead.
         """
         rows, commands = self._rows(at.loaded, known), at.owned.values()
         if crashes < crash_limit:
@@ -179,7 +186,7 @@ class Planner:
         return self._staying(at, "own", "queued", {}, done=done).replace(load_again=True)
 
     def failure(self, at: Standpoint, code: str, message: str) -> Planned:
-        """The workflow fails, for a reason that its program knows nothing of."""
+        """Returns the commit that fails the workflow for a reason outside of its program."""
         error = dump_trusted({"code": code, "message": message, "data": None})
         resumed = _resumed(at.loaded)
         id, seq = at.loaded.id, at.loaded.seq
@@ -191,7 +198,7 @@ class Planner:
     def _staying(
         self, at: Standpoint, end: TurnEnd, cause: str, left: Mapping[int, c.StartTask], **rows: Any
     ) -> Planned:
-        """A commit that leaves the workflow at the await where it is."""
+        """Returns a commit that leaves the workflow at the await where it is."""
         id, seq, snapshot = at.loaded.id, at.loaded.seq, at.snapshot
         commit = TurnCommit(
             id,
@@ -214,7 +221,7 @@ class Planner:
 
 
 def in_place_of(turn: TurnCommit, code: str, message: str) -> TurnCommit:
-    """The workflow fails in place of a turn that the store has refused."""
+    """Returns a commit that fails the workflow, in place of a turn that the store refused."""
     error = dump_trusted({"code": code, "message": message, "data": None})
     commit = TurnCommit(
         turn.id, turn.seq, turn.fence, turn.wakes, "finish", turn.worker, "failed", owned=None
@@ -223,9 +230,9 @@ def in_place_of(turn: TurnCommit, code: str, message: str) -> TurnCommit:
 
 
 def over_limit(turn: TurnCommit, refusal: str) -> TurnCommit:
-    """The workflow fails in place of a turn that would start more than there may be.
+    """Returns a commit that fails the workflow, in place of a turn that would start too much.
 
-    The tasks of its own that have ended keep their rows.
+    Its own tasks that have ended keep their rows.
     """
     return in_place_of(turn, "LimitExceeded", refusal).replace(
         done=turn.done, statement=turn.statement
@@ -233,12 +240,12 @@ def over_limit(turn: TurnCommit, refusal: str) -> TurnCommit:
 
 
 def task_in_place_of(end: TaskEnd, code: str, message: str) -> TaskEnd:
-    """The task fails in place of an end that the store has refused."""
+    """Returns an end that fails the task, in place of one that the store refused."""
     error = dump_trusted({"code": code, "message": message, "data": None})
     return end.replace(status=FAILED, value=error, retry_s=None)
 
 
-# of a workflow that goes on, or fails
+# workflows that go on, or fail
 
 
 def _going_on(
@@ -249,6 +256,7 @@ def _going_on(
     mail_read: bool,
     keep: bool,
 ) -> Planned:
+    """Returns the commit of a turn after which the workflow goes on."""
     after = turn.snapshot
     own = rows.own(after.awaiting, capacity)
     again = isinstance(turn, Continue) or rows.may_have_ended(at.snapshot, after, mail_read)
@@ -270,7 +278,10 @@ def _going_on(
 
 
 def _failed(loaded: Loaded, program: Program, turn: Failed, rows: _TurnRows) -> TurnCommit:
-    """A workflow whose time was over has failed; one that was cancelled has not."""
+    """Returns the last commit of a workflow that ended with an error.
+
+    If its time was over, it has failed; if it was cancelled, it is cancelled.
+    """
     late = turn.cancelled and loaded.timed_out and not loaded.cancel_requested
     error = _timeout(loaded) if late else turn.error
     value = dump_trusted({**error, "at": list(program.position(turn.at))})
@@ -280,27 +291,30 @@ def _failed(loaded: Loaded, program: Program, turn: Failed, rows: _TurnRows) -> 
 
 
 def _timeout(loaded: Loaded) -> dict[str, Any]:
-    """The error of an execution whose time was over.
+    """Returns the error of an execution whose time was over.
 
-    By its data its parent tells this from an error that the child made itself.
+    Its data tell the parent that this is not an error which the child made itself.
     """
     message = f"`{loaded.name}` took longer than it may"
     return {"code": "Timeout", "message": message, "data": {"execution": loaded.id}}
 
 
 def status_of(plan: Plan | None) -> StatusNumber:
-    """Who waits for a person or an outside event is paused; else it waits for the system."""
+    """Returns the status of a workflow that waits for this.
+
+    Paused if it waits for a person or an event from outside, else suspended.
+    """
     return SUSPENDED if PAUSING.isdisjoint(rows_of(plan)) else PAUSED
 
 
 def _resumed(loaded: Loaded) -> int | None:
-    """The last of what let it go on since its turn before."""
+    """Returns the number of the last resume since the turn before; None if there was none."""
     pending = load(loaded.resumes) if loaded.resumes else []
     return max(id for id, _ in pending) if pending else None
 
 
 class _TurnRows:
-    """The rows that the commands of one turn ask for."""
+    """Collects the rows that the commands of one turn ask for."""
 
     def __init__(
         self, planner: Planner, at: Standpoint, program: Program, rows: TurnRows, ended: EndedTasks
@@ -310,7 +324,7 @@ class _TurnRows:
         self.program = program
         self.rows = rows
         self.ended = ended
-        # tasks without a row: those that its owner does not run itself get one
+        # Tasks without a row. Those that the owner does not run itself get one.
         self.tasks: dict[int, c.StartTask] = ended.left_of(at.owned) if at.owned else {}
         self.children: list[NewExecution] = []
         self.refused: list[Done] = []
@@ -322,12 +336,12 @@ class _TurnRows:
         self.releases: list[tuple[int, int]] = []
         self.signals: list[NewSignal] = []
         self.events: list[NewEvent] = []
-        # Counts up with every event of this turn: those from before are not for a child that is
-        # started after them.
+        # Grows with every event of this turn: an event is not for a child that starts after it.
         self.later_us = 0
         self.attributes: dict[str, Any] = {}
 
     def add(self, command: c.Command) -> None:
+        """Adds the rows for one command."""
         match command:
             case c.StartTask() | c.StartWorkflow() if why := self.rows.unsupported(command):
                 self.refused.append(self.rows.refused(command, "Unsupported", why))
@@ -365,15 +379,19 @@ class _TurnRows:
             case c.SetAttribute(name, value):
                 self.attributes[name] = value
             case c.Log() | c.Progress():
-                pass  # nothing is stored of them: whoever takes the turn tells them
+                pass  # they are not stored: the worker that takes the turn reports them
             case _:
                 raise AssertionError(f"nobody plans {command}")
 
     def _message_id(self, number: int) -> str:
-        """A turn that is computed twice sends the same signal, and publishes the same event."""
+        """Returns the id of a signal or event that the turn sends.
+
+        A turn that is computed twice sends the same ids, so nothing is sent twice.
+        """
         return f"{self.at.loaded.id}#{self.at.loaded.seq + 1}.{number}"
 
     def _workflow(self, command: c.StartWorkflow) -> None:
+        """Adds a child workflow, or its failure if there is no program."""
         program = self.rows.known.programs[command.name, command.options.get("version")]
         if isinstance(program, str):
             return self.refused.append(self.rows.refused(command, "ChildFailed", program))
@@ -382,15 +400,16 @@ class _TurnRows:
         return self.children.append(child)
 
     def _cancel(self, first: int, last: int) -> None:
-        """What has no row yet is not started."""
+        """Adds a cancel; a task that has no row yet is not started."""
         for n in [n for n in self.tasks if first <= n <= last]:
             self.refused.append(self.rows.cancelled(self.tasks.pop(n)))
         self.cancels.append((first, last))
 
     def own(self, plan: Plan | None, capacity: Capacity) -> dict[int, c.StartTask]:
-        """Takes the tasks that the owner runs itself: a lone one, or all of an `all`.
+        """Takes the tasks that the owner runs itself, and returns them by number.
 
-        Nothing else can settle those earlier.
+        That is a single task, or all tasks of an `all`: nothing else can settle those awaits
+        earlier. Empty if they are too many, or if one of them cannot run here.
         """
         if plan is None or not needs_all(plan):
             return {}
@@ -405,7 +424,7 @@ class _TurnRows:
         return command is not None and capacity.runs(command.name, self.rows.queue(command))
 
     def may_have_ended(self, before: Snapshot, after: Snapshot, mail_read: bool) -> bool:
-        """Whether what the workflow awaits now may have ended already, unseen by this turn."""
+        """Returns whether what it awaits now may have ended already, unseen by this turn."""
         plan = after.awaiting
         if self.refused:
             return True
@@ -419,11 +438,11 @@ class _TurnRows:
         return any(first <= n <= last for first, last in self.cancels for n in awaited)
 
     def finish(self, status: StatusNumber, cause: str, value: str) -> TurnCommit:
-        """The commit of the last turn."""
+        """Returns the commit of the last turn."""
         return self.commit(end="finish", status=status, cause=cause, value=value, owned=None)
 
     def commit(self, **changes: Any) -> TurnCommit:
-        """The commit with all rows; tasks that nobody has taken by now go to the queue."""
+        """Returns the commit with all rows. Tasks that the owner did not take go to the queue."""
         at, planner = self.at, self.planner
         promoted = tuple(n for n in self.tasks if n in at.running_s) if at.running_s else ()
         return TurnCommit(
@@ -450,7 +469,7 @@ class _TurnRows:
         )
 
     def _queued(self) -> Iterator[NewExecution]:
-        """The tasks that the owner does not begin; some may be running already."""
+        """Yields rows for the tasks that the owner did not take; some may be running already."""
         running_s = self.at.running_s
         for n, command in self.tasks.items():
             yield (
@@ -461,11 +480,11 @@ class _TurnRows:
 
 
 def _settled(before: Snapshot, after: Snapshot) -> tuple[int, ...]:
-    """The timers and waits of an await that is over: a workflow that sleeps in a loop is not to
-    grow.
+    """Returns the timers and waits of an await that is over, so that their rows can be deleted.
 
-    What a program may name by its id it can await again, so only those count that the await started
-    itself; a loop over `completed` comes back to its plan.
+    Otherwise a workflow that sleeps in a loop would grow. Only those count that the await itself
+    started: what a program can name by its id, it can await again. A loop over `completed` comes
+    back to its plan.
     """
     plan = before.awaiting
     if plan is None or "taken" in plan or str(plan["n"]) in before.locals.get(STARTED, {}):
@@ -479,6 +498,6 @@ def _settled(before: Snapshot, after: Snapshot) -> tuple[int, ...]:
 
 
 def _fresh_items(group: Plan) -> list[Plan]:
-    """The items that the group itself has started."""
+    """Returns the items that the group itself has started."""
     items = items_of(group)
     return [items[i] for i in fresh(group)]

@@ -1,5 +1,7 @@
-"""Programs of a database, loaded once: those that were used last, within bounds. Use it from any
-thread."""
+"""Keeps the programs of a database that were used last, within limits.
+
+It may be used from any thread.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ Key = tuple[str, str]  # name and version
 
 
 class ProgramCache:
-    """The programs that were used last, bounded by number and by the bytes of their stored form."""
+    """The programs that were used last, limited by number and by the bytes of their stored form."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._most, self._most_bytes = limits.cached_programs, limits.cached_program_bytes
@@ -24,7 +26,10 @@ class ProgramCache:
         self._lock = threading.Lock()
 
     def get(self, store: Store, name: str, version: str | None = None) -> Program | None:
-        """A program by its version, without one the current; None if there is no such workflow."""
+        """Returns a program by its version (None: the current one).
+
+        None if there is no such workflow or version. Raises `InvalidProgram` if it cannot be read.
+        """
         if version is None:
             listed = store.definitions.current([name]).get(name)
             if listed is None:
@@ -38,8 +43,10 @@ class ProgramCache:
         return None if text is None else self._keep((name, version), load_program(text), len(text))
 
     def _keep(self, key: Key, program: Program, size: int) -> Program:
-        """The program, or the one that another thread has loaded meanwhile: what is compiled from
-        it is kept with it."""
+        """Keeps a program, and returns it or the one that another thread has loaded meanwhile.
+
+        There must be only one, since what is compiled from it is kept with it.
+        """
         with self._lock:
             if found := self._kept.get(key):
                 return found[0]

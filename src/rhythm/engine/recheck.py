@@ -1,8 +1,7 @@
-"""Whether a workflow that sleeps does so rightly: the question of the sweep, put to the interpreter
-itself.
+"""Whether a parked workflow is parked rightly: what the sweeper asks the interpreter.
 
-Nothing should ever come of it. What it finds is a lost wake, a bug, or rows that somebody has
-deleted by hand.
+It should never find anything. What it finds is a lost wake, which is a bug, or rows that somebody
+has deleted by hand.
 """
 
 from __future__ import annotations
@@ -23,7 +22,10 @@ from rhythm.vm.snapshot import Snapshot, decode_snapshot
 
 
 def snapshot_of(row: Loaded) -> Snapshot | None:
-    """What cannot be read is left to whoever takes its next turn."""
+    """Returns the snapshot of a workflow; None if it cannot be read.
+
+    The worker that takes its next turn deals with that.
+    """
     try:
         return decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
     except InvalidProgram:
@@ -37,7 +39,7 @@ def could_go_on(
     outcomes: Iterable[ChildOutcome],
     mail: Iterable[Mail],
 ) -> bool:
-    """Whether a turn of the workflow would change anything; it is computed and thrown away."""
+    """Returns whether a turn would change anything; the turn is computed and thrown away."""
     if (loaded.timed_out and not snapshot.cancelled) or loaded.owned != "[]":
         return True
     turn = advance(program, snapshot, inputs_of(loaded, snapshot, outcomes, mail, "", loaded.now))
@@ -47,8 +49,10 @@ def could_go_on(
 def is_due(
     loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcome], mail: Iterable[Mail]
 ) -> bool:
-    """Whether there is a turn to take: what the workflow awaits has come, or it is to end. Nothing
-    of its program runs."""
+    """Returns whether there is a turn to take, without running its program.
+
+    That is so if what the workflow awaits has happened, or if it is to end.
+    """
     if snapshot.awaiting is None or (loaded.ending and not snapshot.cancelled):
         return True
     inputs = inputs_of(loaded, snapshot, outcomes, mail, "", loaded.now)
@@ -56,18 +60,21 @@ def is_due(
 
 
 def has_come(machine: Machine, plan: Plan) -> bool:
-    """Whether what is awaited has ended; in a loop over `completed`, the next of it."""
+    """Returns whether what is awaited has ended; in a loop over `completed`, the next item."""
     if "taken" in plan:
         return len(plan["taken"]) == size_of(plan) or next_completed(machine, plan)[1] is not None
     return resolve(machine, plan, Reserved()) is not None
 
 
 def timers_of(plan: Plan | None) -> Iterator[int]:
-    """The numbers of the timers that are awaited. One that was started earlier and is awaited by
-    its id could be anything."""
+    """Yields the numbers of the timers that are awaited.
+
+    A timer that was started earlier and is awaited by its id is not among them: its plan does not
+    say what it is.
+    """
     return (leaf["n"] for leaf in leaves(plan) if has_timer(leaf))
 
 
 def waits_of(plan: Plan | None) -> list[Plan]:
-    """What an execution waits for, thing by thing."""
+    """Returns what an execution awaits, one by one, without the groups around it."""
     return list(leaves(plan))

@@ -1,12 +1,11 @@
-"""A retry: what an execution that ended without a result becomes when it goes on from its last
-snapshot, under a new id.
+"""Plans a retry: a new execution that goes on from the last snapshot of one that ended.
 
-`retried` is a plain function from the rows of the old one to the rows of the new one. Neither has
-inputs or results: the database copies them, and of how things ended no more is needed here than
-that they did. What had completed is copied and never runs again. What the last snapshot awaits and
-has not completed begins anew, a child workflow from its own last snapshot; so does what ran in the
+`retried` is a pure function from the rows of the old execution to the rows of the new one. Neither
+has inputs or results: the database copies them, and here it is enough to know that things ended.
+What had completed is copied, and never runs again. What the last snapshot awaits and has not
+completed begins again, a child workflow from its own last snapshot. So does what ran in the
 background until the end. Everything else stays as it was: a failure that was caught, the loser of a
-race. Where that leaves nothing to do but to fail again, it is refused.
+race. If that leaves nothing to do but to fail again, the retry is refused.
 """
 
 from __future__ import annotations
@@ -53,11 +52,11 @@ FAILS_AGAIN = "so going on from there would fail again"
 
 
 def retried(family: Family, id: str, reach: Reach) -> Family:
-    """The rows of a retry with this id. `NotRetryable` for what has not ended, has a result, was
-    retried, or cannot go on.
+    """Returns the rows of a retry with this id.
 
-    `RetryTooLarge` if its snapshots, unpacked, are more than the reach: they are packed when the
-    database is asked how large they are.
+    Raises `NotRetryable` if the execution has not ended, has a result, was retried before, or
+    cannot go on. Raises `RetryTooLarge` if its snapshots, unpacked, are larger than `reach` allows:
+    the database can only say how large they are packed.
     """
     root = family.executions[0]
     refuse_unless_ended(root)
@@ -70,13 +69,14 @@ def retried(family: Family, id: str, reach: Reach) -> Family:
 
 
 def anew(family: Family, id: str, version: str) -> Family:
-    """The row of a retry that begins at the beginning, on this version."""
+    """Returns the row of a retry that begins at the beginning, on this version."""
     root = family.executions[0]
     refuse_unless_ended(root)
     return Family((_begun(root, id, None, id, False).replace(retry_of=root.id, version=version),))
 
 
 def refuse_unless_ended(root: StoredExecution) -> None:
+    """Raises `NotRetryable` unless this is a root that failed or was cancelled."""
     if root.parent_id is not None:
         raise NotRetryable(f"{root.id} is part of {root.root_id}: retry that one")
     if root.status < TERMINAL:
@@ -93,7 +93,11 @@ def refuse_unless_ended(root: StoredExecution) -> None:
 
 
 def _refuse_second(root: StoredExecution, retries: Sequence[Retry]) -> None:
-    """One line of retries, each of the one before: another beside it would do its work twice."""
+    """Raises `NotRetryable` if the execution was retried already.
+
+    Retries form one line, each of the one before: a second retry beside the first would do its work
+    twice.
+    """
     for retry in retries:
         if retry.status == COMPLETED:
             raise NotRetryable(f"{root.id} was retried as {retry.id}, which completed")
@@ -119,8 +123,10 @@ class _Retry:
         self.signals: list[StoredSignal] = []
 
     def refuse_repetition(self, old: StoredExecution) -> None:
-        """A workflow that its own code ended would only come to that end again, unless what it
-        awaited begins anew."""
+        """Raises `NotRetryable` if the workflow could only fail in the same way again.
+
+        That is so if its own code ended it, unless something that it awaited begins again.
+        """
         if old.type == TASK or not _ended_itself(old):
             return
         snapshot = self._snapshot(old)
@@ -137,8 +143,10 @@ class _Retry:
             )
 
     def _settled(self, old: StoredExecution, snapshot: Snapshot, only_kept: bool) -> Any:
-        """How what it awaits ends by all that had ended, or by what of that a retry keeps; None:
-        not yet."""
+        """Returns how its await ends, by what had ended; None if it does not end.
+
+        With `only_kept`, only what a retry keeps counts.
+        """
         ops = _open(snapshot)
         ended = (*self._ended_children(old, only_kept), *self._fired(old, ops if only_kept else {}))
         mail = [
@@ -148,11 +156,12 @@ class _Retry:
         return _resolved(old.id, snapshot, outcomes, mail)
 
     def _ended_children(self, old: StoredExecution, only_kept: bool) -> Iterator[ChildOutcome]:
+        """Yields outcomes of children that ended; with `only_kept`, of those that a retry keeps."""
         for child in self.children.get(old.id, ()):
             if child.status in ORDERLY or (
                 not only_kept and child.status >= TERMINAL and not _ran_until_the_end(child, old)
             ):
-                # its number stands for a result
+                # Its number stands in for its result, which was not read.
                 value = (
                     str(child.child_no)
                     if child.status == COMPLETED
@@ -168,6 +177,7 @@ class _Retry:
                 )
 
     def _fired(self, old: StoredExecution, begin_anew: Mapping[int, str]) -> Iterator[ChildOutcome]:
+        """Yields the outcomes of timers that have fired, except deadlines that begin again."""
         for timer in self.old_timers:
             if (
                 timer.execution_id == old.id
@@ -179,8 +189,10 @@ class _Retry:
     def go_on(
         self, old: StoredExecution, id: str, parent_id: str | None, root_id: str, held: bool = False
     ) -> None:
-        """The execution once more: a task with all its attempts, a workflow from its last
-        snapshot."""
+        """Adds the execution once more, with everything below it.
+
+        A task gets all its attempts again; a workflow goes on from its last snapshot.
+        """
         new = _begun(old, id, parent_id, root_id, held)
         snapshot = self._snapshot(old)
         self._signals(old, id)
@@ -206,7 +218,11 @@ class _Retry:
         self._timers(old, snapshot, id)
 
     def _snapshot(self, old: StoredExecution) -> Snapshot | None:
-        """Where it goes on; None: at its beginning."""
+        """Returns the snapshot from which the execution goes on; None: from its beginning.
+
+        Raises `NotRetryable` if it was cancelled, has run its `finally` blocks, and cannot begin
+        again by itself.
+        """
         snapshot = decode_snapshot(old.snapshot) if old.type != TASK and old.snapshot else None
         if snapshot is None or not snapshot.cancelled:
             return snapshot
@@ -218,15 +234,17 @@ class _Retry:
         return None
 
     def _is_branch(self, old: StoredExecution) -> bool:
-        """Whether it may be a part of its parent's program: its own beginning is known nowhere any
-        more."""
+        """Returns whether it may be a branch: a part of its parent's program.
+
+        The beginning of a branch is not stored anywhere any more.
+        """
         parents = (
             row for rows in self.children.values() for row in rows if row.id == old.parent_id
         )
         return any((parent.name, parent.version) == (old.name, old.version) for parent in parents)
 
     def _owned(self, old: StoredExecution, snapshot: Snapshot) -> dict[int, Any]:
-        """Tasks that it awaits and that never got a row."""
+        """Returns the tasks that it awaits and that never got a row."""
         rows = {child.child_no for child in self.children.get(old.id, ())}
         awaited = set(_open(snapshot))
         return {
@@ -236,8 +254,10 @@ class _Retry:
         }
 
     def _refuse_missing(self, old: StoredExecution, snapshot: Snapshot, owned: set[int]) -> None:
-        """What is awaited, or may be by the id that a variable holds, and is stored nowhere would
-        be awaited for ever."""
+        """Raises `NotRetryable` if it would wait for ever for something that is not stored.
+
+        That is something it awaits, or may await by an id that a variable holds.
+        """
         stored = {child.child_no for child in self.children.get(old.id, ())} | owned
         stored |= {timer.n for timer in self.old_timers if timer.execution_id == old.id}
         for n, op in {**dict(_behind(old.id, snapshot)), **_open(snapshot)}.items():
@@ -253,10 +273,11 @@ class _Retry:
                 )
 
     def _children(self, old: StoredExecution, snapshot: Snapshot, id: str, root_id: str) -> None:
+        """Adds the children: copies those that stay as they were, and begins the others again."""
         awaited, held = _open(snapshot), set(_held(snapshot))
         for child in self.children.get(old.id, ()):
             n, new_id = child.child_no, child_id(id, child.child_no)
-            # the turn that failed had started it; the next one will start its own
+            # The turn that failed had started it; the next turn will start its own.
             if n >= snapshot.next_child:
                 continue
             if child.status in ORDERLY or not (n in awaited or _ran_until_the_end(child, old)):
@@ -265,10 +286,11 @@ class _Retry:
                 self.go_on(child, new_id, id, root_id, n in held)
 
     def _timers(self, old: StoredExecution, snapshot: Snapshot, id: str) -> None:
+        """Adds the timers: some stay as they were, some begin again."""
         held, awaited = set(_held(snapshot)), _open(snapshot)
         for timer in self.old_timers:
             if timer.execution_id == old.id and timer.n < snapshot.next_child:
-                # its time was over, and it gets that time once more
+                # The wait that it limits gets its whole time again.
                 again = _is_deadline(timer.n, awaited)
                 self.timers.append(
                     _timer(
@@ -280,6 +302,7 @@ class _Retry:
                 )
 
     def _signals(self, old: StoredExecution, id: str) -> None:
+        """Adds the signals in the mailbox."""
         for n, signal in enumerate(self._mail(old), 1):
             self.signals.append(
                 signal.replace(
@@ -288,8 +311,10 @@ class _Retry:
             )
 
     def _mail(self, old: StoredExecution) -> Iterator[StoredSignal]:
-        """The mailbox as it was at the snapshot: the turn that ended it may have taken some
-        more."""
+        """Yields the signals in the mailbox as it was at the last snapshot.
+
+        The turn that ended the execution may have taken more of them.
+        """
         last = (old.seq or 0) - (old.status >= TERMINAL)
         mail = (signal for signal in self.old_signals if signal.execution_id == old.id)
         return (
@@ -298,8 +323,10 @@ class _Retry:
 
 
 def _ended_itself(old: StoredExecution) -> bool:
-    """Whether its own code made it fail, and not its time, a crash or a bug: only what a turn ends
-    has a place in the source."""
+    """Returns whether its own code made it fail, not its time limit, a crash or a bug.
+
+    Only an error that a turn ended with has a position in the source.
+    """
     error = load(old.error or "{}")
     return (
         old.status == FAILED
@@ -311,7 +338,7 @@ def _ended_itself(old: StoredExecution) -> bool:
 def _resolved(
     id: str, snapshot: Snapshot, outcomes: Mapping[int, Outcome], mail: Sequence[Signal]
 ) -> Any:
-    """What the interpreter makes of its await when just this has happened."""
+    """Returns how the interpreter resolves its await if just this has happened; None: it waits."""
     plan = snapshot.awaiting
     assert plan is not None
     machine = Machine(
@@ -325,7 +352,7 @@ def _resolved(
 def _begun(
     old: StoredExecution, id: str, parent_id: str | None, root_id: str, held: bool
 ) -> StoredExecution:
-    """As if it had been started now."""
+    """Returns the row of an execution as if it had been started now."""
     return old.replace(
         id=id,
         parent_id=parent_id,
@@ -351,7 +378,10 @@ def _begun(
 
 
 def _copied(old: StoredExecution, id: str, parent_id: str, root_id: str) -> StoredExecution:
-    """As it was. What was cancelled on the way and has not ended yet, has."""
+    """Returns the row of an execution as it was.
+
+    If it was cancelled and had not ended yet, it is cancelled now.
+    """
     copy = old.replace(
         id=id,
         parent_id=parent_id,
@@ -373,7 +403,10 @@ def _copied(old: StoredExecution, id: str, parent_id: str, root_id: str) -> Stor
 
 
 def _timer(old: StoredTimer, id: str, ended_at: int | None, held: bool) -> StoredTimer:
-    """As it was if it had fired, or was cancelled before the end; else it begins anew."""
+    """Returns the row of a timer: as it was, or begun again.
+
+    It stays as it was if it had fired, or was cancelled before the execution ended.
+    """
     timer = old.replace(execution_id=id)
     if old.fired_at is not None or (
         old.cancelled_at is not None and ended_at is not None and old.cancelled_at < ended_at
@@ -383,7 +416,7 @@ def _timer(old: StoredTimer, id: str, ended_at: int | None, held: bool) -> Store
 
 
 def _ran_until_the_end(child: StoredExecution, parent: StoredExecution) -> bool:
-    """Whether the child was running in the background until its parent's end stopped it."""
+    """Returns whether the child ran in the background until its parent's end stopped it."""
     if child.status not in (CANCELLED, *range(TERMINAL)):
         return False
     stopped_at = child.cancel_requested_at or child.finished_at
@@ -393,21 +426,25 @@ def _ran_until_the_end(child: StoredExecution, parent: StoredExecution) -> bool:
 
 
 def _open(snapshot: Snapshot) -> dict[int, str]:
-    """What it awaits: the operation behind each number; not those that a `completed` loop has taken
-    already."""
+    """Returns what it awaits: the operation behind each number.
+
+    Numbers that a loop over `completed` has taken already are left out.
+    """
     return kinds(snapshot.awaiting)
 
 
 def _is_deadline(n: int, awaited: Mapping[int, str]) -> bool:
-    """Whether the timer of this number only limits a wait, which a retry begins anew."""
+    """Returns whether this timer only limits a wait, which a retry begins again."""
     return n in awaited and KINDS[awaited[n]].row == "mailbox"
 
 
 def _behind(id: str, snapshot: Snapshot) -> Iterator[tuple[int, str]]:
-    """What runs in the background and has an id that a variable holds: of one without a plan, only
-    its row tells what it is."""
+    """Yields the number and operation of what runs in the background under an id in a variable.
+
+    If there is no plan for a number, only its row says what it is; it counts as a child.
+    """
     plans = snapshot.locals.get(STARTED, {})
-    # the others are for data
+    # `$started` is read below. What is in the two others is data that was given, not an await.
     own_locals = [
         value for name, value in snapshot.locals.items() if name not in (STARTED, RESUMED, CONTEXT)
     ]
@@ -417,7 +454,7 @@ def _behind(id: str, snapshot: Snapshot) -> Iterator[tuple[int, str]]:
 
 
 def _named(id: str, value: Any) -> Iterator[int]:
-    """The numbers of the children whose ids are in a value."""
+    """Yields the numbers of the children whose ids are in a value."""
     if isinstance(value, str) and re.fullmatch(re.escape(id) + r"\.[0-9]{1,17}", value):
         yield int(value[len(id) + 1 :])
     elif isinstance(value, list | dict):
@@ -426,8 +463,7 @@ def _named(id: str, value: Any) -> Iterator[int]:
 
 
 def _held(snapshot: Snapshot) -> Iterator[int]:
-    """The numbers that a limit of concurrency still holds back, in whatever the snapshot
-    remembers."""
+    """Yields the numbers that a limit of concurrency holds back, in all plans of the snapshot."""
     loops = [
         value
         for name, value in snapshot.locals.items()
@@ -449,7 +485,7 @@ def _held_back(plan: Plan) -> Iterator[int]:
 
 
 def _renamed(value: Any, old: str, new: str) -> Any:
-    """The ids of its children, wherever a variable holds them, as those of the new one."""
+    """Returns a value in which the ids of the old execution's children are those of the new one."""
     if isinstance(value, str):
         return (
             new + value[len(old) :]

@@ -1,5 +1,4 @@
-"""The rows that a turn asks for: tasks, child workflows, approvals, and ends of owned tasks.
-Pure."""
+"""Makes the rows that a turn asks for: tasks, child workflows, approvals, ends of tasks. Pure."""
 
 from __future__ import annotations
 
@@ -29,18 +28,19 @@ class TaskPolicy(Protocol):
 
 
 class Referenced(Record):
-    """What a turn refers to by name, read before it is planned."""
+    """What a turn refers to by name, read before the turn is planned."""
 
     tasks: Mapping[str, TaskPolicy]
-    programs: Mapping[tuple[str, str | None], Program | str] = {}  # or why there is none
+    # By name and version; a text says why there is no program.
+    programs: Mapping[tuple[str, str | None], Program | str] = {}
 
 
 class Asking(Record):
-    """How people are asked where a workflow does not say it."""
+    """How people are asked for an approval, where the workflow does not say it."""
 
-    timeout_s: float | None = 86_400.0  # None: as long as they like
-    auto_escalate: bool = False  # when the time of one is over, the next is asked
-    notify: str = ""  # the task that tells them
+    timeout_s: float | None = 86_400.0  # None: no limit
+    auto_escalate: bool = False  # when the time of one role is over, the next role is asked
+    notify: str = ""  # the task that notifies them; empty: none
 
 
 class OwnedEnd(Record):
@@ -51,18 +51,18 @@ class OwnedEnd(Record):
     value: str
     attempt: int
     took_s: float
-    retry_s: float | None = None  # before the next attempt; None: this was the last
+    retry_s: float | None = None  # delay before the next attempt; None: this was the last one
     counts: bool = True  # false: the handler asked to be called later, which is no attempt
 
 
 class EndedTasks(Record):
     """The rows of owned tasks whose attempts have ended."""
 
-    done: tuple[Done, ...] = ()  # for good
-    retries: tuple[NewExecution, ...] = ()  # to be tried again, from the queue
+    done: tuple[Done, ...] = ()  # tasks that have ended for good
+    retries: tuple[NewExecution, ...] = ()  # tasks that are tried again, from the queue
 
     def left_of(self, owned: Mapping[int, c.StartTask]) -> dict[int, c.StartTask]:
-        """The owned tasks without those that have ended."""
+        """Returns the owned tasks without those whose attempts have ended."""
         gone = [row.n for row in self.done] + [row.child_no for row in self.retries]
         return {n: command for n, command in owned.items() if n not in gone}
 
@@ -73,7 +73,8 @@ NOTHING_ENDED = EndedTasks()
 class TurnRows:
     """Makes the rows of one workflow's turn.
 
-    `only_queue`: where everything goes, whatever calls say: nobody else is there.
+    `only_queue` is the queue for everything, whatever calls say; it is given when there is no other
+    worker.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class TurnRows:
     # tasks
 
     def queue(self, command: c.StartTask) -> str:
-        """Where a task goes: what the call says, else the task itself, else its workflow."""
+        """Returns the queue of a task: of the call, else of the task, else of its workflow."""
         policy = self.known.tasks.get(command.name)
         declared = policy.queue if policy else None
         called = command.options.get("queue")
@@ -93,7 +94,10 @@ class TurnRows:
     def task(
         self, command: c.StartTask, attempt: int = 0, delay_s: float = 0.0, ran_s: float = 0.0
     ) -> NewExecution:
-        """A task that goes to the queue; `attempt`, `ran_s`: what its owner has tried before."""
+        """Returns the row of a task for the queue.
+
+        `attempt` and `ran_s` count what its owner has tried before.
+        """
         loaded = self.loaded
         return NewExecution(
             child_id(loaded.id, command.n),
@@ -114,7 +118,7 @@ class TurnRows:
         )
 
     def running(self, command: c.StartTask, ran_s: float) -> NewExecution:
-        """A task that its owner is running, and that gets a row."""
+        """Returns the row of a task that its owner is running already."""
         return self.task(command, attempt=1, ran_s=ran_s)
 
     def _max_attempts(self, command: c.StartTask) -> int:
@@ -122,7 +126,7 @@ class TurnRows:
         return int(command.options.get("retries", policy.retries if policy else 0)) + 1
 
     def ended(self, ends: Sequence[OwnedEnd]) -> EndedTasks:
-        """Owned tasks that have ended; after a cancel nothing is tried again."""
+        """Returns the rows of owned tasks that have ended. After a cancel, none is tried again."""
         done: list[Done] = []
         retries: list[NewExecution] = []
         for end in ends:
@@ -146,12 +150,15 @@ class TurnRows:
         return row if end.status == COMPLETED else row.replace(options=dump_options(command))
 
     def quarantined(self, command: c.StartTask, crashes: int) -> Done:
-        """A task beside which too many workers have died."""
+        """Returns the end of a task that fails because too many of its workers have died."""
         error = dump_trusted(task_error(command.name, f"its worker died {crashes} times"))
         return self._unrun(command, FAILED, error, crashes)
 
     def cancelled(self, command: c.StartTask) -> Done:
-        """A task that was cancelled before it began; its row tells whoever asks later."""
+        """Returns the end of a task that was cancelled before it began.
+
+        The row is there for those who ask later.
+        """
         return self._unrun(command, CANCELLED, BY_REQUEST.value, 0)
 
     def _unrun(self, command: c.StartTask, status: StatusNumber, error: str, attempts: int) -> Done:
@@ -161,14 +168,16 @@ class TurnRows:
         return Done(command.n, command.name, queue, inputs, status, error, attempts, 0, options)
 
     def refused(self, command: c.StartTask | c.StartWorkflow, code: str, message: str) -> Done:
-        """A call that has failed before it began."""
+        """Returns the end of a call that failed before it began."""
         error = dump_trusted({"code": code, "message": message, "data": None})
         return Done(command.n, command.name, self.loaded.queue, "null", FAILED, error, 0, 0)
 
     def unsupported(self, command: c.StartTask | c.StartWorkflow) -> str:
-        """Why a call cannot be made: a promise that is not kept is worse than an error.
+        """Returns why a call cannot be made; empty if it can be.
 
-        Where nobody else is, in a store of its own, there is nothing to promise.
+        The options `key` and `id` are not supported yet. To ignore them would break a promise,
+        which is worse than an error. In a store of its own, where no other worker is, there is
+        nothing to promise.
         """
         asked = [f"`{name}`" for name in ("key", "id") if name in command.options]
         if not asked or self.only_queue is not None:
@@ -187,7 +196,7 @@ class TurnRows:
         later_us: int,
         snapshot: bytes | None = None,
     ) -> NewExecution:
-        """A child workflow; with a snapshot, a branch of its parent that begins there."""
+        """Returns the row of a child workflow; with a snapshot, of a branch that begins there."""
         loaded, declared = self.loaded, program.options
         queue = options.get("queue") or declared.get("queue") or loaded.queue
         timeout_s = options.get("timeout_s") or (None if snapshot else declared.get("timeout"))
@@ -212,7 +221,7 @@ class TurnRows:
     # approvals
 
     def approval(self, command: c.RequestApproval) -> NewApproval:
-        """An approval: whom it asks, how long each has, and who is told."""
+        """Returns the row of an approval: whom it asks, how long each has, who is notified."""
         (role, timeout_s, on_deadline), *others = _stages(command, self.asking)
         return NewApproval(
             command.n,
@@ -229,6 +238,7 @@ class TurnRows:
         )
 
     def _notification(self, command: c.RequestApproval) -> dict[str, Any] | None:
+        """Returns the task that notifies people of an approval; None if there is none."""
         name = command.notify or self.asking.notify
         if not name:
             return None
@@ -236,12 +246,14 @@ class TurnRows:
         return {"task": name, "queue": self.queue(call), "attempts": self._max_attempts(call)}
 
 
-Stage = tuple[str, float | None, AfterDeadline]  # a role, its time, and what follows that
+Stage = tuple[str, float | None, AfterDeadline]  # a role, its time limit, and what follows it
 
 
 def _stages(command: c.RequestApproval, asking: Asking) -> list[Stage]:
-    """Who is asked, for how long, and what follows when that time is over: the next one, or
-    nobody."""
+    """Returns the roles that are asked, for how long each, and what follows.
+
+    When the time of one is over, the next role is asked, or the approval expires.
+    """
     first = {"role": command.role, "timeout_s": command.timeout_s}
     asked = [first, *command.escalate]
     default_s = command.timeout_s if command.timeout_s is not None else asking.timeout_s
@@ -262,17 +274,19 @@ def _stages(command: c.RequestApproval, asking: Asking) -> list[Stage]:
 
 
 class Names(Record):
-    """The tasks and workflows that a turn refers to: `Referenced` must have what is known of
-    them."""
+    """The names of tasks and workflows that a turn refers to.
+
+    `Referenced` must have what is known of each.
+    """
 
     tasks: Sequence[str]
-    workflows: Sequence[tuple[str, str | None]] = ()  # with the version that is asked for
+    workflows: Sequence[tuple[str, str | None]] = ()  # name and version; None: the current one
 
 
 def names_in(
     commands: Iterable[c.Command], owned: Mapping[int, c.StartTask], asking: Asking
 ) -> Names:
-    """What these commands, and the tasks that are owned already, refer to by name."""
+    """Returns the names that these commands, and the tasks that are owned already, refer to."""
     tasks = [command.name for command in owned.values()]
     workflows: list[tuple[str, str | None]] = []
     for command in commands:
@@ -286,27 +300,30 @@ def names_in(
     return Names(tasks, workflows)
 
 
-# what rows keep of a task
+# what is stored of a task
 
 
 def task_error(name: str, message: str, type: str | None = None) -> dict[str, Any]:
-    """The error of a task that failed for good, as `catch (e)` sees it."""
+    """Returns the error of a task that failed for good, as `catch (e)` sees it."""
     shown = f"{type}: {message}" if type and message else type or message
     data = {"task": name, "type": type}
     return {"code": "TaskFailed", "message": f"task `{name}` failed: {shown}", "data": data}
 
 
 def dump_options(command: c.StartTask) -> str:
-    """What the row of a task keeps of its call's options."""
+    """Returns the options of a call that the row of its task keeps, as JSON."""
     kept = ("retries", "backoff", "timeout_s")
     return dump_trusted({name: value for name, value in command.options.items() if name in kept})
 
 
 def dump_owned(commands: Iterable[c.StartTask]) -> str:
-    """Tasks without rows, as the context keeps them: whoever takes over has exactly these."""
+    """Returns tasks without rows as JSON, as the workflow's context keeps them.
+
+    A worker that takes over the workflow runs exactly these.
+    """
     return dump_trusted([[each.n, each.name, each.inputs, each.options] for each in commands])
 
 
 def load_owned(text: str) -> dict[int, c.StartTask]:
-    """The tasks of `dump_owned`, by number."""
+    """Returns the tasks of `dump_owned`, by number."""
     return {n: c.StartTask(n, name, inputs, options) for n, name, inputs, options in load(text)}

@@ -1,8 +1,7 @@
-"""What becomes of the slots of a schedule: which are run, which were missed, and what an execution
-that still runs means for the next.
+"""Decides what becomes of the slots of a schedule: which are run, and which were missed.
 
-Pure: rows and the time go in, what is to be written comes out. The slots themselves are found by
-`rhythm.schedule_times`.
+It also decides what an execution that still runs means for the next slot. Pure: rows and the time
+go in, what is to be written comes out. The slots themselves are found by `rhythm.schedule_times`.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.provenance import dump_authority, dump_provenance, load_provenance, provenance_of
 from rhythm.store.schedules import Due, Fire, Firing, NewFire, Schedule
 
-LATE_US = 60 * US  # a slot that comes so late is not missed yet
-MOST_SLOTS = 100  # of one schedule that are run at once; the rest is due at the next look
+LATE_US = 60 * US  # a slot that is run at most this late does not count as missed
+MOST_SLOTS = 100  # slots of one schedule that are run at once; the rest stays due
 
 NewId = Callable[[], str]
 
@@ -49,15 +48,18 @@ def plan(
     new_id: NewId,
     unable: dict[str, str],
 ) -> list[Firing]:
-    """What to do about these schedules now. `unable` gets those about which this process can say
-    nothing, such as those in a time zone that is not known here: another process may know it."""
+    """Returns what to do about these schedules now.
+
+    Schedules that this process cannot judge are added to `unable`, with the reason. An example is a
+    time zone that is not known here: another process may know it.
+    """
     firings = []
     for each in due:
         program = programs[each.schedule.name]
         assert not isinstance(program, str)
         try:
             firings.append(fire(each, program, new_id))
-        # whatever is wrong with one schedule, the others have their slots
+        # A problem with one schedule must not stop the others.
         except Exception as problem:
             unable[each.schedule.name] = (
                 str(problem)
@@ -68,10 +70,10 @@ def plan(
 
 
 def fire(due: Due, program: Program | None, new_id: NewId) -> Firing | None:
-    """What to do about a schedule now; None: nothing. Without a `program` there is no workflow of
-    its name.
+    """Returns what to do about a schedule now; None if there is nothing to do.
 
-    `ValueError` if its time zone is not known here: another process may know it.
+    A `program` of None means that there is no workflow of its name. Raises `ValueError` if its time
+    zone is not known here: another process may know it.
     """
     schedule = due.schedule
     if schedule.paused_at is not None:
@@ -96,7 +98,10 @@ def fire(due: Due, program: Program | None, new_id: NewId) -> Firing | None:
 
 
 def _passed(schedule: Schedule, now: int) -> tuple[list[int], list[NewFire], int | None]:
-    """The slots to run, one row for all that were missed before them, and the slot to come."""
+    """Returns the slots to run, a row for those that were missed before, and the next slot.
+
+    One row stands for all missed slots. The next slot is None if there are no more.
+    """
     first = schedule.next_at
     if first is None or first > now:
         return [], [], first
@@ -109,7 +114,7 @@ def _passed(schedule: Schedule, now: int) -> tuple[list[int], list[NewFire], int
 
 
 class _Work:
-    """The slots of one schedule, one after the other."""
+    """Decides for the slots of one schedule, one after the other."""
 
     def __init__(self, due: Due, program: Program | None, new_id: NewId) -> None:
         self.schedule, self.program, self.new_id = due.schedule, program, new_id
@@ -118,12 +123,13 @@ class _Work:
         self.cancels: list[str] = []
 
     def go_on(self, queued_at: int) -> None:
-        """A slot that had to wait is run as soon as nothing else runs."""
+        """Runs a slot that had to wait, if nothing else runs any more."""
         if not self.running:
             self.queued_at = None
             self.start(queued_at)
 
     def run(self, slot: int, last: bool) -> None:
+        """Starts, queues or skips a slot, as the schedule's `overlap` says."""
         overlap = self.schedule.overlap
         if overlap == "cancel_other":
             self._replace(slot) if last else self._skip(slot, "a later slot takes its place")
@@ -137,13 +143,16 @@ class _Work:
             )
 
     def _replace(self, slot: int) -> None:
+        """Cancels what still runs, and starts the slot."""
         self.cancels, self.running = self.running, []
         self.start(slot)
 
     def _skip(self, slot: int, why: str) -> None:
+        """Notes that a slot is skipped, and why."""
         self.fires.append(NewFire(Fire(self.schedule.name, slot, "skipped", detail=why)))
 
     def start(self, slot: int) -> None:
+        """Starts the execution of a slot, or notes that there is no such workflow."""
         if self.program is None:
             why = f"there is no workflow `{self.schedule.workflow}`"
             self.fires.append(NewFire(Fire(self.schedule.name, slot, "failed", detail=why)))
@@ -156,8 +165,10 @@ class _Work:
 def run_now(
     due: Due, program: Program, new_id: NewId, key: str | None = None, by: Actor | None = None
 ) -> Firing:
-    """An execution because somebody asks for one, whatever else runs: they start it, not the
-    clock."""
+    """Returns the start of an execution that somebody asks for, whatever else runs.
+
+    They start it, not the clock.
+    """
     schedule = due.schedule
     new = execution(schedule, program, due.now, new_id(), by).replace(key=key)
     fired = NewFire(Fire(schedule.name, due.now, "started", new.id, manual=True), new)
@@ -167,9 +178,10 @@ def run_now(
 def execution(
     schedule: Schedule, program: Program, slot: int, id: str, by: Actor | None = None
 ) -> NewExecution:
-    """The execution of a slot. Its key is that of the slot: a second one for it starts nothing.
+    """Returns the execution of a slot.
 
-    Whoever made or changed the schedule has a hand in it, and so has whoever asks for it.
+    It has the key of its slot, so a second one for the same slot starts nothing. The actors who
+    made or changed the schedule contribute to it, and so does the actor who asks for it now (`by`).
     """
     at, provenance = shown(slot), load_provenance(schedule.provenance).joined(provenance_of(by))
     return NewExecution(
@@ -189,7 +201,7 @@ def execution(
 
 
 def said(fire: Fire) -> str:
-    """What is told of a slot that started nothing."""
+    """Returns what is reported of a slot that started nothing."""
     if fire.until_at is None or fire.until_at == fire.slot_at:
         slots = f"the slot of {shown(fire.slot_at)}"
     else:
@@ -198,6 +210,7 @@ def said(fire: Fire) -> str:
 
 
 def shown(at: int) -> str:
+    """Returns a time, in microseconds since 1970, as ISO text."""
     return (EPOCH + timedelta(microseconds=at)).isoformat().replace("+00:00", "Z")
 
 
@@ -212,10 +225,11 @@ def put(
     by: Actor | None = None,
     origin: str = "",
 ) -> Schedule:
-    """A schedule as it is wanted. While its times stay the same, so does its next slot; a pause
-    stays in any case.
+    """Returns a schedule as it is wanted; `before` itself if nothing changes.
 
-    Whoever changes it has a hand in what it starts from then on, besides those who did before.
+    While its times stay the same, so does its next slot. A pause stays in any case. The actor who
+    changes it (`by`) contributes to what it starts from then on, besides those who contributed
+    before.
     """
     asked = {field: getattr(wanted, field) for field in Wanted._fields}
     made_by, maker = by.name if by else "", dump_provenance(provenance_of(by))
@@ -257,19 +271,23 @@ def _times(schedule: Schedule) -> tuple[Any, ...]:
 
 
 def check_wanted(wanted: Wanted) -> None:
-    """`ValueError`, with what to write instead."""
+    """Raises `ValueError`, which says what to write instead, if the schedule is not valid."""
     check_timing(Schedule("", **{field: getattr(wanted, field) for field in Wanted._fields}).timing)
     check_overlap(wanted.overlap)
 
 
 def paused(before: Schedule, now: int, by: str, reason: str) -> Schedule:
+    """Returns the schedule paused; as it is if it was paused before."""
     if before.paused_at is not None:
         return before
     return before.replace(paused_at=now, paused_by=by, paused_reason=reason, updated_at=now)
 
 
 def resumed(before: Schedule, now: int) -> Schedule:
-    """Slots that passed meanwhile are not made up for; a date that comes only once still comes."""
+    """Returns the schedule resumed; as it is if it was not paused.
+
+    Slots that passed in the meantime are not made up for. A schedule with a single date keeps it.
+    """
     if before.paused_at is None:
         return before
     next_at = before.next_at if before.at is not None else next_slot(before.timing, now)
@@ -284,8 +302,11 @@ def registered(
     now: int,
     by: Actor | None = None,
 ) -> dict[str, Schedule | None]:
-    """The schedules of workflows, by annotation, after these were registered: `@name`, then
-    `@name.2` and so on. None: it is gone."""
+    """Returns the schedules that registering these workflows changes; None: it is deleted.
+
+    They come from annotations. The first of a workflow is named `@name`, the next `@name.2` and so
+    on.
+    """
     before = {schedule.name: schedule for schedule in existing}
     after: dict[str, Schedule | None] = dict.fromkeys(before)
     for workflow, schedules in wanted.items():

@@ -1,9 +1,9 @@
-"""Python values as JSON, and back by type hint: the one codec between a user's types and what is
-stored.
+"""Converts Python values to JSON, and back by type hint.
 
-`json_form` goes one level down: the JSON-like form of a value that JSON does not know. `kind_of`
-reads a hint, once: which values pass as they are, and how any other is made into what the hint asks
-for. A hint that says nothing about JSON changes nothing.
+This is the one codec between a user's types and what is stored. `json_form` goes one level down: it
+returns the JSON-like form of a value that JSON does not know. `kind_of` reads a hint, once: which
+values pass as they are, and how any other is made into what the hint asks for. A hint that says
+nothing about JSON changes nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WORDS: dict[type, str] = {
     type(None): "null", bool: "true or false", int: "a number", float: "a number", str: "text",
     list: "a list", dict: "an object",
 }  # fmt: skip
-VALUE_CHARACTERS = 60  # characters of a value in a message
+VALUE_CHARACTERS = 60  # longest value in a message
 SHOWN_CHOICES = 10
 
 Form = Callable[[Any], Any]
@@ -43,8 +43,10 @@ Form = Callable[[Any], Any]
 
 
 def json_form(value: Any) -> Any:
-    """The value in terms of simpler ones, down to JSON in a few steps; `NoForm` if its type has no
-    such form."""
+    """Returns the value in terms of simpler ones; a few such steps lead to JSON.
+
+    Raises `NoForm` if its type has no such form.
+    """
     cls: type = type(value)
     form = _form_of(cls)
     if form is None:
@@ -53,10 +55,11 @@ def json_form(value: Any) -> Any:
 
 
 class NoForm(TypeError):
-    """A type that JSON does not know, and this codec does not either."""
+    """A type that neither JSON nor this codec knows."""
 
 
 def show_time(value: datetime | time) -> str:
+    """Returns a time as ISO text, with `Z` for UTC."""
     return value.isoformat().replace("+00:00", "Z")
 
 
@@ -76,14 +79,14 @@ def _base64(value: Any) -> str:
 
 
 def _in_order(value: abc.Set[Any]) -> list[Any]:
-    """The members of a set, each time in the same order."""
+    """Returns the members of a set, always in the same order."""
     try:
         return sorted(value)
     except TypeError:
         return sorted(value, key=lambda item: (type(item).__name__, repr(item)))
 
 
-FORMS: tuple[tuple[type, Form], ...] = (  # the first that fits is taken
+FORMS: tuple[tuple[type, Form], ...] = (  # the first one that fits is used
     (enum.Enum, lambda value: value.value),
     (datetime, show_time), (date, date.isoformat), (time, show_time), (timedelta, _seconds),
     (Decimal, _decimal_text), (UUID, str),
@@ -95,6 +98,7 @@ FORMS: tuple[tuple[type, Form], ...] = (  # the first that fits is taken
 
 @lru_cache(maxsize=1024)
 def _form_of(cls: type) -> Form | None:
+    """Returns the function that makes values of a class simpler; None if there is none."""
     if callable(getattr(cls, "model_dump", None)):
         return lambda value: value.model_dump(mode="json")
     if not issubclass(cls, enum.Enum) and (fields := _fields_of(cls)) is not None:
@@ -113,14 +117,15 @@ class Misfit(Exception):
         self.problem, self.path = problem, path
 
     def inside(self, step: str) -> Misfit:
+        """Returns the same problem with a path that begins one step further out."""
         return Misfit(self.problem, step + self.path)
 
 
 class HintKind:
-    """What a hint asks for: values of the types `exact` are that already, others `convert` makes
-    into it or refuses.
+    """What a hint asks for.
 
-    `takes`: the JSON types that may fit, in words; empty if any may.
+    Values of the types in `exact` fit as they are. Any other value is converted by `convert`, or
+    refused with `Misfit`. `takes` names the JSON types that may fit; empty if any may.
     """
 
     __slots__ = ("convert", "exact", "takes")
@@ -131,11 +136,12 @@ class HintKind:
         self.takes, self.convert, self.exact = frozenset(takes), convert, frozenset(exact)
 
     def fit(self, value: Any) -> Any:
+        """Returns the value as the hint asks for it. Raises `Misfit` if it does not fit."""
         return value if type(value) in self.exact else self.convert(value)
 
 
 def kind_of(hint: Any) -> HintKind | None:
-    """What a hint asks for; None if any value may pass as it is."""
+    """Returns what a hint asks for; None if any value may pass as it is."""
     if hint is None or hint is type(None):
         return _NULL
     origin, args = typing.get_origin(hint), typing.get_args(hint)
@@ -163,10 +169,11 @@ def _class_kind(cls: type, args: tuple[Any, ...]) -> HintKind | None:
     return _user_kind(cls)
 
 
-# a class may hold itself; hints are not kept, for `int | str` and `str | int` are equal but not the
-# same
+# Cached because a class may contain itself. Hints are not cached: `int | str` and `str | int` are
+# equal, but do not mean the same.
 @lru_cache(maxsize=1024)
 def _user_kind(cls: type) -> HintKind | None:
+    """Returns what a user's class asks for; None if any value may pass as it is."""
     if typing.is_typeddict(cls):
         return HintKind({"an object"}, _TypedDict(cls))
     if callable(getattr(cls, "model_validate", None)):
@@ -181,16 +188,19 @@ def _user_kind(cls: type) -> HintKind | None:
 
 
 def _refuse(value: Any, expected: str) -> Misfit:
+    """Returns the error for a value that is not what was expected."""
     return Misfit(f"is {shown(value)}, not {expected}")
 
 
 def shown(value: Any) -> str:
-    """A value in a message: as JSON, cut short."""
+    """Returns a value as JSON for a message, cut short."""
     text = orjson.dumps(value, repr).decode()
     return text if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]}…"
 
 
 def _only(cls: type, expected: str) -> HintKind:
+    """Returns a kind that takes values of just this type."""
+
     def refuse(value: Any) -> Any:
         raise _refuse(value, expected)
 
@@ -210,6 +220,8 @@ def _float(value: Any) -> float:
 
 
 def _from_text(expected: str, make: Callable[[str], Any]) -> Callable[[Any], Any]:
+    """Returns a function that converts a text with `make`, and refuses anything else."""
+
     def convert(value: Any) -> Any:
         try:
             if type(value) is str:
@@ -271,7 +283,7 @@ PLAIN_KINDS: dict[Any, HintKind] = {
         {"text"}, _from_text("bytes as base64", lambda text: bytearray(_bytes(text)))
     ),
 }
-_LISTS: dict[Any, type | None] = {  # what a list becomes; None: it stays one
+_LISTS: dict[Any, type | None] = {  # what a list becomes; None: it stays a list
     list: None, abc.Sequence: None, abc.MutableSequence: None, abc.Collection: None,
     abc.Iterable: None,
     set: set, abc.Set: set, abc.MutableSet: set, frozenset: frozenset,
@@ -299,6 +311,7 @@ def _items(values: list[Any], item: HintKind | None) -> list[Any]:
 
 
 def _step(kind: HintKind, value: Any, step: str) -> Any:
+    """Fits a part of a value; the path of a `Misfit` gets this step."""
     try:
         return kind.fit(value)
     except Misfit as misfit:
@@ -333,8 +346,11 @@ def _object(inner: HintKind | None) -> HintKind:
 
 
 def _union(parts: list[HintKind | None]) -> HintKind | None:
-    """The first part that fits; whatever one of them takes as it is, and none before could convert,
-    passes at once."""
+    """Returns a kind that takes the first part that fits.
+
+    A value that one of the parts takes as it is, and that no part before it could convert, passes
+    at once.
+    """
     kinds = [part for part in parts if part is not None]
     if len(kinds) < len(parts):
         return None
@@ -370,8 +386,11 @@ def _union(parts: list[HintKind | None]) -> HintKind | None:
 
 
 def _choice(pairs: list[tuple[Any, Any]]) -> HintKind | None:
-    """One of these: each by its JSON form, and what that stands for. None if one of them has no
-    JSON form."""
+    """Returns a kind that takes one of these values.
+
+    Each pair is a value's JSON form, and what that stands for. None if one of them has no JSON
+    form.
+    """
     try:
         choices = {_as_json(form): meant for form, meant in pairs}
     except TypeError:
@@ -415,7 +434,7 @@ def _flag(cls: type[enum.Flag]) -> Callable[[Any], Any]:
 
 
 def _model(cls: Any) -> Callable[[Any], Any]:
-    """A model that validates itself, as those of pydantic do."""
+    """Returns a function that lets a model validate a value itself, as pydantic's models do."""
 
     def convert(value: Any) -> Any:
         try:
@@ -432,11 +451,11 @@ class ClassField(Record):
     name: str
     key: str
     required: bool
-    given: bool = True  # to the constructor; else it is computed there
+    given: bool = True  # passed to the constructor; otherwise it is computed there
 
 
 def _fields_of(cls: type) -> tuple[ClassField, ...] | None:
-    """The fields of a dataclass, a NamedTuple or a msgspec Struct; None for other classes."""
+    """Returns the fields of a dataclass, NamedTuple or msgspec Struct; None for other classes."""
     if hasattr(cls, "__dataclass_fields__"):
         return tuple(_dataclass_field(field) for field in dataclasses.fields(cls))
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
@@ -461,8 +480,10 @@ def _dataclass_field(field: dataclasses.Field[Any]) -> ClassField:
 
 
 def hints_of(thing: Any, include_extras: bool = False) -> dict[str, Any]:
-    """The hints of a function or class; without those that name what only a type checker can
-    find."""
+    """Returns the hints of a function or class.
+
+    Hints that refer to names which only a type checker can find are left out.
+    """
     try:
         return typing.get_type_hints(thing, include_extras=include_extras)
     except Exception:
@@ -484,8 +505,10 @@ def _found(thing: Any, names: dict[str, Any], include_extras: bool) -> dict[str,
 
 
 class _Fields:
-    """Makes an instance of a class from an object with its fields. What the fields ask for is
-    looked up at the first use."""
+    """Makes an instance of a class from an object with its fields.
+
+    What the fields ask for is looked up at the first use.
+    """
 
     def __init__(self, cls: type) -> None:
         self.cls = cls
@@ -504,12 +527,13 @@ class _Fields:
                 given[field.name] = item if kind is None else _step(kind, item, f".{key}")
         try:
             return self.cls(**given)
-        except Exception as problem:  # its own checks, in __post_init__ or __init__
+        except Exception as problem:  # from its own checks, in __post_init__ or __init__
             raise Misfit(
                 f"is refused by {self.cls.__name__}: {type(problem).__name__}: {problem}"
             ) from None
 
     def fields(self) -> dict[str, tuple[ClassField, HintKind | None]]:
+        """Returns the fields by their keys, with what each asks for."""
         if self._fields is None:
             hints = hints_of(self.cls)
             self._fields = {
@@ -519,6 +543,7 @@ class _Fields:
         return self._fields
 
     def _check(self, value: dict[str, Any]) -> None:
+        """Raises `Misfit` if a required key is missing, or a key is unknown."""
         for key, (field, _) in self.fields().items():
             if field.required and key not in value:
                 raise Misfit(f"has no `{key}`, which {self.cls.__name__} needs")
@@ -531,7 +556,7 @@ class _Fields:
 
 
 class _TypedDict:
-    """Checks an object for the keys of a TypedDict; what else it has stays."""
+    """Checks an object for the keys of a TypedDict; other keys are kept."""
 
     def __init__(self, cls: Any) -> None:
         self.cls = cls
@@ -550,8 +575,10 @@ class _TypedDict:
         }
 
     def keys(self) -> tuple[dict[str, HintKind | None], list[str]]:
-        """What each key asks for, and those that must be there. `__required_keys__` is wrong where
-        hints are texts."""
+        """Returns what each key asks for, and which keys are required.
+
+        `__required_keys__` alone is not enough: it is wrong where hints are texts.
+        """
         if self._keys is None:
             said = {
                 key: typing.get_origin(hint)
@@ -571,13 +598,13 @@ class _TypedDict:
 
 
 class TypedInputs:
-    """Fits the arguments of a call to the hints of its function."""
+    """Converts the arguments of a call to the types of the function's hints."""
 
     def __init__(self, function: Callable[..., Any], signature: inspect.Signature) -> None:
         hints = hints_of(function)
         self.named: dict[str, HintKind | None] = {}
-        self.first: tuple[str, HintKind] | None = None  # the one argument that is not named
-        self.others: HintKind | None = None
+        self.first: tuple[str, HintKind] | None = None  # a single argument that is not named
+        self.others: HintKind | None = None  # of `**kwargs`
         positional = False
         for p in signature.parameters.values():
             kind = kind_of(hints[p.name]) if p.name in hints else None
@@ -601,7 +628,7 @@ class TypedInputs:
     def fit(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments as the hints ask for them; `Misfit` if one is something else."""
+        """Returns the arguments as the hints ask for them. Raises `Misfit` if one does not fit."""
         if args and self.first:
             name, kind = self.first
             args = (_step(kind, args[0], name), *args[1:])

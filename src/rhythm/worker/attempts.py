@@ -1,6 +1,6 @@
-"""The attempts at tasks that run beside the thread that decides, each with its time limit.
+"""The attempts at tasks that run beside the worker's main thread, each with its time limit.
 
-What an attempt that was given up answers later is nobody's.
+The answer of an attempt that was given up is ignored.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rhythm.worker.ended import AttemptEnd, not_begun
 from rhythm.worker.handlers import Task
 
 log = logging.getLogger("rhythm.worker")
-NOT_BEGUN_S = 1.0  # before a task is tried again that could not be begun
+NOT_BEGUN_S = 1.0  # delay before a task that could not be begun is tried again
 
 
 class RunsHandlers(Protocol):
-    """What runs handlers. `report` is called once for each, from any thread."""
+    """Runs handlers. It calls `report` once for each, from any thread."""
 
     def start(
         self,
@@ -30,9 +30,10 @@ class RunsHandlers(Protocol):
         current: Current,
         report: Callable[[AttemptEnd], None],
     ) -> Callable[[], object]:
-        """Starts an attempt; returns what cancels it, as far as that is possible."""
+        """Starts an attempt. Returns a function that cancels it, as far as that is possible."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Stops what runs handlers; called when the worker has ended."""
 
 
 class Attempt:
@@ -56,7 +57,7 @@ class Attempt:
 
 
 class Attempts:
-    """The attempts that are running, and those that have ended since somebody looked."""
+    """The attempts that are running here, and the ends that were not collected yet."""
 
     def __init__(self, handlers: RunsHandlers, now: Callable[[], float]) -> None:
         self.handlers, self.now = handlers, now
@@ -64,8 +65,11 @@ class Attempts:
         self._inbox: queue.SimpleQueue[tuple[Attempt, AttemptEnd] | None] = queue.SimpleQueue()
 
     def start(self, attempt: Attempt) -> None:
-        """What cannot be begun, as where no more threads can be had, is put back: another worker
-        may have the means."""
+        """Begins an attempt.
+
+        If it cannot be begun, for example because no more threads can be had, it ends so that the
+        task is put back: another worker may be able to run it.
+        """
         self.running[attempt.id] = attempt
         try:
             attempt.cancel = self.handlers.start(
@@ -80,29 +84,35 @@ class Attempts:
             self._inbox.put((attempt, not_begun(attempt.task, NOT_BEGUN_S)))
 
     def stop(self, id: str) -> None:
-        """Gives an attempt up; whatever it answers is ignored."""
+        """Gives an attempt up; its answer is ignored."""
         attempt = self.running.pop(id, None)
         if attempt:
             attempt.over = True
             attempt.cancel()
 
     def give_up(self) -> None:
-        """Stops them all, from another thread than the one that decides: that is told, and forgets
-        them in its time."""
+        """Stops all attempts. For threads other than the worker's main thread.
+
+        The main thread hears from the heartbeat that the worker has lapsed, and forgets them then.
+        """
         for attempt in list(self.running.values()):
             attempt.over = True
             attempt.cancel()
 
     def wake(self) -> None:
-        """Ends a wait that is under way, or the next one."""
+        """Ends the current wait of `ended`, or the next one."""
         self._inbox.put(None)
 
     def ended(self, wait_s: float = 0.0) -> list[tuple[Attempt, AttemptEnd]]:
-        """What has ended, or run out of time; waits for the first of it if there is nothing yet. An
-        answer counts, however late we come to look: only who has not answered is late."""
+        """Returns the attempts that have ended or run out of time.
+
+        If there are none, it waits for the first one, for `wait_s` at most. An answer counts,
+        however late it is collected: only an attempt that has not answered can run out of time.
+        """
         woken, answers = self._answers(0.0)
         found = self._taken(answers) or self._late()
-        if found or woken:  # by what came after its caller had looked for work
+        # `wake` was called because something came after the caller had looked for work.
+        if found or woken:
             return found
         _, answers = self._answers(wait_s)
         return [*self._taken(answers), *self._late()]
@@ -110,6 +120,7 @@ class Attempts:
     def _taken(
         self, answers: Sequence[tuple[Attempt, AttemptEnd]]
     ) -> list[tuple[Attempt, AttemptEnd]]:
+        """Returns the answers of attempts that were not given up; these run no more."""
         found = []
         for attempt, ended in answers:
             if not attempt.over:
@@ -119,7 +130,7 @@ class Attempts:
         return found
 
     def _answers(self, wait_s: float) -> tuple[bool, list[tuple[Attempt, AttemptEnd]]]:
-        """Whether somebody has called `wake`, and what was reported."""
+        """Returns whether `wake` was called, and what was reported."""
         taken: list[tuple[Attempt, AttemptEnd] | None] = []
         with suppress(queue.Empty):
             taken.append(
@@ -130,6 +141,7 @@ class Attempts:
         return None in taken, [answer for answer in taken if answer is not None]
 
     def _late(self) -> list[tuple[Attempt, AttemptEnd]]:
+        """Stops the attempts that are over their time limit, and returns them."""
         now = self.now()
         late = [
             attempt

@@ -1,4 +1,4 @@
-"""Claiming what is ready: workflows are owned from then on, tasks begin."""
+"""Claims what is ready: the worker owns the workflows from then on, and begins the tasks."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ class Claimer:
         self.store, self.settings, self.now = context.store, context.settings, context.now
         self.ownership, self.slots, self.suspects = ownership, slots, suspects
         self.dispatcher = dispatcher
-        self.asked_at: float | None = None  # when it last asked for work, and was answered
-        self.full = False  # there was more work than it could take
-        self._crowded = False  # all that it could take was workflows that go on
+        self.asked_at: float | None = None  # when the database last answered a claim
+        self.full = False  # the last claim took as much as it could, so there may be more
+        # The last claim was full, and had nothing but workflows that go on.
+        self._crowded = False
 
     def claim(self) -> bool:
-        """Claims what there is room for, and whether there was anything.
+        """Claims as much as there are slots for; returns whether it claimed anything.
 
-        Without a free slot turns are taken all the same: a cancel, a timer or a signal may be what
-        frees one.
+        Without a free slot it still claims workflows that go on: a cancel, a timer or a signal may
+        be what frees a slot.
         """
         room = min(self.settings.batch, self.slots.for_claims())
         if self.slots.draining or not self.ownership.may_begin():
@@ -56,14 +57,16 @@ class Claimer:
         return bool(claims)
 
     def _queues(self) -> tuple[str, ...]:
-        """Where to look, in this order.
+        """Returns the queues to claim from, in this order.
 
-        Workflows that go on come first, but not twice in a row where they leave no room.
+        Workflows that go on come first. But if they filled the whole last claim, they come last in
+        the next one.
         """
         own = self.settings.queues
         return (*own, SYSTEM_QUEUE) if self._crowded else own
 
     def _take_tasks(self, claims: dict[str, Claim], deadline: float) -> None:
+        """Begins claimed tasks, except suspects, which wait or are put back."""
         rows = {task.id: task for task in self.store.turns.load_tasks(list(claims))}
         if gone := {id: claim.fence for id, claim in claims.items() if id not in rows}:
             self.store.claims.drop(gone)
@@ -80,6 +83,9 @@ class Claimer:
                 self.dispatcher.begin_claimed(claimed)
 
     def begin_suspects(self) -> None:
-        """Begins what may kill this worker: the turns that came with it are committed by now."""
+        """Begins the tasks that may kill this worker.
+
+        The turns that were claimed with them are committed by now.
+        """
         for claimed in self.suspects.due():
             self.dispatcher.begin_claimed(claimed)

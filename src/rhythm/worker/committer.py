@@ -1,8 +1,8 @@
-"""The group commit, and what became of one whose answer was lost.
+"""The group commit, and what became of a commit whose answer was lost.
 
-No answer is not a failure: what was committed is found by its witness, the history row with its
-fence; the rest is sent again if this worker still owns it. The database that answers may have taken
-over from another, and have given the same fence to somebody else.
+No answer is not a failure: what was committed is found by its witness, the row of the history with
+its fence. The rest is sent again if this worker still owns it. The database that answers now may
+have taken over from another one, and may have given the same fence to another worker.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from rhythm.worker.ended import text_of
 
 
 class Witnessed(Record):
-    """What the database knows of turns whose answers were lost."""
+    """What the database knows about turns whose answers were lost."""
 
-    witnesses: Mapping[str, int] = {}  # the fence with which each was committed, if it was
-    wakes: Mapping[str, int] = {}  # of those that are still claimed
-    claimed: Mapping[str, int] = {}  # everything that this worker has claimed
+    witnesses: Mapping[str, int] = {}  # id -> fence of its commit; only turns that are committed
+    wakes: Mapping[str, int] = {}  # id -> wakes; only workflows that are still claimed
+    claimed: Mapping[str, int] = {}  # id -> fence; everything that this worker has claimed
 
 
 class Committer:
-    """Commits the turns and ends of one worker.
+    """Commits the turns and the ends of tasks of one worker.
 
-    `gives_up`: whether it should stop asking a database that has not answered for so many seconds.
+    `gives_up` says whether to stop asking a database that has not answered for this many seconds.
     """
 
     def __init__(self, context: Context, gives_up: Callable[[float], bool]) -> None:
@@ -39,10 +39,11 @@ class Committer:
         self.now, self.sleep, self.gives_up = context.now, context.sleep, gives_up
 
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
-        """Commits all of it at once, and tells what became of each turn.
+        """Commits all of it in one transaction; returns what became of each turn.
 
-        One that cannot be stored is not to hold up the others: they are sent one by one, and it
-        fails.
+        A turn or an end that cannot be stored does not hold up the others. They are sent one by one
+        then, and the execution that cannot be stored fails. Raises `StoreError` if the database
+        does not answer and `gives_up` says so.
         """
         try:
             return self._send(turns, ends)
@@ -64,7 +65,7 @@ class Committer:
         return answers
 
     def _send(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
-        """Sends until everything is settled: answered, found, or lost."""
+        """Sends until every turn and end is settled: answered, found, or lost."""
         answers: list[Committed] = []
         began = self.now()
         for tries in count(1):
@@ -91,9 +92,10 @@ class Committer:
     def _repeated(
         self, turns: Sequence[TurnCommit], committed: Sequence[Committed]
     ) -> list[Committed]:
-        """The answers to a repetition.
+        """Returns the answers to a commit that was sent more than once.
 
-        What it has lost, it may have lost to its first sending, which came through after all.
+        A turn that is answered as lost may have lost to its own first sending, which did get
+        through.
         """
         lost = {answer.id for answer in committed if answer.outcome == "lost"}
         doubtful = [turn for turn in turns if turn.id in lost]
@@ -104,7 +106,7 @@ class Committer:
         return [settled.get(answer.id, answer) for answer in committed]
 
     def _find(self, turns: Sequence[TurnCommit]) -> Witnessed:
-        """What became of the turns. Asked until there is an answer."""
+        """Asks the database what became of the turns, until it answers."""
         began = self.now()
         for tries in count(1):
             try:
@@ -121,14 +123,17 @@ class Committer:
         raise AssertionError("it was asked until there was an answer")
 
     def _rest(self, tries: int, problem: StoreError, began: float) -> None:
-        """The database does not answer: less and less often is it asked again."""
+        """Waits before the database is asked again, longer each time.
+
+        Raises `problem` if it is time to give up.
+        """
         if self.gives_up(self.now() - began):
             raise problem
         self.sleep(min(0.05 * 2 ** min(tries, 7), 5.0))
 
 
 def _settled(turn: TurnCommit, found: Witnessed) -> Committed:
-    """What became of a turn that is known to be committed, by this worker or by another."""
+    """Returns the outcome of a turn that was committed, by this worker or by another one."""
     promoted = {
         n: fence
         for n in turn.promoted

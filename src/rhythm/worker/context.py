@@ -1,4 +1,4 @@
-"""What the parts of one worker have in common."""
+"""What the parts of one worker share."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from rhythm.worker.settings import WorkerSettings
 
 
 class Context(Record):
-    """The surroundings of a worker. Time and chance come from here, and from nowhere else."""
+    """The store, name, settings, clock and random numbers of one worker.
+
+    Its parts have no other source of time or randomness.
+    """
 
     store: Store
-    worker: str  # its name
+    worker: str  # the name of the worker
     settings: WorkerSettings
-    now: Callable[[], float]  # seconds on a clock that only goes forward
+    now: Callable[[], float]  # seconds, on a clock that never goes backwards
     rng: random.Random
     narrator: Narrator
     sleep: Callable[[float], None] = time.sleep
 
     def seed(self) -> str:
-        """Random bits for one turn."""
+        """Returns the random bits for one turn."""
         return f"{self.rng.getrandbits(64):016x}"

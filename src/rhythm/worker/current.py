@@ -1,4 +1,4 @@
-"""What a running task may know about itself: `rhythm.current()`."""
+"""What a running task can know about itself: `rhythm.current()`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ _attempt: ContextVar[Current] = ContextVar("rhythm.current")
 
 
 def current() -> Current:
-    """The attempt whose handler calls this. `RuntimeError` outside of one, as in a unit test that
-    calls the function itself."""
+    """Returns the attempt at a task whose handler calls this.
+
+    Raises `RuntimeError` outside of a task that a worker runs, for example in a unit test that
+    calls the function directly.
+    """
     try:
         return _attempt.get()
     except LookupError:
@@ -35,16 +38,16 @@ class Current:
     """One attempt at a task, as its handler sees it."""
 
     def __init__(self, id: str, task: str, attempt: int, timeout_s: float | None = None) -> None:
-        self.id = id  #: of this task's execution
-        self.task = task
-        self.attempt = attempt  #: 1 for the first
-        self.workflow_id = id.rpartition(".")[0] or None  #: of the workflow that awaits it
-        self.timeout_s = timeout_s
-        self.deadline: datetime | None = None  #: when this attempt is given up
-        self.progress: Any = None  #: what the last heartbeat told
-        # a transaction, if the task wants one
+        self.id = id  #: the id of this task's execution
+        self.task = task  #: the name of the task
+        self.attempt = attempt  #: the number of this attempt, from 1
+        self.workflow_id = id.rpartition(".")[0] or None  #: the id of the workflow that awaits it
+        self.timeout_s = timeout_s  #: how long this attempt may take; None: as long as it likes
+        self.deadline: datetime | None = None  #: when this attempt is given up; None: never
+        self.progress: Any = None  #: what the last `heartbeat` reported
+        # Runs the attempt inside of a transaction, if the task is transactional.
         self.within: Callable[[Callable[[], AttemptEnd]], AttemptEnd] = lambda attempt: attempt()
-        # asked by whoever runs the handler, right before
+        # Called right before the handler begins: whether it still may.
         self.may_begin: Callable[[], bool] = lambda: True
         self.on_progress: Callable[[Any], None] = lambda progress: None
         self._connection: Any = None
@@ -52,26 +55,33 @@ class Current:
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at this task, and for no other task: pass it to whoever must
-        not do a thing twice."""
+        """A key that all attempts at this task share, and no other task has.
+
+        Pass it to services that must not do the same thing twice.
+        """
         return self.id
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody waits for this attempt any more: cancelled, over its time, or passed to
-        another worker."""
+        """Whether nobody waits for this attempt any more.
+
+        That is so when it was cancelled, is over its time limit, or was passed to another worker.
+        """
         return self._over
 
     @property
     def log(self) -> LoggerAdapter:
-        """A logger that names the execution and the attempt."""
+        """A logger whose records name the execution, the task and the attempt."""
         fields = {"execution_id": self.id, "task": self.task, "attempt": self.attempt}
         return LoggerAdapter(logging.getLogger(f"rhythm.task.{self.task}"), fields)
 
     @property
     def connection(self) -> Any:
-        """The psycopg connection of a `transactional` task: what is written on it is committed with
-        the task's end, or not at all."""
+        """The psycopg connection of a `transactional` task.
+
+        What the task writes on it is committed together with the end of the task, or not at all.
+        Raises `RuntimeError` if the task is not transactional.
+        """
         if self._connection is None:
             raise RuntimeError(
                 f"task `{self.task}` has no connection; declare it with "
@@ -80,8 +90,11 @@ class Current:
         return self._connection
 
     def heartbeat(self, progress: Any = None) -> None:
-        """Tells how far it is. `TaskCancelled` if nobody waits for it any more: let that pass, and
-        the attempt ends."""
+        """Reports how far the task is.
+
+        Raises `TaskCancelled` if nobody waits for this attempt any more. Do not catch that: it ends
+        the attempt.
+        """
         if self.cancelled:
             raise TaskCancelled(f"attempt {self.attempt} at task `{self.task}` was given up")
         self.progress = progress
@@ -90,14 +103,16 @@ class Current:
     # for the worker
 
     def give_up(self) -> None:
+        """Marks this attempt as one that nobody waits for any more."""
         self._over = True
 
     def give_connection(self, connection: Any) -> None:
+        """Sets the connection of a transactional task."""
         self._connection = connection
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """For as long as the handler runs, in its thread or coroutine."""
+        """Makes this the attempt that `current()` returns, for as long as the handler runs."""
         if self.timeout_s is not None:
             self.deadline = datetime.now(UTC) + timedelta(seconds=self.timeout_s)
         token = _attempt.set(self)

@@ -1,5 +1,7 @@
-"""How tasks were declared, also those whose handlers only other workers have: whoever plans a turn
-must know their queues and retries."""
+"""How tasks were declared, also those whose handlers only other workers have.
+
+The worker that plans a turn must know the queues and retries of the tasks in it.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,14 @@ from rhythm.store.interfaces.workers import Declaration
 from rhythm.worker.handlers import Task
 
 UNKNOWN_TTL_S = 5.0  # before the database is asked again about a task that nobody had declared
-KNOWN_S = 60.0  # before what is known is read anew
+KNOWN_S = 60.0  # before known declarations are read again
 
 
 class Declared:
-    """The declarations of this worker's tasks are stored once; those of others are read when they
-    are first needed."""
+    """The declarations of tasks: stores those of this worker, reads those of the others.
+
+    They are read when they are first needed.
+    """
 
     def __init__(
         self, store: Store, tasks: Mapping[str, Task[..., Any]], now: Callable[[], float]
@@ -28,12 +32,15 @@ class Declared:
         self._read_at = float("-inf")
 
     def publish(self) -> None:
-        """Tells the others what the tasks of this worker are."""
+        """Stores how the tasks of this worker are declared, for the other workers."""
         self._store.workers.declare([_declaration(task) for _, task in sorted(self._tasks.items())])
 
     def find(self, name: str) -> Declaration | None:
-        """How a task was declared elsewhere; None if nobody has done so, or the database cannot be
-        asked."""
+        """Returns how a task was declared by some worker.
+
+        None if no worker has declared it, or if the database does not answer and nothing is known
+        from before.
+        """
         age_s = self._now() - self._read_at
         if age_s > (KNOWN_S if name in self._known else UNKNOWN_TTL_S):
             self._read()
@@ -45,7 +52,7 @@ class Declared:
             self._known = {
                 declaration.name: declaration for declaration in self._store.workers.declared()
             }
-        # what is known has to do; whoever commits the turn meets the problem too
+        # Go on with what is known. If the problem lasts, the commit of the turn meets it too.
         except StoreError:
             return
 

@@ -1,7 +1,7 @@
-"""Begins attempts at tasks, and takes in their ends.
+"""Begins attempts at tasks, and collects their ends.
 
-A task runs either for the workflow that awaits it, without a row, or under a claim of its own. Its
-end goes back the same way: to the workflow, or to the commit that ends its row.
+A task runs either for the workflow that awaits it, without a row of its own, or under a claim of
+its own. Its end goes the same way back: to the workflow, or into the commit that ends its row.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Dispatcher:
     def begin_owned(self, workflow: OwnedWorkflow) -> None:
         """Begins the tasks that a workflow awaits and that have no row.
 
-        Never beyond the deadline of the claim on the workflow, when another may own it.
+        It begins none after the deadline of the claim on the workflow, since another worker may own
+        it then: the workflow is lost instead.
         """
         for n, command in workflow.owned.items():
             if n in workflow.running:
@@ -59,7 +60,11 @@ class Dispatcher:
         return None
 
     def begin_claimed(self, claimed: ClaimedTask) -> None:
-        """Begins a task that was claimed, unless it is not to run, or not here."""
+        """Begins a claimed task, unless it must not run, or cannot run here.
+
+        If the claim is too old, it is lost. A task that has ended is dropped, a cancelled one is
+        ended. One without a handler here is put back, or fails.
+        """
         claim, task = claimed.claim, claimed.task
         if not self.ownership.may_begin(claimed.deadline):
             return self.ownership.lose(claim.id)
@@ -100,6 +105,7 @@ class Dispatcher:
         return attempt
 
     def _begin(self, attempt: Attempt) -> None:
+        """Begins an attempt; it fails at once if the inputs or the store do not fit the task."""
         task = attempt.task
         if problem := task.problem_with(attempt.inputs) or self._problem_with_store(task):
             return self._route(attempt, AttemptEnd(error=task_error(task.name, problem)))
@@ -114,9 +120,10 @@ class Dispatcher:
     # ending
 
     def take_ends(self, ended: Iterable[tuple[Attempt, AttemptEnd]]) -> None:
-        """Takes in the ends of attempts.
+        """Collects the ends of attempts.
 
-        One that cannot be taken in is not to keep the others from it: that task fails.
+        A bug with the end of one queued task does not keep the others from being collected: that
+        task fails.
         """
         for attempt, end in ended:
             try:
@@ -127,7 +134,7 @@ class Dispatcher:
                 self._fail(self.ownership.tasks[attempt.id], problem)
 
     def _route(self, attempt: Attempt, ended: AttemptEnd) -> None:
-        """The end goes to the workflow that awaits it, or, if the task was queued, to its row."""
+        """Passes the end to the workflow that awaits it or, if the task was queued, to its row."""
         took_s = self.now() - attempt.began
         owner, _, number = attempt.id.rpartition(".")
         workflow = self.ownership.workflows.get(owner)
@@ -143,7 +150,7 @@ class Dispatcher:
         self, claim: Claim, attempt: Attempt, ended: AttemptEnd, took_s: float
     ) -> None:
         name, inputs = attempt.task.name, attempt.inputs
-        if ended.kept:  # its end was committed with what it wrote
+        if ended.kept:  # its end is committed already, with what it wrote
             del self.ownership.tasks[claim.id]
             return self.narrator.task_ended(claim.id, name, inputs, ended, None, took_s)
         wait_s = retry_s(ended, attempt.task, attempt.options, claim.attempt, self.rng)
@@ -163,7 +170,7 @@ class Dispatcher:
         return self.ownership.end_task(end)
 
     def _fail(self, claim: Claim, problem: Exception) -> None:
-        """A bug, or a row that cannot be read."""
+        """Fails a claimed task because of a bug, or because its row cannot be read."""
         self.narrator.bug(problem, claim.id)
         what = f"Rhythm itself failed with this task: {type(problem).__name__}: {problem}"
         error = {"code": "InternalError", "message": text_of(what), "data": None}

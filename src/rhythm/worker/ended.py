@@ -1,5 +1,7 @@
-"""Every way a handler can end, as one value: a result that can be stored, an error, a wish to be
-tried later."""
+"""How the call of a handler ended, as one value.
+
+That is a result that can be stored, an error, or the wish to be tried later.
+"""
 
 from __future__ import annotations
 
@@ -25,21 +27,21 @@ _NOT_THE_USERS = (
     os.path.dirname(os.path.dirname(__file__)),
     "<",
 )
-MESSAGE = 16 * 1024  # characters of what a task says
-CAUSES = 10  # of an exception, shown
-MAX_FRAMES, FRAME_CHARACTERS = 20, 300  # of Python, kept with an error
+MESSAGE = 16 * 1024  # characters of a message; the rest is cut off
+CAUSES = 10  # exceptions of one chain of causes that are shown, the last one included
+MAX_FRAMES, FRAME_CHARACTERS = 20, 300  # how many lines of Python an error keeps, and their length
 
 
 class AttemptEnd(Record):
     """How an attempt ended: with a result, or with an error that may be worth another attempt."""
 
-    result: str = "null"  # as JSON text: it has passed the gate
+    result: str = "null"  # JSON text that `engine.payload` has checked
     error: dict[str, Any] | None = None
     retry: bool = False
     frames: tuple[str, ...] = ()  # where in the user's Python it was raised, outermost first
-    # the handler asked to be tried again after this long: not a failure
+    # The handler asked to be tried again after this long: not a failure.
     delay_s: float | None = None
-    kept: bool = False  # its end is committed already, with what it wrote
+    kept: bool = False  # a transactional task: its end is settled, nothing is left to commit
 
     @property
     def value(self) -> Any:
@@ -48,7 +50,7 @@ class AttemptEnd(Record):
 
     @property
     def reason(self) -> str:
-        """The error in a few words, with the line of Python behind it."""
+        """The error in a few words, with the line of Python that raised it."""
         place = f" ({self.frames[-1].partition(' in ')[0]})" if self.frames else ""
         return f"{self.error['message'] if self.error else ''}{place}"
 
@@ -60,7 +62,7 @@ def retry_s(
     attempt: int,
     rng: random.Random,
 ) -> float | None:
-    """How long to wait before the next attempt; None if this was the last."""
+    """Returns how long to wait before the next attempt; None if this was the last one."""
     if ended.delay_s is not None:
         return ended.delay_s
     if ended.error is None or not ended.retry or attempt > options.get("retries", task.retries):
@@ -69,9 +71,9 @@ def retry_s(
 
 
 def stored_end(ended: AttemptEnd) -> tuple[StatusNumber, str]:
-    """Status and value of an attempt that was the last.
+    """Returns the status and the value to store for a task's last attempt.
 
-    An error keeps where in the user's Python it arose, for people.
+    An error keeps the lines of the user's Python that led to it, for people to read.
     """
     if ended.error is None:
         return COMPLETED, ended.result
@@ -80,15 +82,17 @@ def stored_end(ended: AttemptEnd) -> tuple[StatusNumber, str]:
 
 
 def not_begun(task: Task[..., Any], delay_s: float = 0.0) -> AttemptEnd:
-    """The handler was never called, since that was impossible, or its claim may be another's by
-    now: this was no attempt."""
+    """Returns the end of an attempt whose handler was never called: it does not count.
+
+    The handler could not be begun, or the claim may have passed to another worker by then.
+    """
     return AttemptEnd(
         error=task_error(task.name, "it could not be begun in time"), retry=True, delay_s=delay_s
     )
 
 
 def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> AttemptEnd:
-    """Calls the handler; never raises."""
+    """Calls the handler, and returns how that ended; never raises."""
     try:
         value = call()
     except Misfit as misfit:
@@ -101,7 +105,7 @@ def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> AttemptEnd:
         return AttemptEnd(
             error=task_error(task.name, text_of(later)), retry=True, delay_s=later.delay_s
         )
-    # a handler may raise anything, SystemExit too: it is that task's failure, never ours
+    # A handler may raise anything, SystemExit too: that fails the task, never the worker.
     except BaseException as problem:
         again = not isinstance(problem, task.give_up_on)
         return AttemptEnd(
@@ -111,13 +115,16 @@ def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> AttemptEnd:
         )
     try:
         return AttemptEnd(dump(value, "result"))
-    except BaseException as problem:  # the gate refuses it, or its own way to become JSON is broken
+    # The value cannot be stored, or the user's own conversion to JSON has failed.
+    except BaseException as problem:
         return AttemptEnd(error=task_error(task.name, text_of(problem), "InvalidResult"))
 
 
 def _own_error(failure: TaskFailed) -> dict[str, Any]:
-    """The error that a task made itself; what of it cannot be stored is left out, and the message
-    says so."""
+    """Returns the error that a task raised as `TaskFailed`.
+
+    A code or data that cannot be stored is left out, and the message says so.
+    """
     code, data, message = failure.code, failure.data, text_of(failure.message)
     if not isinstance(code, str) or not code:
         code, message = (
@@ -132,10 +139,10 @@ def _own_error(failure: TaskFailed) -> dict[str, Any]:
 
 
 def text_of(message: object) -> str:
-    """Whatever a task says, as text that can be stored and read."""
+    """Returns the message of a task as text that can be stored and read; never raises."""
     try:
         text = message if isinstance(message, str) else str(message)
-    except BaseException as problem:  # its own way to become text is broken
+    except BaseException as problem:  # the user's own `__str__` has failed
         text = f"{type(message).__name__}, which cannot be shown: {type(problem).__name__}"
     if len(text) > MESSAGE:
         text = f"{text[:MESSAGE]}… ({len(text):,} characters)"
@@ -147,8 +154,10 @@ def text_of(message: object) -> str:
 
 
 def _frames(problem: BaseException) -> tuple[str, ...]:
-    """The lines of the user's own code that led to the exception, after those that led to its
-    causes."""
+    """Returns the lines of the user's own code that led to the exception.
+
+    The lines that led to its causes come first.
+    """
     causes: list[BaseException] = []
     cause: BaseException | None = problem
     while cause and len(causes) < CAUSES:

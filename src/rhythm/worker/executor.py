@@ -1,8 +1,8 @@
-"""Running handlers: `def` handlers in daemon threads, so that one that never returns cannot hold
-the process; `async def` handlers on one event loop, where they can be cancelled.
+"""Runs handlers: `def` handlers in threads, `async def` handlers on one event loop.
 
-Both are handed over in bulk: a worker starts hundreds at once, and waking a thread for each would
-cost more than most of them do.
+The threads are daemons, so that a handler that never returns cannot keep the process alive. On the
+event loop handlers can be cancelled. Both get their calls in bulk: a worker starts hundreds at
+once, and to wake a thread for each would cost more than most handlers do.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from rhythm.worker.current import Current
 from rhythm.worker.ended import AttemptEnd, ended_by, not_begun
 from rhythm.worker.handlers import Task
 
-IDLE_S = 10.0  # after which a thread without work ends
-LAG_S = 0.1  # for which whoever asks how the event loop fares waits for an answer
+IDLE_S = 10.0  # a thread without work ends after this long
+LAG_S = 0.1  # how long `lag_s` waits for the event loop to answer
 
 
 class HandlerCall(Record):
-    """A call of a handler, and who is told how it ended."""
+    """A call of a handler, and the function that is told how it ended."""
 
     task: Task[..., Any]
     inputs: Any
@@ -35,12 +35,13 @@ class HandlerCall(Record):
     report: Callable[[AttemptEnd], None]
 
     def call(self) -> Any:
+        """Calls the handler with its inputs as arguments."""
         args, kwargs = self.task.arguments(self.inputs)
         return self.task.handler(*args, **kwargs)
 
 
 class Handlers:
-    """Runs handlers. `report` is called once for each, from another thread."""
+    """Runs handlers. Calls `report` once for each, from another thread."""
 
     def __init__(self) -> None:
         self._threads, self._loop = Threads(), Loop()
@@ -52,27 +53,29 @@ class Handlers:
         current: Current,
         report: Callable[[AttemptEnd], None],
     ) -> Callable[[], object]:
-        """Starts an attempt; returns what cancels it, as far as that is possible."""
+        """Starts an attempt. Returns a function that cancels it, as far as that is possible."""
         attempt = HandlerCall(task, inputs, current, report)
         return self._loop.start(attempt) if task.is_async else self._threads.start(attempt)
 
     def lag_s(self) -> float | None:
-        """How long the event loop takes to answer; None: nobody has needed one."""
+        """Returns how long the event loop takes to answer; None if it was never needed."""
         return self._loop.lag_s()
 
     def close(self) -> None:
+        """Stops the event loop. Threads are left: they are daemons."""
         self._loop.close()
 
 
 class Threads:
-    """As many threads as there are handlers that run; one that becomes free takes the next."""
+    """Runs each handler in a thread; a thread that becomes free takes the next call."""
 
     def __init__(self) -> None:
         self._waiting: queue.SimpleQueue[HandlerCall] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._free = 0  # threads that wait, and for which no attempt is on its way
+        self._free = 0  # waiting threads for which no attempt is queued
 
     def start(self, attempt: HandlerCall) -> Callable[[], object]:
+        """Queues an attempt for a thread. Returns a function that tells the handler to give up."""
         with self._lock:
             missing = self._free == 0
             self._free -= not missing
@@ -97,29 +100,31 @@ class Threads:
 
     @staticmethod
     def _attempt(attempt: HandlerCall) -> None:
-        if attempt.current.cancelled:  # before its turn came
+        if attempt.current.cancelled:  # while it was queued
             return None
         if not attempt.current.may_begin():
             return attempt.report(not_begun(attempt.task))
         try:
             with attempt.current.entered():
                 ended = attempt.current.within(lambda: ended_by(attempt.task, attempt.call))
-        except Exception as problem:  # of the transaction around it
+        except Exception as problem:  # from the transaction around the handler
             ended = ended_by(attempt.task, partial(_raise, problem))
         attempt.report(ended)
 
 
 class LoopProbe:
-    """A question to the event loop, and how long it has taken to answer it."""
+    """A question to the event loop, and how long the answer takes."""
 
     def __init__(self) -> None:
         self.asked_at, self.answered_at, self.answered = time.monotonic(), 0.0, threading.Event()
 
     def answer(self) -> None:
+        """Notes the time of the answer. Runs in the event loop."""
         self.answered_at = time.monotonic()
         self.answered.set()
 
     def lag_s(self) -> float:
+        """Returns how long the answer took or, if there is none yet, has taken so far."""
         return (self.answered_at if self.answered.is_set() else time.monotonic()) - self.asked_at
 
 
@@ -133,32 +138,38 @@ class Loop:
         self._probe: LoopProbe | None = None
 
     def start(self, attempt: HandlerCall) -> Callable[[], object]:
+        """Queues an attempt for the event loop. Returns a function that cancels it."""
         loop = self._event_loop()
         self._waiting.append(attempt)
-        if len(self._waiting) == 1:  # else the loop has been told, and will find this one too
+        # If others are queued before this one, the loop was told already, and finds this one too.
+        if len(self._waiting) == 1:
             loop.call_soon_threadsafe(self._begin)
         return lambda: self._cancel(attempt.current)
 
     def close(self) -> None:
+        """Stops the event loop; its thread cancels the handlers that still run."""
         loop, self._loop = self._loop, None
         if loop:
             loop.call_soon_threadsafe(loop.stop)
 
     def lag_s(self) -> float | None:
-        """A question that has not been answered yet is not asked anew: the loop has been blocked
-        since then."""
+        """Returns how long the event loop takes to answer; None if there is none.
+
+        If it has not answered the last question yet, no new one is asked: it has been blocked since
+        then.
+        """
         loop = self._loop
         if loop is None:
             return None
         if self._probe is None or self._probe.answered.is_set():
             self._probe = LoopProbe()
-            with suppress(RuntimeError):  # it was closed just now
+            with suppress(RuntimeError):  # the loop was closed just now
                 loop.call_soon_threadsafe(self._probe.answer)
         self._probe.answered.wait(LAG_S)
         return self._probe.lag_s()
 
     def _begin(self) -> None:
-        """In the loop: everything that has been handed over since."""
+        """Begins everything that was queued since the last call. Runs in the event loop."""
         while self._waiting:
             attempt = self._waiting[0]
             if not attempt.current.cancelled:
@@ -172,7 +183,7 @@ class Loop:
         del self._running[current]
 
     async def _attempt(self, attempt: HandlerCall) -> None:
-        """Never raises: in the loop itself SystemExit would end all handlers."""
+        """Runs one handler. Never raises: a SystemExit in the event loop would end all handlers."""
         if not attempt.current.may_begin():
             return attempt.report(not_begun(attempt.task))
         try:
@@ -185,7 +196,7 @@ class Loop:
 
     def _cancel(self, current: Current) -> None:
         current.give_up()
-        if self._loop:  # else all have been cancelled
+        if self._loop:  # otherwise it is closed, and all are cancelled
             self._loop.call_soon_threadsafe(
                 lambda: self._running[current].cancel() if current in self._running else None
             )
@@ -200,8 +211,11 @@ class Loop:
 
 
 def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
-    """Runs the loop until it is stopped. SystemExit in what a handler started on the side would end
-    it for all the others."""
+    """Runs the event loop until it is stopped.
+
+    A SystemExit in a coroutine that a handler started on the side would otherwise end the loop for
+    all handlers.
+    """
     while True:
         try:
             loop.run_forever()
@@ -212,7 +226,10 @@ def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _cancel_all() -> None:
-    """Lets those who are left clean up; one that never ends keeps nothing but this thread."""
+    """Cancels the coroutines that are left, and lets them clean up.
+
+    One that never ends blocks only this thread.
+    """
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()

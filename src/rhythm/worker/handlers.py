@@ -1,7 +1,7 @@
-"""Tasks: the user's Python functions, known to workflows by their name.
+"""Tasks: the user's Python functions, which workflows call by name.
 
-A decorated function stays what it was: a plain call runs it, so it can be unit-tested without any
-engine.
+A decorated function stays a plain function: calling it runs it, so it can be unit-tested without a
+worker.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from rhythm.lang.flow.rules.surroundings import TaskShape
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Length = float | str | None  # of time: seconds, "1h30m", or none
+Length = float | str | None  # a length of time: seconds, text such as "1h30m", or none
 
 
 class Task(Generic[P, R]):
-    """A registered function with the settings of its decorator. Calling it calls the function."""
+    """A function that was made a task, with the settings of its decorator.
+
+    Calling it calls the function.
+    """
 
     def __init__(
         self,
@@ -56,14 +59,16 @@ class Task(Generic[P, R]):
 
     @property
     def place(self) -> str:
-        """Where the function is defined."""
+        """The file and line where the function is defined."""
         code = getattr(inspect.unwrap(self.function), "__code__", None)
         return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(self.function)
 
     @cached_property
     def handler(self) -> Callable[..., Any]:
-        """The function, called with its inputs as its hints ask for them; raises `Misfit` where one
-        is something else."""
+        """The function as a worker calls it: its inputs are converted to the types of its hints.
+
+        It raises `Misfit` where an input does not fit its hint.
+        """
         function, inputs = self.function, TypedInputs(self.function, self.signature)
         if not inputs:
             return function
@@ -83,7 +88,7 @@ class Task(Generic[P, R]):
 
     @cached_property
     def _names(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The inputs that it takes by name, and those that it needs."""
+        """The names of all inputs that can be passed by name, and of those that have no default."""
         params = self.signature.parameters.values()
         named = [p for p in params if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         needed = [
@@ -94,7 +99,7 @@ class Task(Generic[P, R]):
         return frozenset(p.name for p in named), frozenset(needed)
 
     def problem_with(self, inputs: Any) -> str:
-        """Why the function cannot be called with these inputs; empty if it can."""
+        """Returns why the function cannot be called with these inputs; empty if it can be."""
         takes_all, needs = self._names
         if type(inputs) is dict and needs <= inputs.keys() <= takes_all:
             return ""
@@ -107,14 +112,17 @@ class Task(Generic[P, R]):
 
     @staticmethod
     def arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """How inputs become arguments: an object's keys by name, nothing for null, anything else as
-        the one argument."""
+        """Returns the positional and the named arguments that these inputs become.
+
+        The keys of an object become named arguments, null becomes no argument, and anything else
+        becomes the only argument.
+        """
         if inputs is None:
             return (), {}
         return ((), inputs) if isinstance(inputs, dict) else ((inputs,), {})
 
     def shape(self) -> TaskShape:
-        """What `rhythm check` compares a call with."""
+        """Returns the inputs of the task as `rhythm check` compares them with a call."""
         hints = hints_of(self.function)
         params = self.signature.parameters.values()
         named = [p for p in params if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
@@ -132,8 +140,9 @@ class Tasks(Mapping[str, Task[..., Any]]):
         self._tasks: dict[str, Task[..., Any]] = {}
 
     def add(self, task: Task[..., Any]) -> None:
+        """Adds a task. Raises `DuplicateTask` if another function has its name."""
         known = self._tasks.get(task.name)
-        # the same place is a module that was loaded again
+        # The same place means that its module was loaded again.
         if known is not None and known.place != task.place:
             raise DuplicateTask(
                 f"two tasks are called {task.name!r}:\n  {known.place}\n  "
@@ -151,6 +160,7 @@ class Tasks(Mapping[str, Task[..., Any]]):
         return len(self._tasks)
 
     def shapes(self) -> dict[str, TaskShape]:
+        """Returns the shapes of all tasks, by name, for `rhythm check`."""
         return {name: task.shape() for name, task in self._tasks.items()}
 
 
@@ -183,13 +193,21 @@ def task(
 ) -> Any:
     """Makes a function a task: `@rhythm.task`, or `@rhythm.task(retries=3, timeout="30s")`.
 
-    Workflows know it by the function's name, or by `name`. It is tried `retries + 1` times, with
-    `backoff` before the first retry, doubled before each further one; without `backoff` that is a
-    random part of a second, doubled likewise, so that many tasks that failed together are not tried
-    together. `timeout` is for one attempt. A call's own options win over these. Exceptions of the
-    kinds in `give_up_on` are not tried again. Without `queue` it goes where its workflow is. What a
-    `transactional` task writes on `rhythm.current().connection` is committed together with its end,
-    or not at all (PostgreSQL).
+    Workflows call it by the name of the function, or by `name`.
+
+    - `retries`: after a failure the task is tried again up to this many times.
+    - `backoff`: the delay before the first retry; it doubles with each further retry, up to 300 s.
+      Without `backoff`, the delay is random: up to one second, then up to two, four and so on. So
+      tasks that failed together are not tried again together.
+    - `timeout`: how long one attempt may take.
+    - `give_up_on`: exceptions of these types are not retried.
+    - `queue`: where the task waits for a worker. Without it, the task goes to the queue of its
+      workflow.
+    - `transactional`: what the task writes on `rhythm.current().connection` is committed together
+      with its end, or not at all. It needs PostgreSQL and a plain `def`.
+
+    The options of a call win over these. Raises `DuplicateTask` if another function is a task of
+    the same name.
     """
     if retries < 0:
         raise ValueError("retries cannot be negative")
@@ -220,6 +238,6 @@ def task(
 
 
 def json_types(hint: Any) -> frozenset[str]:
-    """The JSON types a value of this hint may have; empty where it may be anything."""
+    """Returns the JSON types that a value of this hint may have; empty if it may have any."""
     kind = kind_of(hint)
     return kind.takes if kind else frozenset()

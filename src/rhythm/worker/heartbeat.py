@@ -1,9 +1,8 @@
-"""The heartbeat of a worker: it tells the database that the worker lives, prolongs its claims, and
-asks which of them it still has.
+"""The heartbeat of a worker: says that it lives, extends its claims, asks which it still has.
 
-A worker that is not heard of for `dead_after_s` is taken for dead, and its work given to others. So
-a worker does not trust itself any longer than that either: when no beat got through in time, what
-runs here is given up, whatever the database would say.
+If nothing is heard of a worker for `dead_after_s`, the others take it for dead and take over its
+work. So a worker does not trust itself any longer than that either: when no heartbeat got through
+in time, it gives up what it runs, whatever the database would say.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from rhythm.record import Record
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.workers import Beat, OwnClaims
 
-GAP = 3  # beats that must be missing before they count as an interruption
+GAP = 3  # heartbeats that must be missing before it counts as an interruption
 
 
-# The clock of a worker: it only goes forward, and does not stand still while the machine sleeps.
-# Every turn looks at it several times.
+# The clock of a worker. It never goes backwards and, where the system has CLOCK_BOOTTIME, does not
+# stop while the machine sleeps. It is cheap to read, since every turn does so several times.
 seconds: Callable[[], float] = (
     partial(time.clock_gettime, time.CLOCK_BOOTTIME)
     if hasattr(time, "CLOCK_BOOTTIME")
@@ -31,50 +30,57 @@ seconds: Callable[[], float] = (
 
 
 class HeartSettings(Record):
-    """How often a worker beats, and what it loses if it does not."""
+    """How often a worker sends heartbeats, and when it loses its claims without them."""
 
     every_s: float = 5.0
-    dead_after_s: float = 30.0  # a worker that was silent for so long is dead to the others
-    # claims expire by themselves after so long, unless they are prolonged
-    claim_ttl_s: float = 300.0
-    margin_s: float = 6.0  # before its claims may pass to others, a worker begins nothing more
+    dead_after_s: float = 30.0  # the others take a worker for dead that was silent for this long
+    claim_ttl_s: float = 300.0  # claims that are not extended expire after this long
+    # A worker begins nothing more when this little time is left before others may take its claims.
+    margin_s: float = 6.0
 
     @property
     def between_s(self) -> float:
-        """From one beat to the next: often enough to prolong claims in time."""
+        """Seconds from one heartbeat to the next: often enough to extend claims in time."""
         return min(self.every_s, self.claim_ttl_s / 3, self.dead_after_s / 3)
 
     @property
     def trusted_s(self) -> float:
-        """How long after a beat was sent nobody takes the worker for dead."""
+        """For how many seconds after a heartbeat was sent nobody takes the worker for dead."""
         return self.dead_after_s - min(self.margin_s, self.dead_after_s / 5)
 
 
 class Answer(Record):
-    """What the database said to a beat: `own` is all that the worker has claimed, with fence and
-    wakes."""
+    """The database's answer to a heartbeat.
+
+    `own` is everything that the worker has claimed, with fences and wakes.
+    """
 
     sent_at: float
-    claims: Mapping[str, int]  # what the worker owned when the beat was sent
-    prolonged: bool
+    claims: Mapping[str, int]  # id -> fence: what the worker owned when it was sent
+    prolonged: bool  # whether it was to extend the claims
     own: OwnClaims
 
     def fence(self, id: str) -> int | None:
+        """Returns the fence of the worker's claim; None if it has none, by the database."""
         return self.own[id][0] if id in self.own else None
 
     def prolongs(self, id: str) -> bool:
+        """Returns whether this heartbeat has extended the claim."""
         return self.prolonged and id in self.claims and id not in self.own.not_extended
 
     def wakes(self, id: str) -> int:
+        """Returns how often a claimed workflow was woken. `KeyError` if it is not claimed."""
         return self.own[id][1]
 
 
 class Heartbeat:
-    """The beats of one worker. One thread at a time sends them, its own or the worker's; another
-    may watch that they get through; the worker takes the answers.
+    """The heartbeats of one worker.
 
-    Time is measured from before a beat is sent: when its answer comes, that time has already passed
-    for the others.
+    One thread at a time sends them: a thread of their own, or the worker's. Another thread may
+    watch whether they get through (`lapse`). The worker's thread reads the answers.
+
+    Time counts from before a heartbeat is sent: when its answer arrives, that time has already
+    passed for the others.
     """
 
     def __init__(
@@ -86,27 +92,29 @@ class Heartbeat:
         now: Callable[[], float],
         apart: bool = False,
     ) -> None:
-        """`connect`: opens the store that beats are sent to, before the first. `apart`: another
-        thread than the worker's sends them."""
+        """`connect` opens the store for heartbeats, before the first one.
+
+        `apart`: another thread than the worker's sends them.
+        """
         self.store: Store | None = None
         self._connect, self.apart = connect, apart
         self.describe, self.claims, self.settings, self.now = describe, claims, settings, now
         self.until = float("-inf")  # nobody takes the worker for dead before this
-        # when the next beat is due; the same, as of the last one that got through
+        # When the next heartbeat is due: as of the last one sent, and of the last one answered.
         self._next = self._answered = float("-inf")
         self._prolonged_at = now()
         self._steady_since: float | None = None
-        self._sent_at = float("-inf")  # the last beat that got through
-        self._lock = threading.Lock()  # between who sends and who watches
+        self._sent_at = float("-inf")  # when the last one that got through was sent
+        self._lock = threading.Lock()  # between the thread that sends and the one that watches
         self._answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
 
     @property
     def rest_s(self) -> float:
-        """Seconds until the next beat."""
+        """Seconds until the next heartbeat is due."""
         return max(0.0, self._next - self.now())
 
     def run_once(self) -> None:
-        """Sends one beat. `StoreError` if it may not have got through."""
+        """Sends one heartbeat. Raises `StoreError` if it may not have got through."""
         self.lapse()
         sent_at, claims = self.now(), self.claims()
         self._next = sent_at + self.settings.between_s
@@ -129,8 +137,10 @@ class Heartbeat:
             self._answers.put(Answer(sent_at, claims, prolong, own))
 
     def lapse(self) -> bool:
-        """Whether the worker may be dead to the others by now; then it is told so, before it hears
-        of any later beat."""
+        """Returns whether others may take the worker for dead by now; if so, the worker is told.
+
+        It is told only once, and before it hears of any later heartbeat.
+        """
         with self._lock:
             lapsed = self._steady_since is not None and self.now() >= self.until
             if lapsed:
@@ -140,17 +150,22 @@ class Heartbeat:
 
     @property
     def trusted(self) -> bool:
-        """Whether the last beat that was due got through."""
+        """Whether the last heartbeat that was due got through."""
         return self._steady_since is not None and self._next == self._answered
 
     def steady(self) -> bool:
-        """Whether the database has been there long enough to blame the silence of others on
-        themselves."""
+        """Returns whether this worker has reached the database for all of `dead_after_s`.
+
+        Only then is the silence of other workers their own, and not the database's.
+        """
         return self._steady_for_s() >= self.settings.dead_after_s
 
     def settled(self) -> bool:
-        """Whether all who live have had the time to prolong their claims, since the database is
-        there."""
+        """Returns whether all living workers have had the time to extend their claims.
+
+        That is so when this worker has reached the database, without an interruption, for the time
+        of two heartbeats.
+        """
         return self._steady_for_s() >= 2 * self.settings.between_s
 
     def _steady_for_s(self) -> float:
@@ -159,6 +174,9 @@ class Heartbeat:
         return float("-inf") if since is None or broken else now - since
 
     def answers(self) -> Iterator[Answer | None]:
-        """What has come since the last time, in order; None: the worker's time was over."""
+        """Yields the answers since the last call, in order.
+
+        None among them means that the worker has lapsed: others may have taken it for dead.
+        """
         while not self._answers.empty():
             yield self._answers.get_nowait()

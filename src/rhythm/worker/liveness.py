@@ -1,7 +1,7 @@
-"""Living among other workers: what follows from the answers to heartbeats, and from none in time.
+"""Acts on the answers to heartbeats, and on their absence.
 
-What the database says is not owned here any more is dropped before anything is begun on the
-strength of a beat. After a call without an answer, everything is compared.
+Claims that the database says are not this worker's any more are dropped before a heartbeat allows
+anything new to begin. After a call without an answer, all claims are compared with the database.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ class Liveness:
     def __init__(self, context: Context, heart: Heartbeat, ownership: Ownership) -> None:
         self.store, self.narrator = context.store, context.narrator
         self.heart, self.ownership = heart, ownership
-        # claims that the database had of this worker at the last beat, and it knew nothing of
+        # Claims of this worker at the last heartbeat, by the database, that it knew nothing of.
         self._unknown: Mapping[str, int] = {}
         self._era = context.store.era
 
     def catch_up(self) -> None:
-        """Takes in the answers to the heartbeats, and sends one where no other thread does."""
+        """Reads the answers to the heartbeats; sends one if it is due and no other thread does.
+
+        If a call had no answer, or a connection to the database was lost, it compares all claims
+        with the database.
+        """
         if not self.heart.apart:
             self.heart.lapse()
         self._take_answers()
@@ -42,12 +46,13 @@ class Liveness:
                 self._take(answer)
 
     def _lapse(self) -> None:
-        """No beat got through in time: what runs here is stopped, and nothing more is begun."""
+        """Stops what runs here, since no heartbeat got through in time; nothing more begins."""
         if self.ownership.workflows or self.ownership.tasks:
             self.narrator.lapsed(self.heart.settings.trusted_s)
         self.ownership.lapse()
 
     def _take(self, answer: Answer) -> None:
+        """Acts on one answer: drops lost claims, notes wakes, and moves deadlines."""
         ownership, fences = self.ownership, self.ownership.fences()
         for id, fence in answer.claims.items():
             if fences.get(id) == fence and answer.fence(id) != fence:
@@ -62,9 +67,10 @@ class Liveness:
         self._give_back_unknown({id: fence for id, (fence, _) in answer.own.items()})
 
     def _give_back_unknown(self, claimed: Mapping[str, int]) -> None:
-        """Gives back claims whose answer was lost: those that two beats in a row have shown.
+        """Gives back claims that this worker knows nothing of: the answer to the claim was lost.
 
-        What ended since the beat was sent is not among them twice.
+        Only those that two heartbeats in a row have shown: what has just ended here is shown once
+        at most.
         """
         known = self.ownership.fences() | {end.id: end.fence for end in self.ownership.ends}
         unknown = {id: fence for id, fence in claimed.items() if known.get(id) != fence}
@@ -76,8 +82,8 @@ class Liveness:
     def reconcile(self) -> None:
         """Compares what is owned here with what the database says, after a call without an answer.
 
-        What only the database knows of goes back, what only this worker knows of is lost, and the
-        rest is loaded anew.
+        Claims that only the database knows are given back, claims that only this worker knows are
+        lost, and the other workflows are loaded again.
         """
         self._era = self.store.era
         ownership = self.ownership

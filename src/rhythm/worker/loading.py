@@ -1,5 +1,7 @@
-"""Loading owned workflows: everything that their next turn may know, in a few statements for
-all."""
+"""Loads owned workflows: everything that their next turns may know.
+
+It takes a few statements for all of them together.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from rhythm.vm.snapshot import Snapshot, decode_snapshot
 from rhythm.worker.context import Context
 from rhythm.worker.ownership import OwnedWorkflow, Ownership
 
-# by name and version; the current one if none is named. May raise UnknownWorkflow, with advice
+# Finds a program by name and version (None: the current one). May raise UnknownWorkflow, whose
+# message has advice.
 Programs = Callable[[str, str | None], Program | None]
 
 
@@ -28,7 +31,7 @@ class Loader:
         self.programs, self.ownership = programs, ownership
 
     def load_stale(self) -> None:
-        """Loads those about which something new may be known."""
+        """Loads the owned workflows about which there may be something new."""
         stale = [each for each in self.ownership.workflows.values() if each.stale]
         if not stale:
             return
@@ -47,7 +50,10 @@ class Loader:
             each.outcomes, each.stale = dict(each.inputs.outcomes), False
 
     def _take_row(self, workflow: OwnedWorkflow, row: Loaded | None, began: float) -> bool:
-        """Whether there is anything to decide for the workflow."""
+        """Keeps the row of a workflow; returns whether there is a turn to decide for it.
+
+        A workflow that has ended is dropped, and one that another worker owns by now is lost.
+        """
         if row is None or row.status >= TERMINAL:
             self.ownership.forget(workflow.id)
             self.store.claims.drop({workflow.id: workflow.fence})
@@ -63,7 +69,11 @@ class Loader:
         return True
 
     def _read_program(self, workflow: OwnedWorkflow, row: Loaded) -> bool:
-        """Whether this worker is one that can run it; if nobody can, it has no program."""
+        """Reads program and snapshot; returns whether the worker keeps the workflow.
+
+        False if it needs a newer Rhythm: it is given back for other workers. If the program or the
+        snapshot is broken, no worker can run it: it is kept, without a program.
+        """
         try:
             workflow.program = self.programs(row.name, row.version)
             workflow.snapshot = decode_snapshot(row.snapshot) if row.snapshot else Snapshot()

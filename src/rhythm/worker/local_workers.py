@@ -1,7 +1,7 @@
-"""The workers on this machine: of those it can be seen whether their processes are still there.
+"""The workers on this machine: whether their processes still exist can be checked here.
 
-So what a killed worker owned goes on as soon as another one is started beside it. Elsewhere its
-silence must be waited out.
+So the work of a killed worker goes on as soon as another one starts on the same machine. On other
+machines, its silence must be waited out.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from rhythm.store.interfaces.store import Store
 
 
 def _machine() -> str:
-    """Where a process id means the same process: one boot of a machine, and of a container on it.
-    Empty: nobody can tell."""
+    """Returns a name for the place where a process id names one process; empty if unknown.
+
+    That is one boot of a machine, and one container on it.
+    """
     with suppress(OSError):
         return (
             f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} "
@@ -25,13 +27,15 @@ def _machine() -> str:
     return ""
 
 
-AT_ONCE = 1000  # what is left the rescuer finds
+AT_ONCE = 1000  # claims that are taken back at once; the rescuer finds the rest
 HOST, MACHINE = socket.gethostname(), _machine()
 
 
 def release_claims_of_dead_local_workers(store: Store, crash_limit: int) -> list[str]:
-    """Lets go of what workers of this machine have claimed whose processes have ended: their
-    names."""
+    """Frees the claims of workers on this machine whose processes have ended.
+
+    Returns the names of those workers.
+    """
     gone = [
         seen.worker
         for seen in store.workers.seen()
@@ -44,10 +48,11 @@ def release_claims_of_dead_local_workers(store: Store, crash_limit: int) -> list
 
 
 def lives(pid: int) -> bool:
+    """Returns whether there is a process of this id."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # somebody else's
+    except OSError:  # it belongs to another user
         return True
     return True

@@ -1,10 +1,10 @@
-"""What workers and servers tell of themselves: the table of all events that are logged, and how an
-event becomes a line.
+"""The log events of workers and servers: the table of all, and how one becomes a line.
 
-An event is a record of the standard `logging` with a name and fields (`record.event`,
-`record.fields`, and each field by itself); its message has the same in words. What is told again
-and again while it lasts is told once, and when it is over. This module knows no handler but the one
-of `rhythm worker`: applications set up logging as they like.
+A log event is a record of the standard `logging` module with a name and fields (`record.event`,
+`record.fields`, and each field as an attribute). Its message says the same in words. A condition
+that lasts is logged when it begins and when it is over, not each time it is seen. This module sets
+up no handlers: applications configure logging as they like. The formatters are those of `rhythm
+worker` and of the server.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from rhythm import printable
 from rhythm.record import Record
 
 LOG = "rhythm.worker"
-# characters of a field and of the detail, lines of a traceback
+# Longest field and detail, in characters; longest traceback, in lines.
 VALUE, DETAIL, TRACEBACK = 200, 1000, 40
 DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 
 
 class LogEvent(Record):
-    """Something that is logged. `of`: the field that says what it happened to."""
+    """Something that is logged. `of` is the field that names what it happened to."""
 
     name: str
     level: int
@@ -209,15 +209,19 @@ _TABLE = (
     LogEvent("blocked", DEBUG, "a workflow was blocked: a step of it said so, or a person"),
 )
 EVENTS = {event.name: event for event in _TABLE}
-# what is over with an event
+# Events that end a lasting condition, with the event that began it.
 ENDS = {"database_back": "database_unanswered", "service_recovered": "service_failed"}
 LASTING = frozenset(ENDS.values())
-# fields of what a task says with `rhythm.current().log`
+# The fields of what a task logs with `rhythm.current().log`.
 OF_A_TASK = ("execution_id", "task", "attempt")
 
 
 def log_event(name: str, level: int | None = None, log: str = LOG, **fields: Any) -> None:
-    """Logs an event. `detail`: the same for people; fields that are empty are left out."""
+    """Logs an event.
+
+    `detail` says what happened, for people. Empty fields are left out. Without `level`, the event's
+    own is used.
+    """
     level = EVENTS[name].level if level is None else level
     logger = logging.getLogger(log)
     if logger.isEnabledFor(level):
@@ -228,10 +232,10 @@ def log_event(name: str, level: int | None = None, log: str = LOG, **fields: Any
 
 
 class EventLogger:
-    """Logs the events of one worker: an observer of the worker and of its services, called from
-    any thread.
+    """Logs the events of one worker; an observer for the worker and its services.
 
-    `count` is called with the name of each, also of those that are not logged again.
+    It may be called from any thread. `count` is called with the name of every event, also of those
+    that are not logged again.
     """
 
     def __init__(self, worker: str, count: Callable[[str], None] = lambda name: None) -> None:
@@ -239,7 +243,7 @@ class EventLogger:
         self._lasting: set[tuple[str, str]] = set()
 
     def __call__(self, name: str, id: str = "", detail: str = "", **fields: Any) -> None:
-        # a test finds it; a worker is not to die of it
+        # A test finds names that are not in the table; a worker must not die of one.
         event = EVENTS.get(name) or LogEvent(name, WARNING, "")
         self.count(name)
         level = self._level(event, id)
@@ -252,7 +256,11 @@ class EventLogger:
         log_event(name, level, worker=self.worker, **{event.of: id}, **fields, detail=detail)
 
     def _level(self, event: LogEvent, id: str) -> int | None:
-        """How loud; None: it was logged before."""
+        """Returns the level to log an event at; None: it is not logged.
+
+        While a condition lasts, its event is logged again only at DEBUG. Its end is logged only if
+        its beginning was.
+        """
         if event.name not in LASTING and event.name not in ENDS:
             return event.level
         key = ENDS.get(event.name, event.name), id if event.of == "service" else ""
@@ -265,8 +273,10 @@ class EventLogger:
 
 
 class Fields:
-    """The fields of an event in words, made only if somebody reads them: ` worker=a execution_id=b:
-    what happened`."""
+    """The fields of an event as text: ` worker=a execution_id=b: what happened`.
+
+    The text is made only if the record is written.
+    """
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self.fields = fields
@@ -297,13 +307,19 @@ def _traceback(text: str) -> str:
 
 
 def escaped(text: str, longest: int) -> str:
-    """The text on one line, without what a terminal would obey, and cut where it gets long."""
+    """Returns the text on one line, cut to a length of `longest`.
+
+    Control characters that a terminal would obey are escaped.
+    """
     return printable.escaped(text if len(text) <= longest else text[: longest - 1] + "…")
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-11-15 17:20:01.123 WARNING claim_lost worker=… execution_id=…: what happened`, in UTC;
-    a traceback follows, indented."""
+    """Formats a record as one line of text, in UTC.
+
+    `2026-11-15 17:20:01.123 WARNING claim_lost worker=… execution_id=…: what happened`. A traceback
+    follows, indented.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         second = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.created))
@@ -317,8 +333,10 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, event, and the fields. What is no event has a `message`
-    instead."""
+    """Formats a record as one JSON object on one line: time, level, logger, event, and its fields.
+
+    A record that is no event has a `message` instead.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         import json

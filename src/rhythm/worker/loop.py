@@ -1,9 +1,9 @@
-"""A worker: claims what is ready, takes turns of workflows, runs tasks, and commits it in groups.
+"""A worker: claims what is ready, takes turns of workflows, runs tasks, commits in groups.
 
-One thread decides (`run_round`), handlers run beside it. Whatever has ended while a commit was
-under way goes into the next one, so commits grow with the load and wait for nothing when there is
-none. The owner of a workflow runs the tasks it awaits itself where it can: no queue row, no second
-claim, no resume.
+One thread decides (`run_round`); handlers run beside it. What ends while a commit is under way goes
+into the next one. So commits grow with the load, and do not wait when there is none. Where it can,
+the owner of a workflow runs the tasks that it awaits itself: no ready row, no second claim, no
+resume.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ from rhythm.worker.settings import WorkerSettings
 from rhythm.worker.slots import Slots
 from rhythm.worker.turns import Catalogue, Turns
 
-AFTER_A_BUG_S = 1.0  # before the next round
+AFTER_A_BUG_S = 1.0  # delay before the next round
 
 
 class Worker:
-    """Drives executions of one store. `run_round` does everything once and never blocks for long.
+    """Runs the executions of one store, round by round (`run_round`).
 
-    `declared`: how a task was declared on other workers. `gives_up`: whether to stop asking a
-    database that has not answered a commit for so long. `connect`: opens the connection of the
-    heartbeats; if it is given, another thread sends them.
+    - `declared` returns how a task was declared on other workers.
+    - `gives_up` says whether to stop asking a database that has not answered a commit for this many
+      seconds.
+    - `connect` opens the connection for heartbeats; if it is given, another thread sends them.
     """
 
     def __init__(
@@ -87,12 +88,14 @@ class Worker:
             context, catalogue, attempts, owned, self.slots, self.claimer, self.dispatcher
         )
         self.committer = Committer(context, gives_up)
-        self._checked_at = float("-inf")  # whether running tasks were cancelled, or queues paused
+        # When it last asked whether running tasks were cancelled, or queues paused.
+        self._checked_at = float("-inf")
 
     def run_round(self, wait_s: float = 0.0) -> bool:
-        """One round: take in what has ended, claim, load, decide, commit, begin.
+        """Does one round: collects what has ended, claims, loads, decides, commits, begins tasks.
 
-        Whether anything happened.
+        Returns whether anything happened. It never blocks for long: it waits up to `wait_s` for the
+        end of a task if there is none yet.
         """
         ended = self.attempts.ended(wait_s)
         try:
@@ -106,14 +109,18 @@ class Worker:
             return committed or claimed or bool(ended)
         except StoreError as problem:
             self.narrator.unanswered(problem)
-        except Exception as problem:  # a bug; what is owned is loaded anew, and the others go on
+        # A bug: everything that is owned is loaded again, and the worker goes on.
+        except Exception as problem:
             self.narrator.bug(problem)
             self.sleep(AFTER_A_BUG_S)
         self.ownership.unsure = True
         return True
 
     def _commit(self) -> bool:
-        """Decides for everything that is owned, and commits it at once. Whether there was any."""
+        """Decides for everything that is owned, and commits it at once.
+
+        Returns whether there was anything to commit.
+        """
         decided = self.turns.decide_all()
         for workflow in decided.takeovers:
             self.dispatcher.begin_owned(workflow)
@@ -122,7 +129,8 @@ class Worker:
             try:
                 answers = self.committer.commit(list(turns.values()), ends)
             except StoreError:
-                self.ownership.ends += ends  # sent again, or found to be committed, later
+                # They are sent again later, or found to be committed.
+                self.ownership.ends += ends
                 raise
             for answer in answers:
                 workflow = self.ownership.workflows[answer.id]
@@ -132,21 +140,24 @@ class Worker:
         return bool(turns or ends)
 
     def _park(self, workflows: Sequence[OwnedWorkflow]) -> None:
-        """Lets go of those that have nothing to do, unless something has happened meanwhile."""
+        """Parks workflows that have nothing to do, unless they were woken in the meantime."""
         claims = [Claim(each.id, 0, "", each.fence, each.wakes, 0, 0) for each in workflows]
         for answer in self.store.claims.park(claims):
             self.turns.follow(self.ownership.workflows[answer.id], answer, None)
 
     def _within_limits(self, answer: Committed, turn: TurnCommit) -> tuple[Committed, TurnCommit]:
-        """In place of a turn that would start more than there may be, the execution fails."""
+        """Returns answer and turn as they are, or of a failure that takes the turn's place.
+
+        A turn that would start more executions than there may be is refused: the execution fails
+        instead.
+        """
         if answer.outcome != "full":
             return answer, turn
         instead = over_limit(turn, answer.refusal)
         return self.committer.commit([instead], [])[0], instead
 
     def _check_on_running(self) -> None:
-        """Ends queued tasks that run here and that nobody wants any more; hears of paused
-        queues."""
+        """Ends queued tasks that run here and were cancelled; reads which queues are paused."""
         ownership = self.ownership
         idle = not (ownership.tasks or ownership.workflows)
         if idle or self.now() - self._checked_at < self.settings.check_interval_s:
@@ -157,7 +168,7 @@ class Worker:
             for id in sorted(self.store.turns.cancelled(list(ownership.tasks))):
                 ownership.cancel_task(id)
 
-    # for whoever drives it
+    # for the caller that runs it
 
     @property
     def idle(self) -> bool:
@@ -166,19 +177,23 @@ class Worker:
 
     @property
     def unsure(self) -> bool:
-        """Whether the database did not answer."""
+        """Whether a call to the database had no answer, and claims must be compared with it."""
         return self.ownership.unsure
 
     def drain(self) -> None:
-        """Claims nothing more; what runs here may end. Any thread."""
+        """Stops claiming; what runs here may end. Call it from any thread."""
         self.slots.draining = True
 
     @property
     def draining(self) -> bool:
+        """Whether it claims nothing more."""
         return self.slots.draining
 
     def rest_s(self) -> float:
-        """Seconds until something that runs here must be looked at: it is late, or long."""
+        """Returns the seconds until something that runs here must be checked.
+
+        An attempt may run out of time, or have run so long that it should get a row of its own.
+        """
         settings, running, ownership = self.settings, self.attempts.running, self.ownership
         workflows = ownership.workflows.values()
         owned = {child_id(each.id, n) for each in workflows for n in each.running}
@@ -191,7 +206,7 @@ class Worker:
         return max(0.0, min(limits, default=float("inf")) - self.now())
 
     def stop(self) -> None:
-        """Gives everything back, and takes its leave: who has left is not waited for."""
+        """Gives everything back, and signs off: others need not wait for a worker that has left."""
         self.give_back()
         self.store.workers.leave(self.name)
 
@@ -210,7 +225,7 @@ class Worker:
                 self.store.claims.release(claims)
 
     def _beat(self) -> Beat:
-        """How it is, for the others. Any thread."""
+        """Returns the state of this worker, for its heartbeat. May be called from any thread."""
         settings, running = self.settings, len(self.attempts.running)
         return Beat(
             self.name,

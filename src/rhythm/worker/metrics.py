@@ -1,9 +1,8 @@
-"""What a worker counts, in the text format of Prometheus: the table of all metrics, and how they
-are kept and written.
+"""The metrics of a worker, in the text format of Prometheus: their table, and how they are kept.
 
-Counting must cost next to nothing: it happens in the thread that decides. What can be read when
-somebody asks is read then. No metric has more than `MAX_LABELS` different labels: what comes later
-is counted as `other`.
+Counting must cost next to nothing, since it happens in the worker's main thread. Values that can be
+read on demand are read only then. No metric has more than `MAX_LABELS` different sets of labels:
+further ones are counted as `other`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ SECONDS = (
     1800.0,
 )
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-# of the database: how often, how long a scrape waits, until when it counts
+# Questions to the database: how often, how long a scrape waits, how long an answer is used.
 ASKED_EVERY_S, ASKED_WAIT_S, ASKED_OLD_S = 5.0, 0.5, 30.0
 
 Labels = tuple[str, ...]
@@ -49,13 +48,13 @@ Values = Mapping[Labels, float]
 
 
 class Metric(Record):
-    """A metric: what it is called, what it is, and what its labels are."""
+    """The name, kind, labels and meaning of a metric."""
 
     name: str
     kind: str
     labels: Labels
     means: str
-    bounds: tuple[float, ...] = ()  # of a histogram
+    bounds: tuple[float, ...] = ()  # upper bounds of a histogram's ranges
 
 
 _TABLE = (
@@ -152,35 +151,38 @@ METRICS = {metric.name: metric for metric in _TABLE}
 
 
 class Counter:
-    """Counts by labels. Any thread."""
+    """Counts, by labels. May be used from any thread."""
 
     def __init__(self, metric: Metric) -> None:
         self.metric, self._lock = metric, threading.Lock()
         self._values: dict[Labels, float] = {} if metric.labels else {(): 0.0}
 
     def add(self, *labels: str) -> None:
+        """Adds one."""
         with self._lock:
             key = labels if labels in self._values else _room(self._values, labels, 0.0)
             self._values[key] += 1
 
     def lines(self) -> Iterator[str]:
+        """Returns the lines for Prometheus."""
         with self._lock:
             values = self._values.copy()
         return written(self.metric, values)
 
 
 class Histogram:
-    """How often values were in which range, by labels. Any thread."""
+    """Counts how many values were in each range, by labels. May be used from any thread."""
 
     def __init__(self, metric: Metric) -> None:
         self.metric, self._lock = metric, threading.Lock()
         self._values: dict[Labels, list[float]] = {} if metric.labels else {(): self._empty()}
 
     def _empty(self) -> list[float]:
-        # how often below each bound, and above all; then the sum
+        # One count for each bound and one above all bounds, then the sum of the values.
         return [0] * (len(self.metric.bounds) + 1) + [0.0]
 
     def observe(self, value: float, *labels: str) -> None:
+        """Adds one value."""
         with self._lock:
             found = self._values.get(labels)
             if found is None:
@@ -189,6 +191,7 @@ class Histogram:
             found[-1] += value
 
     def lines(self) -> Iterator[str]:
+        """Yields the lines for Prometheus."""
         with self._lock:
             values = {labels: list(found) for labels, found in self._values.items()}
         yield from head(self.metric)
@@ -212,14 +215,17 @@ _Value = TypeVar("_Value")
 
 
 def _room(values: dict[Labels, _Value], labels: Labels, empty: _Value) -> Labels:
-    """A place for labels that are new; beyond the limit all share one."""
+    """Makes an entry for new labels, and returns its key.
+
+    Once there are `MAX_LABELS` entries, all further labels share one.
+    """
     key = labels if len(values) < MAX_LABELS else (OTHER,) * len(labels)
     values.setdefault(key, empty)
     return key
 
 
 class Metrics:
-    """What one worker counts. `read` are the gauges, by name: asked for when somebody looks."""
+    """Counts what one worker does. `read` has the gauges by name; they are read on demand."""
 
     def __init__(self, read: Mapping[str, Callable[[], Values]] | None = None) -> None:
         self.read = dict(read or {}) | {
@@ -244,9 +250,11 @@ class Metrics:
         }
 
     def finished(self, workflow: str, status: StatusNumber) -> None:
+        """Counts a workflow that ended with a turn of this worker."""
         self._finished.add(workflow, STATUS_NAMES[status])
 
     def attempt(self, task: str, failed: bool, again: bool, took_s: float) -> None:
+        """Counts an attempt at a task. `again`: another attempt follows."""
         self._took.observe(took_s, task)
         if again:
             self._retries.add(task)
@@ -254,19 +262,21 @@ class Metrics:
             self._tasks.add(task, "failed" if failed else "completed")
 
     def committed(self, size: int) -> None:
+        """Counts a group commit of `size` turns and ends of tasks."""
         self._commits.add()
         self._batch.observe(size)
 
     def timer(self, late_s: float) -> None:
+        """Counts a timer that fired `late_s` after its time."""
         self._late.observe(late_s)
 
     def count_event(self, event: str) -> None:
-        """Some events are counted, also where nobody reads the log."""
+        """Counts a log event, if it has a metric; also where nobody reads the log."""
         if event in self._events:
             self._events[event].add()
 
     def text(self) -> str:
-        """All of it, as Prometheus reads it."""
+        """Returns all metrics in the text format of Prometheus."""
         lines: list[str] = []
         for metric in _TABLE:
             if metric.kind != "gauge":
@@ -289,10 +299,10 @@ def _histogram(made: Mapping[str, Counter | Histogram], name: str) -> Histogram:
 
 
 class Asked:
-    """Something that is asked of the database for whoever looks: in a thread of its own, one
-    question at a time and not too often.
+    """A value from the database, read in a thread of its own and kept for a while.
 
-    Nobody waits for long: while there is no answer the last one counts, for a while.
+    It asks one question at a time, and not too often. `read` never waits for long: while there is
+    no new answer, it returns the last one, unless that is too old.
     """
 
     def __init__(self, ask: Callable[[], Sequence[Queue]], now: Callable[[], float]) -> None:
@@ -303,6 +313,7 @@ class Asked:
         self._answer: Sequence[Queue] = ()
 
     def read(self) -> Sequence[Queue]:
+        """Returns the newest answer; nothing if that is older than `ASKED_OLD_S`."""
         with self._lock:
             if self._idle.is_set() and self._now() - self._asked_at >= ASKED_EVERY_S:
                 self._asked_at = self._now()
@@ -315,7 +326,7 @@ class Asked:
         try:
             self._answer = self._ask()
             self._answered_at = self._now()
-        # the worker tells of a database that does not answer; here old values are left out
+        # The worker reports a database that does not answer; `read` leaves out old values.
         except Exception:
             pass
         finally:
@@ -323,10 +334,12 @@ class Asked:
 
 
 def depth(queues: Sequence[Queue]) -> Values:
+    """Returns how much is ready in each queue."""
     return {(queue.name,): float(queue.ready) for queue in _some(queues)}
 
 
 def oldest_s(queues: Sequence[Queue]) -> Values:
+    """Returns how many seconds the oldest entry of each queue has waited; 0 if none waits."""
     return {
         (queue.name,): 0.0
         if queue.oldest_at is None
@@ -336,18 +349,20 @@ def oldest_s(queues: Sequence[Queue]) -> Values:
 
 
 def _some(queues: Sequence[Queue]) -> Iterable[Queue]:
-    """Of too many queues those in which most waits."""
+    """Returns the queues; if there are too many, those with most ready work."""
     if len(queues) <= MAX_LABELS:
         return queues
     return sorted(queues, key=lambda queue: -queue.ready)[:MAX_LABELS]
 
 
 def head(metric: Metric) -> Iterator[str]:
+    """Yields the HELP and TYPE lines of a metric."""
     yield f"# HELP {metric.name} {_help(metric.means)}"
     yield f"# TYPE {metric.name} {metric.kind}"
 
 
 def written(metric: Metric, values: Values) -> Iterator[str]:
+    """Yields the lines of a counter or a gauge."""
     yield from head(metric)
     for labels, value in values.items():
         yield _line(metric.name, metric.labels, labels, value)

@@ -1,6 +1,6 @@
-"""What a worker does, in words for people, and what it counts.
+"""Describes in words what a worker does, and counts it.
 
-Words are made only when somebody listens. What goes wrong is always told.
+The words are made only if there is an observer. What goes wrong is always reported.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from rhythm.worker.ended import AttemptEnd
 from rhythm.worker.metrics import Metrics
 from rhythm.worker.sizes import Sizes
 
-Observer = Callable[[str, str, str], None]  # what happened, to which execution, detail
+Observer = Callable[[str, str, str], None]  # name of the log event, execution id, detail
 
 
 class Narrator:
-    """Tells what one worker does.
+    """Reports what one worker does.
 
-    `observe` hears everything, which costs a little; `complain` hears what goes wrong.
+    `observe` is told everything, which costs a little. `complain` is told what goes wrong; without
+    it, `observe` is.
     """
 
     def __init__(
@@ -47,64 +48,69 @@ class Narrator:
 
     @property
     def _failing(self) -> Observer:
-        """Who hears of failures."""
+        """The observer that is told of failures."""
         return self.observe or self.complain
 
     def say(self, what: str, id: str, detail: str = "") -> None:
-        """Tells whoever hears everything."""
+        """Tells `observe`, if there is one."""
         if self.observe:
             self.observe(what, id, detail)
 
-    # what goes wrong around it
+    # what goes wrong
 
     def unanswered(
         self, problem: StoreError, what: str = "database_unanswered", id: str = ""
     ) -> None:
-        """A call to the database had no answer."""
+        """Reports that a call to the database had no answer."""
         self._away = True
         self.complain(what, id, str(problem))
 
     def answered(self) -> None:
-        """The database answers; told once after it did not."""
+        """Reports that the database answers again; does nothing if it always did."""
         if self._away:
             self._away = False
             self.complain("database_back", "", "it answers again")
 
     def bug(self, problem: Exception, id: str = "") -> None:
-        """Rhythm itself has failed."""
+        """Reports that Rhythm itself has failed, with the traceback."""
         self.complain("bug", id, "".join(traceback.format_exception(problem)))
 
     def claim_lost(self, id: str) -> None:
+        """Reports that an execution now belongs to another worker."""
         self.complain("claim_lost", id, "the claim has passed to another worker")
 
     def lapsed(self, trusted_s: float) -> None:
+        """Reports that no heartbeat got through in time."""
         after = show_duration(trusted_s)
         self.complain("worker_lapsed", "", f"no heartbeat for {after}: what ran here is given up")
 
     def quarantined(self, owner: str, commands: Sequence[c.StartTask], crashes: int) -> None:
-        """Tasks fail, since too many workers have died beside them."""
+        """Reports tasks that fail because too many of their workers have died."""
         for command in commands:
             detail = f"{command.name}: its worker died {crashes} times"
             self.complain("execution_quarantined", child_id(owner, command.n), detail)
 
     def handler_missing(self, task: LoadedTask, grace_s: float) -> None:
+        """Reports a task that has no handler here."""
         what = f"task `{task.name}` of queue `{task.queue}` has no handler here"
         grace = show_duration(grace_s)
         follows = f"it is put back for others, and fails after {grace} without one"
         self.complain("handler_missing", task.id, f"{what}; {follows}")
 
     def missing_failed(self, task: LoadedTask, why: str) -> None:
-        """A task fails, since nobody has its handler."""
+        """Reports a task that fails because no worker has its handler."""
         self._failing("failure", task.id, f"{called(task.name, load(task.inputs))}: {why}")
 
     # tasks
 
     def task_begins(self, attempt: Attempt) -> None:
+        """Reports that an attempt begins."""
         if self.observe:
             number = f" attempt {attempt.number}" if attempt.number > 1 else ""
             self.say("task", attempt.id, called(attempt.task.name, attempt.inputs) + number)
 
     def task_stopped(self, attempt: Attempt) -> None:
+        """Reports that an attempt was given up."""
         if self.observe:
             self.say("stopped", attempt.id, called(attempt.task.name, attempt.inputs))
 
@@ -117,7 +123,10 @@ class Narrator:
         retry_s: float | None,
         took_s: float,
     ) -> None:
-        """An attempt has ended; a failure is told even if nobody hears everything."""
+        """Counts and reports how an attempt ended. `retry_s` is None if no other one follows.
+
+        A failure is reported even without `observe`.
+        """
         failed = ended.error is not None
         self.metrics.attempt(name, failed, retry_s is not None, took_s)
         if self.observe or failed:
@@ -129,6 +138,7 @@ class Narrator:
     def turn_taken(
         self, id: str, name: str, first: bool, branch: bool, signals: Sequence[Signal], turn: Turn
     ) -> None:
+        """Reports what a turn did: whether it was the first, and its commands."""
         if first:
             self.say("start", id, f"branch of {name}" if branch else name)
         for command in turn.commands:
@@ -139,12 +149,15 @@ class Narrator:
                 self.say(words[0], id, words[1])
 
     def parked(self, id: str, awaiting: Plan | None) -> None:
-        """Only one who sleeps has not found the signal in its mailbox."""
+        """Reports that a workflow waits for a signal.
+
+        That is known only when it parks: before, the signal may have been in its mailbox.
+        """
         if self.observe and awaiting and waits_for_mail(awaiting):
             self.say("wait", id, f"signal {awaiting['name']}")
 
     def committed(self, turn: TurnCommit) -> None:
-        """A turn is committed; tells if it was the last."""
+        """Reports how a workflow ended, if the committed turn was its last one."""
         if turn.end != "finish":
             return
         if turn.status == FAILED:
@@ -155,7 +168,7 @@ class Narrator:
 
 
 def command_in_words(command: c.Command) -> tuple[str, str] | None:
-    """What happened and its detail, for the commands of a turn that people want to see."""
+    """Returns what happened and its detail; None for commands that people need not see."""
     match command:
         case c.StartTimer(_, delay_s, until, held=False, signal=""):
             return "timer", f"until {until}" if until else show_duration(delay_s or 0.0)
@@ -177,7 +190,7 @@ def command_in_words(command: c.Command) -> tuple[str, str] | None:
 def attempt_in_words(
     name: str, inputs: Any, ended: AttemptEnd, retry_s: float | None, took_s: float
 ) -> tuple[str, str]:
-    """How an attempt at a task ended, and what follows."""
+    """Returns how an attempt ended, as the name of the log event, and its detail."""
     label = called(name, inputs)
     if ended.error is None:
         return "done", f"{label} = {brief(ended.value)} in {took_s * 1000:,.0f} ms"
@@ -188,7 +201,10 @@ def attempt_in_words(
 
 
 def brief(value: Any, width: int = 44) -> str:
-    """A value on one line, cut to a width. Any value: who listens must not make a difference."""
+    """Returns a value on one line, cut to a width.
+
+    It takes any value: an observer must not change what happens.
+    """
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
@@ -197,7 +213,7 @@ def brief(value: Any, width: int = 44) -> str:
 
 
 def called(name: str, inputs: Any) -> str:
-    """A call as one would write it in Python, cut to a width."""
+    """Returns a call as it would be written in Python, cut to a width."""
     if isinstance(inputs, dict):
         args = ", ".join(f"{key}={brief(value)}" for key, value in inputs.items())
     else:

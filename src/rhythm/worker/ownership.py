@@ -1,7 +1,7 @@
-"""What one worker owns: workflows and queued tasks that it has claimed, each with its fence.
+"""What one worker owns: the workflows and queued tasks that it has claimed, with their fences.
 
-A worker does not trust itself longer than the others trust it: it owns nothing beyond the deadline
-of a claim, or after its own heartbeats may have been missed. What it has lost it forgets, and stops
+A worker does not trust itself longer than the others trust it. It owns nothing after the deadline
+of a claim, or once its own heartbeats may have been missed. It forgets what it has lost, and stops
 what runs for it.
 """
 
@@ -36,28 +36,28 @@ class TaskAttempt(NamedTuple):
 
 
 class OwnedWorkflow:
-    """A workflow that this worker owns, as it knows it."""
+    """A workflow that this worker owns, as the worker knows it."""
 
     def __init__(self, claim: Claim, deadline: float, since: float) -> None:
         self.id = claim.id
         self.fence = claim.fence
         self.wakes = claim.wakes
         self.crashes = claim.crashes
-        self.deadline = deadline  # on the local clock: beyond it somebody else may own it
-        self.since, self.turns = since, 0  # for how long it has had this worker
+        self.deadline = deadline  # on the local clock: after it another worker may own it
+        self.since, self.turns = since, 0  # when this worker claimed it, and its turns here
         self.stale = True  # must be loaded before anything is decided
         self.loaded: Loaded | None = None
         self.loaded_at = 0.0
         self.program: Program | None = None
         self.snapshot = Snapshot()
-        self.inputs: Inputs | None = None  # what was loaded and is not decided on yet
-        self.known: Inputs | None = None  # of that, what later turns may know too
-        # of what it awaits: loaded, or of its own tasks since
+        self.inputs: Inputs | None = None  # what was loaded and no turn has used yet
+        self.known: Inputs | None = None  # the part of it that later turns may know too
+        # Of what it awaits: those that were loaded, and those of its own tasks since.
         self.outcomes: dict[int, Outcome] = {}
         self.owned: dict[int, c.StartTask] = {}  # awaited tasks that have no row
-        self.running: set[int] = set()  # of these, the ones whose handlers run here
+        self.running: set[int] = set()  # those of `owned` whose handlers run here
         self.ended: list[TaskAttempt] = []  # not committed yet
-        self.planned: Planned | None = None  # what it is once the commit has succeeded
+        self.planned: Planned | None = None  # its state once the commit has succeeded
 
     @property
     def row(self) -> Loaded:
@@ -66,7 +66,7 @@ class OwnedWorkflow:
         return self.loaded
 
     def position(self, running_s: dict[int, float]) -> Standpoint:
-        """Where it stands, as planning wants to know it."""
+        """Returns where it stands, as the planner needs it."""
         return Standpoint(self.row, self.snapshot, self.fence, self.wakes, self.owned, running_s)
 
 
@@ -76,54 +76,59 @@ class Ownership:
     def __init__(self, context: Context, attempts: Attempts) -> None:
         self.worker, self.narrator, self.now = context.worker, context.narrator, context.now
         self.attempts = attempts
-        # how long a claim may be relied on
+        # How long after it was made or extended a claim can be relied on.
         self.trusted_s = context.settings.claim_ttl_s - context.settings.margin_s
         self.workflows: dict[str, OwnedWorkflow] = {}
         self.tasks: dict[str, Claim] = {}  # queued tasks that run here
-        self.ends: list[TaskEnd] = []  # of those, not committed yet
-        # on the local clock: beyond it others may take the worker for dead
+        self.ends: list[TaskEnd] = []  # ends of queued tasks that are not committed yet
+        # On the local clock: after it the others may take this worker for dead.
         self.alive_until = NEVER
-        self.unsure = False  # a call had no answer: must be compared with the database
+        # A call had no answer: what is owned must be compared with the database.
+        self.unsure = False
 
     @property
     def empty(self) -> bool:
+        """Whether nothing is owned, and no end of a task is left to commit."""
         return not (self.workflows or self.tasks or self.ends)
 
     def fences(self) -> dict[str, int]:
-        """The fence of everything that is owned. Any thread."""
+        """Returns id -> fence of everything that is owned. May be called from any thread."""
         workflows, tasks = list(self.workflows.values()), list(self.tasks.values())
         return {each.id: each.fence for each in workflows} | {each.id: each.fence for each in tasks}
 
     def deadline(self, since: float) -> float:
-        """How long a claim that was made or prolonged then may be relied on."""
+        """Returns until when a claim that was made or extended at `since` can be relied on."""
         return since + self.trusted_s
 
     def may_begin(self, deadline: float = FOREVER) -> bool:
-        """Whether what was claimed is certainly owned still: asked right before a handler
-        begins."""
+        """Returns whether a claim with this deadline is certainly still this worker's.
+
+        Checked right before a handler begins.
+        """
         return self.now() < min(deadline, self.alive_until)
 
     def take(self, claim: Claim, deadline: float) -> None:
-        """A workflow is owned from now on."""
+        """Owns a claimed workflow from now on."""
         self.workflows[claim.id] = OwnedWorkflow(claim, deadline, self.now())
 
     def lose(self, id: str) -> None:
-        """The claim has passed to another worker."""
+        """Forgets an execution whose claim has passed to another worker, and reports it."""
         self.narrator.claim_lost(id)
         self.forget(id)
 
     def lose_older(self, id: str) -> None:
-        """Loses an earlier claim on what was claimed just now.
+        """Loses an earlier claim on something that was claimed again just now.
 
         What runs under the old claim must not answer for the new one.
         """
         if id in self.workflows or id in self.tasks:
             self.lose(id)
-        elif id in self.attempts.running:  # of a workflow that another has taken over since
+        # It runs here for a workflow that another worker has taken over since.
+        elif id in self.attempts.running:
             self.lose(id.rpartition(".")[0])
 
     def forget(self, id: str) -> None:
-        """Stops what runs for it, and knows it no more."""
+        """Stops what runs for an execution, and owns it no more."""
         workflow = self.workflows.pop(id, None)
         for n in workflow.running if workflow else ():
             self.stop(child_id(id, n))
@@ -131,8 +136,7 @@ class Ownership:
             self.stop(id)
 
     def lapse(self) -> None:
-        """Gives up everything: others may take this worker for dead, and what it owned is
-        theirs."""
+        """Gives up everything, since others may take this worker for dead, and its claims."""
         for id in [*self.workflows, *self.tasks]:
             self.forget(id)
         self.unsure = True
@@ -146,17 +150,17 @@ class Ownership:
     # queued tasks
 
     def end_task(self, end: TaskEnd) -> None:
-        """A queued task has ended here; its end goes into the next commit."""
+        """Ends a queued task; the end goes into the next commit."""
         self.tasks.pop(end.id, None)
         self.ends.append(end)
 
     def cancel_task(self, id: str) -> None:
-        """Nobody wants this task any more."""
+        """Stops a queued task that was cancelled, and ends it."""
         fence = self.tasks[id].fence
         self.stop(id)
         self.end_task(TaskEnd(id, fence, CANCELLED, BY_REQUEST.value, worker=self.worker))
 
     def take_ends(self) -> list[TaskEnd]:
-        """The ends that are to be committed; they are the caller's then."""
+        """Returns the ends to commit, and forgets them: the caller must commit them."""
         ends, self.ends = self.ends, []
         return ends

@@ -1,8 +1,8 @@
-"""What may kill a worker, and what no worker here can run.
+"""Tasks that may kill a worker, and tasks that have no handler here.
 
-A task that was there each time a worker died is a suspect. It begins only after the turns that came
-with it are committed, so that those are not blamed for its deeds, and has its last chance beside no
-other suspect. A task without a handler here is put back for others, and fails in the end.
+A task whose worker has died is a suspect. It begins only after the turns that were claimed with it
+are committed, so that they are not blamed for it. Its last attempt runs beside no other suspect. A
+task without a handler here is put back for other workers, and fails in the end.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from rhythm.store.lifecycle import FAILED
 from rhythm.worker.context import Context
 from rhythm.worker.ownership import Ownership
 
-FIRST_MISS_S = 0.2  # before a task without a handler is tried again: another may be quicker
-MAX_REMEMBERED = 1000  # tasks without a handler, before those are forgotten that others have taken
+FIRST_MISS_S = 0.2  # shortest delay of a task without a handler: another worker may be quicker
+# Tasks without a handler; if there are more, those that other workers have taken are forgotten.
+MAX_REMEMBERED = 1000
 
 
 class ClaimedTask(Record):
-    """A task that was claimed, with its row, and how long the claim may be relied on."""
+    """A claimed task with its row, and until when the claim can be relied on."""
 
     claim: Claim
     task: LoadedTask
@@ -31,23 +32,25 @@ class ClaimedTask(Record):
 
 
 class Suspects:
-    """Tasks that were there when workers died."""
+    """Tasks whose workers have died."""
 
     def __init__(self, context: Context, ownership: Ownership) -> None:
         self.settings, self.now, self.ownership = context.settings, context.now, ownership
-        self.waiting: list[ClaimedTask] = []  # until the turns that came with them are committed
-        self._last_chance, self._until = "", 0.0  # the task that has it here, and for how long
+        # Tasks that wait until the turns that were claimed with them are committed.
+        self.waiting: list[ClaimedTask] = []
+        # The task that has its last attempt here, and until when nothing else begins beside it.
+        self._last_chance, self._until = "", 0.0
 
     @property
     def keeps_still(self) -> bool:
-        """Whether a task has its last chance here, and nothing else is to begin for a while."""
+        """Whether a task has its last attempt here, and nothing else may begin for a while."""
         return self._last_chance in self.ownership.tasks and self.now() < self._until
 
     def put_back(self, claims: Mapping[str, Claim]) -> dict[str, int]:
-        """Which of these are not to begin now, with their fences; one of the others has its last
-        chance.
+        """Returns which claims to give back now, with their fences.
 
-        Each of those may kill this worker, and would take the others with it.
+        These are tasks that fail after one more crash. Each may kill this worker, and the others
+        with it. So one of them at most begins here, for its last attempt.
         """
         dangerous = max(1, self.settings.crash_limit - 1)
         suspects = [id for id, claim in claims.items() if claim.crashes >= dangerous]
@@ -57,29 +60,31 @@ class Suspects:
         return {id: claims[id].fence for id in suspects if id != first}
 
     def wait(self, claimed: ClaimedTask) -> None:
-        """It begins when the turns that came with it are committed."""
+        """Keeps a task until the turns that were claimed with it are committed."""
         self.ownership.tasks[claimed.claim.id] = claimed.claim
         self.waiting.append(claimed)
 
     def due(self) -> list[ClaimedTask]:
-        """Those that may begin now; what was lost meanwhile is not among them."""
+        """Returns the tasks that may begin now, without those that were lost in the meantime."""
         waiting, self.waiting = self.waiting, []
         owned = self.ownership.tasks
         return [each for each in waiting if owned.get(each.claim.id) is each.claim]
 
 
 class MissingHandlers:
-    """Tasks whose handlers are not here."""
+    """Tasks that have no handler on this worker."""
 
     def __init__(self, context: Context, why: Callable[[str], str]) -> None:
         self.worker, self.narrator = context.worker, context.narrator
         self.settings, self.now, self.why = context.settings, context.now, why
         self._seen: dict[str, tuple[float, float]] = {}  # when each was first and last found
-        self._names: set[str] = set()  # those that people have been told of
+        self._names: set[str] = set()  # task names that were reported
 
     def end(self, claim: Claim, task: LoadedTask) -> TaskEnd:
-        """Puts it back: others may have it. First for a moment, then for longer; at last it
-        fails."""
+        """Returns the end that puts the task back for other workers; at last, one that fails it.
+
+        The delay is short at first, and grows.
+        """
         settings, missed_s = self.settings, self._missed_s(task.id)
         if missed_s < settings.missing_task_grace_s:
             self._report(task)
@@ -94,7 +99,11 @@ class MissingHandlers:
         return TaskEnd(claim.id, claim.fence, FAILED, error, worker=self.worker)
 
     def _missed_s(self, id: str) -> float:
-        """How long it has been without a handler. If it was not seen for a while, others had it."""
+        """Returns for how many seconds the task has had no handler.
+
+        If this worker has not seen it for a while, another one had it, and the time counts from
+        now.
+        """
         settings = self.settings
         gap_s = max(settings.missing_task_grace_s / 2, 12 * settings.missing_task_retry_s)
         now = self.now()

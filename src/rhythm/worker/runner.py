@@ -1,7 +1,7 @@
-"""Driving one store from one process until an execution has ended.
+"""Runs the executions of one store from one process, until one execution has ended.
 
-`CheckpointingRunner` shares its store with others: it goes on after a crash, and so may anybody
-else. `InProcessRunner` has the store for itself: nothing comes from outside, so it knows when
+`CheckpointingRunner` shares its store with others: it goes on after a crash, and any worker can do
+so too. `InProcessRunner` has the store for itself. Nothing comes from outside, so it knows when
 nothing can happen any more, and its clock may jump.
 """
 
@@ -36,12 +36,11 @@ from rhythm.worker.settings import WorkerSettings
 from rhythm.worker.stuck import why_stuck
 
 BATCH = 100
-POLL_INTERVAL_S = 0.05  # between two polls at what runs: a handler may be over its time
+POLL_INTERVAL_S = 0.05  # how often running handlers are checked: one may be over its time
 
 
 class Runner:
-    """What runs workflows of a store in this process. Those that derive from it say where programs
-    come from."""
+    """Runs workflows of a store in this process. Subclasses say where programs come from."""
 
     def __init__(
         self,
@@ -53,7 +52,7 @@ class Runner:
         clock_us: Callable[[], int],
         **more: Any,
     ) -> None:
-        """`more`: what else the worker is given."""
+        """`more` is passed on to the worker."""
         self.store, self.settings, self.now, self.clock_us = store, settings, now, clock_us
         self.handlers = Handlers()
         self.narrator = Narrator(observe)
@@ -71,11 +70,15 @@ class Runner:
         )
 
     def program(self, name: str, version: str | None) -> Program | None:
-        """A program by its version; without a version, the one that is current now."""
+        """Returns a program by its version (None: the current one); None if there is none."""
         raise NotImplementedError
 
     def start(self, name: str, inputs: Any = None, id: str | None = None) -> str:
-        """Starts a workflow, unless the id was used before: the id of its execution."""
+        """Starts a workflow, unless the id was used before; returns the id of its execution.
+
+        Raises `UnknownWorkflow` if there is no such workflow, and `InvalidId` if it cannot be an
+        id.
+        """
         program = self.program(name, None)
         if program is None:
             raise UnknownWorkflow(f"there is no workflow `{name}`")
@@ -99,6 +102,7 @@ class Runner:
         return self.store.executions.start([new])[0].id
 
     def execution(self, id: str) -> Execution:
+        """Returns an execution. Raises `UnknownExecution` if there is none of this id."""
         execution = self.store.reading.get([id]).get(id)
         if execution is None:
             raise UnknownExecution(f"there is no execution {id!r}")
@@ -106,8 +110,10 @@ class Runner:
 
 
 class CheckpointingRunner(Runner):
-    """Runs workflows of a store in this process, with a commit at every await; `resume` goes on
-    after a crash."""
+    """Runs workflows of a store in this process, with a commit at every await.
+
+    After a crash, `resume` goes on.
+    """
 
     def __init__(
         self,
@@ -134,9 +140,10 @@ class CheckpointingRunner(Runner):
         self.services = Services(
             store, services, now, clock_us, self.program, observe, heart=self.worker.heart
         )
-        self._busy = True  # something has happened here since the services looked
+        self._busy = True  # something has happened here since the services last ran
 
     def register(self, programs: Mapping[str, tuple[Program, str]]) -> None:
+        """Stores programs with their source, by name."""
         from rhythm.engine.definitions import definition_of
 
         self.store.definitions.register(
@@ -144,21 +151,26 @@ class CheckpointingRunner(Runner):
         )
 
     def program(self, name: str, version: str | None) -> Program | None:
-        """A program by its version, kept once it is loaded; without a version, the one that is
-        current now."""
+        """Returns a program by its version (None: the current one); None if there is none.
+
+        Programs that were loaded are kept.
+        """
         return self._programs.get(self.store, name, version)
 
     def run(self, name: str, inputs: Any = None, id: str | None = None) -> Any:
-        """Starts a workflow and drives it to its end: its result. An id that was used before goes
-        on where it is."""
+        """Starts a workflow, runs it to its end, and returns its result.
+
+        With an id that was used before, that execution goes on from where it is. Raises as `resume`
+        does.
+        """
         return self.resume(self.start(name, inputs, id))
 
     def resume(self, id: str) -> Any:
-        """Drives an execution to its end, wherever it is: its result. `ExecutionFailed` if it has
-        none.
+        """Runs an execution to its end, from wherever it is, and returns its result.
 
-        A database that goes away is waited for; `StoreError` if it does not come back within
-        `patience_s`.
+        Raises `ExecutionFailed` if it ends without a result, and `UnknownExecution` if there is
+        none of this id. If the database goes away, it waits for it; it raises `StoreError` if the
+        database is not back within `patience_s`.
         """
         self._asked(id)
         with suppress(StoreError):
@@ -170,6 +182,7 @@ class CheckpointingRunner(Runner):
         raise ExecutionFailed(execution.id, execution.status, load(execution.error or "null"))
 
     def _asked(self, id: str) -> Execution:
+        """Returns an execution; waits up to `patience_s` for a database that does not answer."""
         last = self.now() + self.settings.patience_s
         while True:
             try:
@@ -180,7 +193,7 @@ class CheckpointingRunner(Runner):
                 self.worker.sleep(POLL_INTERVAL_S)
 
     def close(self, grace_s: float = 5.0) -> None:
-        """Lets end what was begun here for others, and gives back the rest."""
+        """Waits up to `grace_s` for what was begun here for others, and gives back the rest."""
         last = self.now() + grace_s
         self.worker.drain()
         while not self.worker.idle and self.now() < last:
@@ -199,18 +212,21 @@ class CheckpointingRunner(Runner):
 
 
 class Clock:
-    """The time of an in-process run. With `fast_forward` it jumps over what would be waited for."""
+    """The time of an in-process run. With `fast_forward` it jumps instead of waiting."""
 
     def __init__(self, fast_forward: bool) -> None:
         self.fast_forward, self._skipped_us = fast_forward, 0
 
     def us(self) -> int:
+        """Returns the time in microseconds since 1970."""
         return time.time_ns() // 1000 + self._skipped_us
 
     def seconds(self) -> float:
+        """Returns seconds that only grow."""
         return time.monotonic() + self._skipped_us / 1e6
 
     def wait_until(self, us: int) -> None:
+        """Waits until a time, or jumps to it."""
         wait_us = max(us - self.us(), 0)
         if self.fast_forward:
             self._skipped_us += wait_us
@@ -219,8 +235,11 @@ class Clock:
 
 
 class Run(Record):
-    """How an execution of an in-process run has ended: completed, failed, cancelled or blocked,
-    with its result or error."""
+    """How an execution of an in-process run has ended.
+
+    `status` is completed, failed, cancelled or blocked, and `value` the result or the error. `line`
+    and `column` are where in the source it failed or waits.
+    """
 
     id: str
     status: str
@@ -231,10 +250,10 @@ class Run(Record):
 
 
 class InProcessRunner(Runner):
-    """Runs workflows on a store that nobody else has, to the end of everything that they started.
+    """Runs workflows on a store of its own, to the end of everything that they started.
 
-    `find`: a program by its name, or `UnknownWorkflow` with advice. `make_store`: an empty store on
-    the clock.
+    `find` returns a program by its name, or raises `UnknownWorkflow` with advice. `make_store`
+    makes an empty store on the clock.
     """
 
     def __init__(
@@ -267,10 +286,14 @@ class InProcessRunner(Runner):
         )
 
     def program(self, name: str, version: str | None) -> Program | None:
+        """Returns the program of this name; there is only one version."""
         return self.find(name)
 
     def run(self, name: str, inputs: Any = None, signals: Sequence[tuple[str, Any]] = ()) -> Run:
-        """How the workflow has ended. The signals are in its mailbox from the start."""
+        """Runs a workflow to its end, and returns how it ended.
+
+        The signals are in its mailbox from the start.
+        """
         id = self.start(name, inputs)
         for i, (signal, payload) in enumerate(signals):
             self.store.messages.signal(
@@ -285,8 +308,11 @@ class InProcessRunner(Runner):
         return self.ended(id)
 
     def ended(self, id: str) -> Run:
-        """How an execution has ended. One that has not, now that nothing can happen any more, is
-        stuck."""
+        """Returns how an execution has ended, once nothing can happen any more.
+
+        One that has not ended by then is stuck: it counts as failed, and the error says what it
+        waits for.
+        """
         execution = self.execution(id)
         program = self.find(execution.name)
         if execution.finished_at is None:
@@ -299,15 +325,15 @@ class InProcessRunner(Runner):
         return Run(id, execution.status, error, program, *error.pop("at", (1, 1)))
 
     def close(self) -> None:
-        """Closes its store."""
+        """Closes the store."""
         self.store.close()
 
     def untaken(self, id: str) -> list[str]:
-        """The names of signals that an execution has never taken."""
+        """Returns the names of the signals that an execution has never taken."""
         return [mail.name for mail in self.store.messages.mail([id]).get(id, ())]
 
     def _go_on(self) -> bool:
-        """Does what there is to do next; false when nothing can happen any more."""
+        """Does what is next; returns False when nothing can happen any more."""
         fired, due = self.store.maintenance.fire_timers(BATCH)
         if self.worker.run_round() or fired:
             return True
@@ -320,7 +346,10 @@ class InProcessRunner(Runner):
         return True
 
     def _wait_for_handlers(self, due: int | None) -> None:
-        """Until one ends, or something is due, or for a moment."""
+        """Runs a round that waits for the end of a handler.
+
+        It waits no longer than until the next timer is due, and `POLL_INTERVAL_S` at most.
+        """
         self.worker.run_round(
             POLL_INTERVAL_S
             if due is None

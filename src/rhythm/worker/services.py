@@ -1,10 +1,12 @@
-"""What must happen by itself, on one loop: timers fire, schedules start workflows, expired claims
-are taken back, what should not be asleep is woken, what ended long ago is deleted.
+"""The background work of a process, on one loop: what must happen by itself.
 
-A service does one bounded pass (`run_once`) and says when the next is due. One that fails is tried
-again and stops no other. Sweeping, pruning and forgetting events are for one process at a time, so
-they ask for a lease; timers, schedules and rescue are right with any number of processes, and never
-depend on one.
+Timers fire, schedules start workflows, expired claims are taken back, parked workflows that could
+go on are woken, and what ended long ago is deleted.
+
+A service does one bounded pass (`run_once`), and says when the next one is due. A service that
+fails is tried again, and stops no other. The sweeper, the pruner and the deletion of old events are
+for one process at a time, so they ask for a lease. Timers, schedules and rescue are correct with
+any number of processes, and never depend on a lease.
 """
 
 from __future__ import annotations
@@ -28,64 +30,70 @@ from rhythm.store.schedules import Fire, Firing
 from rhythm.worker.heartbeat import Heartbeat
 from rhythm.worker.loading import Programs
 
-BETWEEN_LOOKS_S = 0.01  # at timers, while workflows move on and may set earlier ones
-SKEW_S = 0.05  # a timer that is due here and not yet in the database: our clock is ahead of its
-BETWEEN_BATCHES_S = 1.0  # of a sweep or of pruning that has more to do
-# of its rest a service that only looks now and then may come early, with others: an idle process
-# wakes once for all
+# Between two polls for timers while workflows go on here, which may set earlier ones.
+BETWEEN_LOOKS_S = 0.01
+# Before the next try, when a timer is due here but not yet in the database: our clock is ahead.
+SKEW_S = 0.05
+BETWEEN_BATCHES_S = 1.0  # between two batches of the sweeper or the pruner
+# A service that only polls may run early by this part of its rest, together with others, so that an
+# idle process wakes up once for all of them.
 TOGETHER = 0.19
-LONGEST_REST_S = 5.0  # of a service that fails
-MAX_NAMED_IDS = 3  # executions, where many are told of
-STARTS_AT_ONCE = 200  # executions of slots in one transaction
-UNREADABLE = "unreadable"  # in place of a program: this process cannot run it, another may
+LONGEST_REST_S = 5.0  # longest backoff of a service that fails
+MAX_NAMED_IDS = 3  # executions that a log line names; the rest is counted
+STARTS_AT_ONCE = 200  # executions that schedules start in one transaction
+UNREADABLE = "unreadable"  # in place of a program that this process cannot read; another may
 
 Counts = Mapping[str, int]
-# what happened, execution id or name of the service, detail
+# Name of the log event, the id or name of what it happened to, detail.
 Observer = Callable[[str, str, str], None]
 
 
 class ServiceSettings(Record):
-    """How often the services of a process look, and at how much at once."""
+    """How often the services of a process run, and how much they do at once."""
 
     batch: int = 100
     crash_limit: int = 3
-    timer_poll_s: float = 2.0  # to hear of timers that other processes have set
+    timer_poll_s: float = 2.0  # poll interval, for timers that other processes have set
     rescue_every_s: float = 5.0
     sweep_every_s: float = 300.0
     sweep_batch: int = 500
-    # if nothing is due before; the rescuer's look tells of schedules that others have made
+    # Poll interval if no slot is due before. The rescuer finds new schedules of others sooner.
     schedules_every_s: float = 300.0
     prune_every_s: float = 600.0
-    retention_s: float | None = None  # how long what has ended is kept; None: for ever
-    # how long events are kept for those who will wait; None: for ever
+    retention_s: float | None = None  # how long ended executions are kept; None: for ever
+    # How long events are kept for workflows that will wait for them; None: for ever.
     event_retention_s: float | None = None
 
 
 class ServiceHealth(Record):
-    """How a service fares. `succeeded_at` is on the process's own clock; None: it never has."""
+    """How a service is doing.
+
+    `succeeded_at` is on the process's own clock; None if it has never succeeded.
+    """
 
     succeeded_at: float | None = None
-    failures: int = 0  # in a row
+    failures: int = 0  # failed passes in a row
     problem: str = ""
 
 
 class Service:
-    """One of the services: `run_once` does a pass, `rest_s` is how long it rests after one that did
-    this."""
+    """One service: `run_once` does a pass, `rest_s` says how long to rest after it."""
 
     name: ClassVar[str]
     every_s: float
     leased = False
 
     def run_once(self, now: float) -> Counts:
+        """Does one bounded pass; returns how much it did, by kind."""
         raise NotImplementedError
 
     def rest_s(self, counts: Counts) -> float:
+        """Returns the seconds until the next pass, after one that did this much."""
         return self.every_s
 
 
 class Timers(Service):
-    """Fires what is due, and rests until the next timer."""
+    """Fires the timers that are due, and rests until the next one. `late`: see `Services`."""
 
     name = "timers"
 
@@ -115,8 +123,10 @@ class Timers(Service):
 
 
 class Scheduler(Service):
-    """Starts what schedules want started, and rests until the next slot. A slot is one row: any
-    number of processes may try."""
+    """Starts what is due by schedules, and rests until the next slot.
+
+    A slot is one row, so any number of processes may try.
+    """
 
     name = "schedules"
 
@@ -130,7 +140,7 @@ class Scheduler(Service):
     ) -> None:
         self.store, self.programs, self.clock_us, self.observe = store, programs, clock_us, observe
         self.batch, self.every_s, self.next_s = settings.batch, settings.schedules_every_s, 0.0
-        # what this process cannot fire, and why: it is not to keep it from the rest
+        # Schedules that this process cannot fire, and why. They must not keep it from the others.
         self.unable: dict[str, str] = {}
         self._reported: set[tuple[str, str]] = set()
 
@@ -145,8 +155,9 @@ class Scheduler(Service):
         self._tell_unable()
         if len(names) < self.batch:
             self.unable = {}
-        soon = bool(fires) or len(names) == self.batch  # what was fired has its next slot
-        # what has changed meanwhile, or is another's now, may still be due
+        # A schedule that was fired has its next slot now, which may be due too.
+        soon = bool(fires) or len(names) == self.batch
+        # A schedule that was changed, or fired by another process, meanwhile may still be due.
         rest_s = SKEW_S if again else self.every_s
         self.next_s = 0.0 if soon else rest_s if next_s is None else min(next_s, rest_s)
         return {
@@ -158,9 +169,10 @@ class Scheduler(Service):
         return self.next_s
 
     def _fire(self, names: Sequence[str]) -> tuple[list[Fire], list[str]]:
-        """What became of the slots of these schedules, and which of them must be looked at again.
+        """Returns what became of the slots of these schedules, and which must be tried again.
 
-        What to do is worked out here, however long that takes; no transaction is open meanwhile."""
+        What to do is worked out here, however long that takes; no transaction is open meanwhile.
+        """
         due = self.store.schedules.look_at(names)
         programs = {
             each.schedule.name: self._program(each.schedule.name, each.schedule.workflow)
@@ -174,7 +186,7 @@ class Scheduler(Service):
         ]
 
     def _write(self, firings: Sequence[Firing]) -> tuple[list[Fire], list[str]]:
-        """All in one transaction; if there is one that cannot be written, each in its own."""
+        """Writes all firings in one transaction; if one cannot be written, each in its own."""
         try:
             return self.store.schedules.fire(firings)
         except StoreError:
@@ -189,7 +201,10 @@ class Scheduler(Service):
             return [], []
 
     def _program(self, name: str, workflow: str) -> Program | str | None:
-        """The current program of a workflow; None: there is no such workflow."""
+        """Returns the current program of a schedule's workflow.
+
+        None if there is no such workflow, and `UNREADABLE` if this process cannot read it.
+        """
         try:
             return self.programs(workflow, None)
         except UnknownWorkflow:
@@ -199,6 +214,7 @@ class Scheduler(Service):
             return UNREADABLE
 
     def _tell_unable(self) -> None:
+        """Reports each schedule that this process cannot fire, once for each reason."""
         for name, why in self.unable.items() - self._reported:
             self.observe("schedule_stuck", name, why)
         self._reported |= {*self.unable.items()}
@@ -208,7 +224,7 @@ class Scheduler(Service):
 
 
 def _parts(firings: Sequence[Firing]) -> Iterator[list[Firing]]:
-    """Some at a time, so that no transaction starts very many executions."""
+    """Yields the firings in parts, so that no transaction starts very many executions."""
     part: list[Firing] = []
     for firing in firings:
         if part and sum(len(each.fires) for each in part) + len(firing.fires) > STARTS_AT_ONCE:
@@ -220,8 +236,10 @@ def _parts(firings: Sequence[Firing]) -> Iterator[list[Firing]]:
 
 
 class Rescuer(Service):
-    """Takes back claims that nobody prolongs, ends cancelled tasks that nobody holds, and what is
-    left of families that were terminated."""
+    """Takes back claims that are not extended, and ends what nobody ends otherwise.
+
+    That is cancelled tasks that no worker holds, and what is left of families that were terminated.
+    """
 
     name = "rescue"
 
@@ -232,8 +250,11 @@ class Rescuer(Service):
         heart: Heartbeat | None,
         observe: Observer | None = None,
     ) -> None:
-        """`heart`: of the worker beside it. After an outage of the database nobody is to be blamed
-        for what nobody could do."""
+        """`heart`: the heartbeats of the worker in this process, if there is one.
+
+        After an outage of the database, no worker must be blamed for heartbeats that none could
+        send.
+        """
         self.observe, self.heart = observe or _say_nothing, heart
         self.store, self.batch, self.crash_limit = store, settings.batch, settings.crash_limit
         self.every_s, self.slot_s = settings.rescue_every_s, inf
@@ -253,6 +274,7 @@ class Rescuer(Service):
         }
 
     def _report(self, ids: Sequence[str]) -> None:
+        """Reports the executions that were taken back, and those that failed by it."""
         some = ", ".join(ids[:MAX_NAMED_IDS]) + (
             f" and {len(ids) - MAX_NAMED_IDS:,} more" if len(ids) > MAX_NAMED_IDS else ""
         )
@@ -268,8 +290,10 @@ class Rescuer(Service):
 
 
 class Sweeper(Service):
-    """Looks at parked workflows, one batch after the other, and wakes those that could go on: each
-    is a bug, and is told."""
+    """Checks parked workflows, batch by batch, and wakes those that could go on.
+
+    Each of those is a bug, and is reported as one.
+    """
 
     name, leased = "sweeper", True
 
@@ -278,7 +302,7 @@ class Sweeper(Service):
     ) -> None:
         self.store, self.programs, self.observe = store, programs, observe
         self.batch, self.every_s = settings.sweep_batch, settings.sweep_every_s
-        self.after = ""  # where the next batch begins
+        self.after = ""  # the id after which the next batch begins
 
     def run_once(self, now: float) -> Counts:
         ids = self.store.maintenance.parked(self.after, self.batch)
@@ -292,6 +316,7 @@ class Sweeper(Service):
         return BETWEEN_BATCHES_S if self.after else self.every_s
 
     def _recheck(self, ids: list[str]) -> list[str]:
+        """Wakes those of these workflows that could go on, and returns their ids."""
         rows = {
             row.id: row
             for row in self.store.turns.load(ids)
@@ -317,7 +342,7 @@ class Sweeper(Service):
 
 
 class Pruner(Service):
-    """Deletes what ended longer ago than it is to be kept."""
+    """Deletes executions that ended longer ago than the retention."""
 
     name, leased = "pruner", True
 
@@ -335,7 +360,7 @@ class Pruner(Service):
 
 
 class Forgetter(Service):
-    """Deletes events that nobody may ask for any more."""
+    """Deletes events that are older than the retention."""
 
     name, leased = "events", True
 
@@ -353,8 +378,10 @@ class Forgetter(Service):
 
 
 class Services:
-    """The services of one process. `run` does what is due and says when to come back; without
-    `programs` nothing is swept."""
+    """The services of one process. `run` does what is due, and says when to call it again.
+
+    Without `programs` there is no sweeper and no scheduler.
+    """
 
     def __init__(
         self,
@@ -368,8 +395,11 @@ class Services:
         heart: Heartbeat | None = None,
         late: Callable[[float], None] | None = None,
     ) -> None:
-        """`heart`: of the worker in the same process, if there is one.
-        `late`: is told of each timer that has fired, by how many seconds it was late."""
+        """`heart`: the heartbeats of the worker in the same process, if there is one.
+
+        `late` is called for each timer that has fired, with the seconds by which it was late.
+        `holder` is the name for leases.
+        """
         self.store = store
         self.now = now
         self.observe = observe or _say_nothing
@@ -388,11 +418,13 @@ class Services:
         self.health = {service.name: ServiceHealth() for service in self.services}
         self._next = {service.name: now() for service in self.services}
         self._early_s = dict.fromkeys(self._next, 0.0)
-        self._looked = now() - BETWEEN_LOOKS_S  # at the timers
+        self._looked = now() - BETWEEN_LOOKS_S  # when timers were last polled
 
     def run(self, busy: bool = True) -> tuple[bool, float]:
-        """Whether anything was done, and in how many seconds there may be more. `busy`: somebody
-        here may have set a timer since."""
+        """Runs the services that are due; returns whether they did anything, and seconds to rest.
+
+        `busy`: a workflow that ran here may have set a timer since the last call.
+        """
         if busy:
             self._next["timers"] = min(self._next["timers"], self._looked + BETWEEN_LOOKS_S)
         did = [
@@ -403,17 +435,18 @@ class Services:
         return any(did), self.wait_s(*self._next)
 
     def wait_s(self, *names: str) -> float:
-        """Seconds until one of these services wants to look."""
+        """Returns the seconds until one of these services is due."""
         return max(0.0, min(self._next[name] for name in names) - self.now())
 
     def _pass(self, service: Service) -> bool:
+        """Runs one pass of a service, and plans the next; returns whether it did anything."""
         now = self.now()
         if service.name == "timers":
             self._looked = now
         try:
             counts = service.run_once(now) if self._may(service) else {}
             rest_s = service.rest_s(counts) if counts else service.every_s
-        except Exception as problem:  # whatever it is, the others go on
+        except Exception as problem:  # the other services go on
             return self._failed(service, now, problem)
         if failures := self.health[service.name].failures:
             self.observe(
@@ -429,18 +462,19 @@ class Services:
         return any(counts.values())
 
     def _may(self, service: Service) -> bool:
+        """Returns whether the service needs no lease, or has got it."""
         return not service.leased or self.store.workers.lease(
             service.name, self.holder, 2 * service.every_s
         )
 
     def close(self) -> None:
-        """Lets others have what only one does at a time, without waiting for the leases to
-        expire."""
+        """Gives up the leases, so that other processes need not wait for them to expire."""
         for service in self.services:
             if service.leased:
                 self.store.workers.lease(service.name, self.holder, 0.0)
 
     def _failed(self, service: Service, now: float, problem: Exception) -> bool:
+        """Reports a pass that failed, and plans the next one, later after each failure."""
         before = self.health[service.name]
         self.health[service.name] = before.replace(
             failures=before.failures + 1, problem=str(problem)

@@ -1,5 +1,4 @@
-"""Warnings about stored values that come near their limits: once for each name, not for each
-value."""
+"""Warns about stored values that come near their limits: once per name, not per value."""
 
 from __future__ import annotations
 
@@ -9,23 +8,29 @@ from rhythm.worker.logs import log_event
 
 
 class Sizes:
-    """Looks at the sizes of what is about to be stored."""
+    """Checks the sizes of what is about to be stored."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
         self._warned: set[tuple[str, str]] = set()
 
     def payload(self, what: str, name: str, id: str, text: str) -> None:
-        """`what`, as JSON text, of the task, workflow or signal of this name."""
+        """Warns if a payload is large.
+
+        `what` says what it is, such as "inputs"; `name` is that of the task, workflow or signal;
+        `text` is its JSON.
+        """
         warn = self.limits.payload_warn_bytes
         if len(text) > warn // 4 and (size := len(text.encode())) > warn:
             self._warn("payload_large", what, name, id, size, self.limits.payload_bytes)
 
     def snapshot(self, name: str, id: str, size: int) -> None:
+        """Warns if the snapshot of a workflow is large."""
         if size > self.limits.snapshot_warn_bytes:
             self._warn("snapshot_large", "snapshot", name, id, size, self.limits.snapshot_bytes)
 
     def turn(self, name: str, turn: TurnCommit) -> None:
+        """Warns about large payloads in the commit of a turn."""
         for done in turn.done:
             self.payload("inputs", done.name, turn.id, done.inputs)
             self.payload("result", done.name, turn.id, done.value)
@@ -36,6 +41,7 @@ class Sizes:
         self.payload("result", name, turn.id, turn.value)
 
     def end(self, name: str, end: TaskEnd) -> None:
+        """Warns if the result or error of a queued task is large."""
         self.payload("result", name, end.id, end.value)
 
     def _warn(self, event: str, what: str, name: str, id: str, size: int, limit: int) -> None:

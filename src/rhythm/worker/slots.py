@@ -1,5 +1,4 @@
-"""How much more a worker may begin: its slots for handlers, the queues it serves, whether it
-drains."""
+"""How much more a worker may begin: its slots for handlers, its queues, whether it drains."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from rhythm.worker.quarantine import Suspects
 
 
 class Slots:
-    """The slots of one worker."""
+    """The slots of one worker: each is room for one running handler."""
 
     def __init__(
         self,
@@ -28,7 +27,7 @@ class Slots:
         self.settings, self.now, self.tasks = context.settings, context.now, tasks
         self.attempts, self.ownership, self.suspects = attempts, ownership, suspects
         self.draining = False  # nothing more is claimed
-        self.paused: frozenset[str] = frozenset()  # queues
+        self.paused: frozenset[str] = frozenset()  # queues that are paused
 
     @property
     def free(self) -> int:
@@ -36,10 +35,10 @@ class Slots:
         return self.settings.concurrency - len(self.attempts.running) - len(self.suspects.waiting)
 
     def for_claims(self) -> int:
-        """Slots for what is claimed now.
+        """Returns for how many claims there are slots now.
 
-        A workflow between two of its own tasks keeps its slot for the next, else that would go to
-        the queue; but not for ever: others shall have their turn.
+        A workflow between two of its own tasks keeps a slot for the next one, which would otherwise
+        go to the queue. But it keeps it for `share_s` at most, so that others get a turn.
         """
         if self.suspects.keeps_still:
             return 0
@@ -48,7 +47,7 @@ class Slots:
         return self.free - sum(not each.running and each.since >= recent for each in workflows)
 
     def capacity(self) -> Capacity:
-        """What may begin here without a row of its own.
+        """Returns which tasks may begin here without a row of their own, and how many.
 
         A transactional task needs its row: the claim on it fences the transaction.
         """

@@ -1,4 +1,4 @@
-"""Why an execution cannot go on, when nothing is running and nothing is due."""
+"""Explains why an execution cannot go on, when nothing runs and nothing is due."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Needed
 from rhythm.store.lifecycle import WORKFLOW
 
-MAX_WAITS = 5  # waits of one that is stuck
+MAX_WAITS = 5  # awaits that are named; the rest is counted
 
 
 def why_stuck(store: Store, execution: Execution) -> str:
-    """What it waits for, or the child that it waits for does."""
+    """Returns what the execution waits for, or what the child waits for that it awaits."""
     waits_for = list(leaves(load(execution.awaiting)))
     ended = {
         outcome.n
@@ -34,7 +34,7 @@ def why_stuck(store: Store, execution: Execution) -> str:
         if child and child.type == WORKFLOW and child.status != "pending":
             return why_stuck(store, child)
         event = events.get(leaf["n"])
-        # a child that is asleep has begun; nothing is queued here any more
+        # A child that is parked has begun (see above); nothing is left in a queue here.
         begun = not (event.held if event else child)
         known = (
             {"op": "event", "name": event.type}
@@ -55,7 +55,7 @@ def why_stuck(store: Store, execution: Execution) -> str:
 
 
 def _shown(id: str, leaf: dict[str, Any]) -> str:
-    """A wait in words, with what would bring it."""
+    """Returns an await in words, with what would end it."""
     if waits_for_mail(leaf):
         return f"signal `{leaf['name']}` (pass --signal {leaf['name']}=JSON)"
     return (

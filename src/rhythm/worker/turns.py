@@ -1,7 +1,7 @@
 """Turns of owned workflows: what to commit next for each, and what follows from the answer.
 
-The thinking is elsewhere and pure: `vm` advances a program, `planning` makes the commit. Here what
-they need is gathered, and their answer is acted on.
+The decisions are made elsewhere, by pure functions: `vm` advances a program, `engine/planning`
+makes the commit. This module gathers what they need, and acts on what they return.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from rhythm.worker.loading import Programs
 from rhythm.worker.ownership import OwnedWorkflow, Ownership
 from rhythm.worker.slots import Slots
 
-ALL_CHILDREN = (0, 2**62)  # the numbers of all children, whichever there are
+ALL_CHILDREN = (0, 2**62)  # a range of numbers that has every child in it
 
 
 class Catalogue:
-    """What is known by name: programs, and the settings of tasks, here or on other workers."""
+    """Looks up by name: programs, and the settings of tasks, here or on other workers."""
 
     def __init__(
         self,
@@ -46,10 +46,14 @@ class Catalogue:
         declared: Callable[[str], Declaration | None],
     ) -> None:
         self.programs, self.tasks, self.declared = programs, tasks, declared
-        self.here = Referenced(tasks)  # all that most turns need
+        self.here = Referenced(tasks)  # enough for most turns
 
     def read(self, names: Names) -> Referenced:
-        """What a commit refers to. Asked once for each: children of one turn have one version."""
+        """Returns what a commit refers to by name.
+
+        Each name is looked up once, so all children of one turn that have one name have one
+        version.
+        """
         elsewhere = [name for name in names.tasks if name not in self.tasks]
         if not elsewhere and not names.workflows:
             return self.here
@@ -60,6 +64,7 @@ class Catalogue:
         return Referenced({**self.tasks, **declared} if declared else self.tasks, programs)
 
     def _program(self, name: str, version: str | None) -> Program | str:
+        """Returns the program, or a text that says why there is none."""
         try:
             return self.programs(name, version) or f"there is no workflow `{name}`"
         except UnknownWorkflow as advice:
@@ -67,17 +72,17 @@ class Catalogue:
 
 
 class TakeOver(Record):
-    """The tasks that a workflow awaits and that have no row begin here; nothing is committed."""
+    """The decision to begin awaited tasks without rows here; nothing is committed."""
 
     slots: int
 
 
-# What a workflow does next; None: nothing, so it may be parked.
+# What a workflow does next. None: nothing, so it may be parked.
 Decision = Planned | TakeOver | None
 
 
 class Decisions(Record):
-    """What the workflows of a worker do next: commit a turn, be parked, take over their tasks."""
+    """What the workflows of a worker do next: commit a turn, park, or take over their tasks."""
 
     commits: Mapping[str, TurnCommit]
     parks: Sequence[OwnedWorkflow]
@@ -109,7 +114,7 @@ class Turns:
     # deciding
 
     def decide_all(self) -> Decisions:
-        """What each workflow does next."""
+        """Returns what each owned workflow does next."""
         commits, parks, takeovers = dict[str, TurnCommit](), [], []
         capacity = self.slots.capacity()
         for workflow in self.ownership.workflows.values():
@@ -117,7 +122,8 @@ class Turns:
                 continue
             try:
                 decided = self._decide_safely(workflow, capacity)
-            except StoreError as problem:  # of a program that had to be read; the others go on
+            # A program had to be read, and the database did not answer. The others go on.
+            except StoreError as problem:
                 self.narrator.unanswered(problem, id=workflow.id)
                 self.ownership.unsure = True
                 continue
@@ -134,7 +140,10 @@ class Turns:
         return Decisions(commits, parks, takeovers)
 
     def _decide_safely(self, workflow: OwnedWorkflow, capacity: Capacity) -> Decision:
-        """A bug that one workflow meets is not to stop the others: it fails, and can be retried."""
+        """Returns what a workflow does next. If Rhythm has a bug there, the workflow fails.
+
+        So the bug does not stop the other workflows, and this one can be retried.
+        """
         try:
             return self._decide(workflow, capacity)
         except StoreError:
@@ -146,7 +155,10 @@ class Turns:
             return self._failure(workflow, "InternalError", text_of(what))
 
     def _decide(self, workflow: OwnedWorkflow, capacity: Capacity) -> Decision:
-        """The next commit, or nothing: it waits for its own tasks, or for what has not happened."""
+        """Returns what a workflow does next.
+
+        None if it waits for its own tasks, or for something that has not happened yet.
+        """
         loaded = workflow.loaded
         if loaded is None or (workflow.inputs is None and not workflow.ended):
             return self._promotion(workflow)
@@ -156,7 +168,7 @@ class Turns:
             return self._failure(workflow, "InvalidProgram", message)
         if loaded.paused and not loaded.ending:
             return self._paused(workflow)
-        # what its `finally` awaits after a cancel is run like any other task
+        # Tasks that its `finally` blocks await after a cancel run like any others.
         cancelled_now = loaded.ending and not workflow.snapshot.cancelled
         waits_here = workflow.owned and not workflow.running and not workflow.ended
         if waits_here and not cancelled_now:
@@ -166,6 +178,7 @@ class Turns:
     def _turn(
         self, workflow: OwnedWorkflow, program: Program, capacity: Capacity
     ) -> Planned | None:
+        """Advances the program, and plans the commit; None if nothing has changed."""
         ended, mail_read = self._ended_tasks(workflow), workflow.inputs is not None
         inputs = self._inputs(workflow, ended.done)
         until = self.now() + self.settings.turn_s
@@ -193,29 +206,33 @@ class Turns:
         return planned
 
     def _had_its_share(self, workflow: OwnedWorkflow) -> bool:
-        """Whether a workflow that always has something to do should let others have the worker."""
+        """Returns whether a workflow that always has something to do should yield to others."""
         settings = self.settings
         long = self.now() - workflow.since > settings.share_s
         return self.claimer.full and (long or workflow.turns > settings.share_turns)
 
     def _unchanged(self, workflow: OwnedWorkflow, ended: EndedTasks) -> Planned | None:
-        """Nothing follows yet, but some of its tasks may have ended."""
+        """Plans the ends of its tasks, if some have ended, though nothing follows from them yet."""
         if ended.done or ended.retries:
             workflow.ended = []
             return self.planner.tasks_ended(self._position(workflow), ended)
         if workflow.running:
-            workflow.inputs = None  # it has been looked at; what runs here may still be promoted
+            # The inputs are used up. From now on, what runs here may be promoted.
+            workflow.inputs = None
         return None
 
     def _paused(self, workflow: OwnedWorkflow) -> Planned | None:
-        """A paused workflow takes no turn. Its tasks go on here, and are committed when they
-        end."""
+        """Plans the ends of the tasks of a paused workflow. It takes no turn.
+
+        Its tasks go on here, and are committed when they end.
+        """
         return self._unchanged(workflow, self._ended_tasks(workflow))
 
     def _take_over(self, workflow: OwnedWorkflow, capacity: Capacity) -> Planned | TakeOver:
-        """Awaited tasks without rows, of an owner that is gone, are run here.
+        """Takes over awaited tasks without rows, whose owner is gone: begins or queues them.
 
-        If that has killed a worker before, the queue is to count their attempts.
+        If their owner has died, they go to the queue, which counts their attempts. After
+        `crash_limit` deaths they fail.
         """
         commands = workflow.owned.values()
         at = self._position(workflow)
@@ -227,6 +244,7 @@ class Turns:
         return self.planner.queue_owned(at, known, workflow.crashes, self.settings.crash_limit)
 
     def _promotion(self, workflow: OwnedWorkflow) -> Planned | None:
+        """Plans rows for owned tasks that have run for long; None if there are none."""
         if workflow.loaded is None or not workflow.running:
             return None
         at, limit_s = self._position(workflow), self.settings.owner_run_limit_s
@@ -237,17 +255,17 @@ class Turns:
         return self.planner.promote(at, long, known)
 
     def _failure(self, workflow: OwnedWorkflow, code: str, message: str) -> Planned:
-        # without its handlers: what is wrong may be that one of them is missing
+        # Without its handlers: the problem may be that one of them is missing.
         return self.planner.failure(workflow.position({}), code, message)
 
     def _position(self, workflow: OwnedWorkflow) -> Standpoint:
-        """Where it stands, with the handlers that run for it here."""
+        """Returns where the workflow stands, with the handlers that run for it here."""
         now, attempts = self.now(), self.attempts.running
         running_s = {n: now - attempts[child_id(workflow.id, n)].began for n in workflow.running}
         return workflow.position(running_s)
 
     def _inputs(self, workflow: OwnedWorkflow, done: Sequence[Done]) -> Inputs:
-        """What the turn may know: what was loaded, and the ends of tasks that ran here since."""
+        """Returns what the turn may know: what was loaded, and the ends of tasks here since."""
         row, known = workflow.row, workflow.known
         now_us = row.now + int((self.now() - workflow.loaded_at) * 1e6)
         inputs = workflow.inputs
@@ -261,7 +279,7 @@ class Turns:
         return inputs.replace(outcomes={**inputs.outcomes, **workflow.outcomes})
 
     def _ended_tasks(self, workflow: OwnedWorkflow) -> EndedTasks:
-        """The rows of its tasks that have ended here."""
+        """Returns the rows of its tasks that have ended here."""
         if not workflow.ended:
             return NOTHING_ENDED
         ends = []
@@ -278,7 +296,7 @@ class Turns:
     # after a commit
 
     def follow(self, workflow: OwnedWorkflow, answer: Committed, turn: TurnCommit | None) -> None:
-        """What follows from the answer to a commit, or, without a turn, to parking."""
+        """Acts on the answer to a commit or, without a turn, to parking."""
         planned, workflow.planned = workflow.planned, None
         self._adopt_promoted(workflow, turn, answer)
         if turn is not None and answer.outcome != "lost":
@@ -307,7 +325,10 @@ class Turns:
         turn: TurnCommit | None,
         planned: Planned | None,
     ) -> None:
-        """It is still owned here: its tasks begin, unless there is something to look at first."""
+        """Begins the tasks of a workflow that is still owned here.
+
+        If there may be something new, it is loaded again first.
+        """
         again = answer.outcome == "woken" or answer.wakes != workflow.wakes
         if turn is not None and planned is not None:
             self._take_place(workflow, planned, turn)
@@ -318,7 +339,7 @@ class Turns:
             self.dispatcher.begin_owned(workflow)
 
     def _take_place(self, workflow: OwnedWorkflow, planned: Planned, turn: TurnCommit) -> None:
-        """The workflow is now what the commit has made of it."""
+        """Makes the workflow what the commit has made of it."""
         if planned.snapshot is not workflow.snapshot:
             workflow.outcomes = {}
         workflow.snapshot, workflow.owned = planned.snapshot, dict(planned.owned)
@@ -335,7 +356,7 @@ class Turns:
     def _adopt_promoted(
         self, workflow: OwnedWorkflow, turn: TurnCommit | None, answer: Committed
     ) -> None:
-        """Tasks that were promoted are queued tasks from now on, claimed by this worker."""
+        """Keeps promoted tasks as queued tasks from now on, claimed by this worker."""
         for n in turn.promoted if turn else ():
             id = child_id(workflow.id, n)
             workflow.running.discard(n)
@@ -346,7 +367,10 @@ class Turns:
                 self.ownership.tasks[id] = Claim(id, TASK, "", fence, 0, attempt.number, 0)
 
     def _cancel_here(self, turn: TurnCommit) -> None:
-        """What a turn asks to end, and this worker has, need not wait for the next beat."""
+        """Cancels at once what a turn asks to end and this worker owns.
+
+        So it need not wait for the next check of the database.
+        """
         failed = turn.end == "finish" and turn.status not in ORDERLY
         ranges = (ALL_CHILDREN,) if failed else turn.cancels
         workflows, tasks = self.ownership.workflows, self.ownership.tasks
@@ -360,7 +384,7 @@ class Turns:
 
 
 def _outcome(done: Done, ended_at: float) -> Outcome:
-    """How a task that ran here has ended, as its workflow sees it."""
+    """Returns how a task that ran here has ended, as its workflow sees it."""
     value = load(done.value)
     if done.status == COMPLETED:
         return Outcome("completed", value, ended_at)
