@@ -56,8 +56,10 @@ class RhythmError(Exception):
 
 
 class FlowError(RhythmError):
-    """A workflow file does not compile. `diagnostics` holds every problem in it; `str()` shows them
-    all."""
+    """A workflow file does not compile.
+
+    `diagnostics` holds every problem in it; `str()` shows them all.
+    """
 
     code = "invalid_workflow"
 
@@ -73,8 +75,8 @@ class InvalidProgram(RhythmError):
 
 
 class NewerFormat(InvalidProgram):
-    """A stored program or snapshot was written by a newer Rhythm: a worker of that version can
-    continue it."""
+    """A newer Rhythm wrote the stored program or snapshot: a worker of that version can continue
+    it."""
 
     code = "newer_format"
 
@@ -124,8 +126,11 @@ class UnknownToken(RhythmError):
 
 
 class TokenRevoked(RhythmError):
-    """The token is revoked, for good; or it was valid when the request was let in, and no longer
-    when it came to act."""
+    """The token is no longer valid.
+
+    It is revoked, for good; or it was valid when the request was let in, and no longer when it came
+    to act.
+    """
 
     code = "token_revoked"
 
@@ -137,14 +142,16 @@ class UnknownSchedule(RhythmError):
 
 
 class InvalidSchedule(RhythmError, ValueError):
-    """A schedule cannot have these times, this time zone or these options. The message says what to
-    write."""
+    """A schedule cannot have these times, this time zone or these options.
+
+    The message says what to write.
+    """
 
     code = "invalid_schedule"
 
 
 class ScheduleOfWorkflow(RhythmError):
-    """The schedule was made by an annotation in its workflow's file, and cannot be deleted on its
+    """The schedule comes from its workflow's file (`@schedule`), and cannot be deleted on its
     own."""
 
     code = "schedule_of_workflow"
@@ -249,8 +256,10 @@ class InvalidSetting(RhythmError):
 
 
 class StoreError(RhythmError):
-    """The database cannot be opened, does not answer, or is not what this version of Rhythm
-    needs."""
+    """The database cannot be used.
+
+    It cannot be opened, does not answer, or is not what this version of Rhythm needs.
+    """
 
     code = "database_refused"
 
@@ -268,8 +277,10 @@ class DuplicateTask(RhythmError):
 
 
 class TaskFailed(RhythmError):
-    """A task raises this to fail without a retry. The workflow's `catch (e)` sees `code`, `message`
-    and `data`."""
+    """A task raises this to fail without a retry.
+
+    The workflow's `catch (e)` sees `code`, `message` and `data`.
+    """
 
     def __init__(self, message: str, *, code: str = "TaskFailed", data: Any = None) -> None:
         super().__init__(message)

@@ -40,8 +40,7 @@ def problem_with_id(id: str) -> str:
 
 
 class PersonalKey(str):
-    """An idempotency key that belongs to one person: no key that another person writes can be equal
-    to it."""
+    """An idempotency key of one person: no key that anybody else writes can be equal to it."""
 
     __slots__ = ()
 

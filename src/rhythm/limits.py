@@ -10,8 +10,10 @@ from rhythm.record import Record
 
 
 class Limits(Record):
-    """What one workflow may use. To change a limit, pass another instance to `compile` or
-    `advance`."""
+    """What one workflow may use.
+
+    To change a limit, pass another instance to `compile` or `advance`.
+    """
 
     source_bytes: int = 256 * 1024
     # words, numbers and signs of a source: the time to compile depends on them, not on the bytes

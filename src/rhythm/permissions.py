@@ -66,7 +66,7 @@ Scope = tuple[str, ...] | None
 
 
 def allows(roles: Iterable[str], permission: str, name: str | None = None) -> bool:
-    """Tells whether the roles allow this for the thing with this name; without a name, for
+    """Tells whether the roles allow this for the thing with this name; with no name, for
     everything.
 
     A role that does not exist allows nothing. A permission that does not exist is a bug.
@@ -83,8 +83,10 @@ def allows_some(roles: Iterable[str], permission: str) -> bool:
 
 
 def scope(roles: Iterable[str], permission: str) -> Scope:
-    """Returns the patterns of the names for which the roles allow this: None for everything, `()`
-    for nothing."""
+    """Returns the patterns of the names for which the roles allow this.
+
+    None means everything, `()` nothing.
+    """
     assert permission in PERMISSIONS, permission
     patterns = list[str]()
     for text in roles:
@@ -98,8 +100,10 @@ def scope(roles: Iterable[str], permission: str) -> Scope:
 
 
 def within(scope: Scope, name: str | None) -> bool:
-    """Tells whether a scope includes this name. Without a name, only the scope of everything
-    does."""
+    """Tells whether a scope includes this name.
+
+    Without a name, only the scope of everything does.
+    """
     return scope is None or (name is not None and any(matches(pattern, name) for pattern in scope))
 
 

@@ -46,8 +46,8 @@ def escaped(text: str) -> str:
 
 
 def escaped_json(text: str) -> str:
-    r"""Returns JSON text of the same value, with JSON's escapes for what is not printable:
-    `\u001b`.
+    r"""Returns JSON text of the same value, with JSON's escapes (`\u001b`) for what is not
+    printable.
 
     Line breaks between values stay.
     """

@@ -18,8 +18,11 @@ OFTEN = 1000  # after this many instances, a class gets its own constructor
 
 @dataclass_transform(frozen_default=True)
 class Record:
-    """Base class of values. The annotated names of a subclass are its fields; a default is the
-    class attribute with the field's name."""
+    """Base class of values.
+
+    The annotated names of a subclass are its fields; a default is the class attribute with the
+    field's name.
+    """
 
     _fields: ClassVar[tuple[str, ...]] = ()
     _known: ClassVar[frozenset[str]] = frozenset()
@@ -75,8 +78,10 @@ class Record:
         return tuple([getattr(self, name) for name in self._fields])
 
     def replace(self, **changes: Any) -> Self:
-        """Returns a copy with some fields changed. Raises `TypeError` for a name that is not a
-        field."""
+        """Returns a copy with some fields changed.
+
+        Raises `TypeError` for a name that is not a field.
+        """
         if not changes.keys() <= self._known:
             raise TypeError(f"{type(self).__name__} has {', '.join(self._fields)}")
         changed = object.__new__(type(self))

@@ -40,8 +40,10 @@ AHEAD_US = 100 * 366 * 86_400 * US  # how far ahead slots are listed for people
 
 
 class Timing(Record):
-    """When a schedule is due: one of `cron` (in the time zone `tz`), `every_us` (counted from
-    `anchor_at`) and `at`."""
+    """When a schedule is due: one of `cron`, `every_us` and `at` is set.
+
+    `cron` is in the time zone `tz`; `every_us` is counted from `anchor_at`.
+    """
 
     cron: str | None = None
     tz: str = "UTC"
@@ -82,8 +84,7 @@ def slots(timing: Timing, after: int) -> Iterator[int]:
 
 
 def first_slots(timing: Timing, after: int, count: int, within_us: int = AHEAD_US) -> list[int]:
-    """Returns the first slots after this moment: at most `count`, and none more than `within_us`
-    ahead.
+    """Returns the first slots after this moment: at most `count`, none beyond `within_us` from it.
 
     The second limit ends the search for a date that is very rare.
     """
@@ -93,10 +94,9 @@ def first_slots(timing: Timing, after: int, count: int, within_us: int = AHEAD_U
 
 
 def latest_slots(timing: Timing, first: int, until: int, count: int) -> list[int]:
-    """Returns the last slots from `first` to `until`, at most `count`. `first` must be a slot
-    itself.
+    """Returns the last slots from `first` to `until`, at most `count`.
 
-    It looks at few slots, however many there were.
+    `first` must be a slot itself. It looks at few slots, however many there were.
     """
     if timing.every_us is not None:
         last = until - (until - first) % timing.every_us
@@ -119,8 +119,8 @@ def check_overlap(overlap: object) -> None:
 
 
 def catch_up_number(given: object) -> int:
-    """Returns how many missed slots are made up for: 0 for `skip`, 1 for `one`, else the given
-    number.
+    """Returns how many missed slots are made up for: 0 for `skip`, 1 for `one`, or the number
+    given.
 
     Raises `ValueError` for anything else.
     """
@@ -134,8 +134,10 @@ def catch_up_number(given: object) -> int:
 
 
 def check_timing(timing: Timing) -> None:
-    """Raises `ValueError` for a timing that can never be due. The message says what to write
-    instead."""
+    """Raises `ValueError` for a timing that can never be due.
+
+    The message says what to write instead.
+    """
     given = [timing.cron is not None, timing.every_us is not None, timing.at is not None]
     if sum(given) != 1:
         raise ValueError("a schedule has one of cron, every and at")
@@ -154,8 +156,10 @@ def check_timing(timing: Timing) -> None:
 
 
 def zone(name: str) -> ZoneInfo:
-    """Returns the time zone with this name. Raises `ValueError` if this machine does not know
-    it."""
+    """Returns the time zone with this name.
+
+    Raises `ValueError` if this machine does not know it.
+    """
     from zoneinfo import ZoneInfo
 
     if not isinstance(name, str):
@@ -205,7 +209,7 @@ def _next_cron(cron: str, tz: str, after: int) -> int | None:
 
 
 def _walls(cron: str, after: datetime) -> Iterator[datetime]:
-    """Yields the wall-clock times of the expression, as if clocks were never put forward or
+    """Yields the wall-clock times of the expression, on a clock that is never put forward or
     back."""
     from cronsim import CronSim
 
@@ -214,8 +218,10 @@ def _walls(cron: str, after: datetime) -> Iterator[datetime]:
 
 @lru_cache(256)
 def _every_hour(cron: str) -> bool:
-    """Tells whether the expression runs in every hour of its days. Raises `ValueError` if it is not
-    valid."""
+    """Tells whether the expression runs in every hour of its days.
+
+    Raises `ValueError` if it is not valid.
+    """
     from cronsim import CronSim, CronSimError
 
     if len(cron.split()) != 5:
@@ -231,8 +237,7 @@ def _every_hour(cron: str) -> bool:
 
 
 def _earliest_wall(where: ZoneInfo, after: int) -> datetime:
-    """Returns a lower bound of what the clock shows after this moment, even if it is put back
-    meanwhile."""
+    """Returns a lower bound of what the clock shows after this moment, even if it is put back."""
     now = _wall(where, after)
     return min(now, now + (_offset(where, after + 86_400 * US) - _offset(where, after)))
 

@@ -23,8 +23,10 @@ FOLDER = "./workflows"  # the default of workflow_paths, if this folder exists
 
 
 class Settings(Record):
-    """The value of every setting. Durations are in seconds. `sources` says where each value came
-    from."""
+    """The value of every setting. Durations are in seconds.
+
+    `sources` says where each value came from.
+    """
 
     database_url: str
     listen_url: str
@@ -61,11 +63,10 @@ class Settings(Record):
     sources: Mapping[str, str] = {}
 
     def having(self, given: Mapping[str, Any]) -> Settings:
-        """Returns these settings with some replaced, as if they had been given as arguments. None
-        leaves a setting as it is.
+        """Returns these settings with some replaced, as if they had been given as arguments.
 
-        Raises `InvalidSetting` for a name that does not exist or a value that the setting cannot
-        have.
+        None leaves a setting as it is. Raises `InvalidSetting` for a name that does not exist or a
+        value that the setting cannot have.
         """
         for name in given:
             if name not in SETTINGS:
@@ -79,8 +80,10 @@ class Settings(Record):
         return self.replace(**values, sources={**self.sources, **dict.fromkeys(found, "argument")})
 
     def shown(self) -> list[tuple[str, str, str]]:
-        """Returns the name, value and source of each setting, as texts for people; a password in a
-        URL is hidden."""
+        """Returns the name, value and source of each setting, for people.
+
+        A password in a URL is hidden.
+        """
         return [
             (name, setting.show(getattr(self, setting.field)), self.sources.get(name, "default"))
             for name, setting in SETTINGS.items()
@@ -273,8 +276,10 @@ def _count(value: Any) -> int:
 
 
 def _length_s(value: Any) -> float:
-    """Returns a duration in seconds. A number in a text counts as seconds, since a variable can
-    only hold text."""
+    """Returns a duration in seconds.
+
+    A number in a text counts as seconds, since a variable can only hold text.
+    """
     if isinstance(value, str) and value.replace(".", "", 1).isdecimal():
         value = float(value)
     seconds = duration_s(value)
@@ -317,7 +322,7 @@ def show_url(url: str) -> str:
 
 
 def parted_url(url: str) -> tuple[str, str, str]:
-    """Returns the part of a database URL before its parameters, the question mark, and the
+    """Returns a database URL in three parts: before its parameters, the question mark, the
     parameters.
 
     It splits as PostgreSQL's library does: what stands before an @, and contains no slash, is a
@@ -333,8 +338,7 @@ def parted_url(url: str) -> tuple[str, str, str]:
 
 
 def _are_hosts(text: str) -> bool:
-    """Tells whether the text is a list of host names or addresses whose ports, if any, are
-    numbers."""
+    """Tells whether the text is a list of host names or addresses with numeric ports, or none."""
     ports = [host.rpartition("]")[2].partition(":")[2] for host in text.split(",")]
     return all(not port or port.isdecimal() for port in ports)
 
@@ -423,6 +427,7 @@ SETTINGS: dict[str, Setting] = {
     "server_page_bytes": Setting("server_page_bytes", 1_048_576, _count,
         "after which a page of a list ends, with at least one item"),
 }  # fmt: skip
+# Variables with other names that set the same settings.
 # Variables with other names that set the same settings.
 ALSO_AS = {
     "WORKFLOW_RESUME_WORKER_INTERVAL": "resume_worker_interval",

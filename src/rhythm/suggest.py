@@ -36,6 +36,6 @@ def some_of(names: Iterable[str], shown: int = 10) -> str:
 
 @lru_cache(1024)
 def _pairs(word: str) -> frozenset[str]:
-    """Returns the pairs of neighbouring letters of a word, with its ends: similar words share
+    """Returns the pairs of neighbouring letters of a word and its ends: similar words share
     many."""
     return frozenset(map("".join, pairwise(f" {word} ")))
