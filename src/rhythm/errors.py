@@ -75,8 +75,7 @@ class InvalidProgram(RhythmError):
 
 
 class NewerFormat(InvalidProgram):
-    """A newer Rhythm wrote the stored program or snapshot: a worker of that version can continue
-    it."""
+    """A newer Rhythm wrote the program or snapshot: a worker of that version can continue it."""
 
     code = "newer_format"
 
@@ -151,8 +150,7 @@ class InvalidSchedule(RhythmError, ValueError):
 
 
 class ScheduleOfWorkflow(RhythmError):
-    """The schedule comes from its workflow's file (`@schedule`), and cannot be deleted on its
-    own."""
+    """The schedule comes from its workflow's file (`@schedule`), and cannot be deleted alone."""
 
     code = "schedule_of_workflow"
 

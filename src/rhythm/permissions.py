@@ -66,8 +66,7 @@ Scope = tuple[str, ...] | None
 
 
 def allows(roles: Iterable[str], permission: str, name: str | None = None) -> bool:
-    """Tells whether the roles allow this for the thing with this name; with no name, for
-    everything.
+    """Tells whether the roles allow this for the thing with this name; without one, for everything.
 
     A role that does not exist allows nothing. A permission that does not exist is a bug.
     """

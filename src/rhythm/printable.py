@@ -46,10 +46,9 @@ def escaped(text: str) -> str:
 
 
 def escaped_json(text: str) -> str:
-    r"""Returns JSON text of the same value, with JSON's escapes (`\u001b`) for what is not
-    printable.
+    r"""Returns JSON text of the same value, with JSON's escapes for unprintable characters.
 
-    Line breaks between values stay.
+    They look like `\u001b`. Line breaks between values stay.
     """
     if _without(text, "\n").isprintable():
         return text

@@ -119,8 +119,7 @@ def check_overlap(overlap: object) -> None:
 
 
 def catch_up_number(given: object) -> int:
-    """Returns how many missed slots are made up for: 0 for `skip`, 1 for `one`, or the number
-    given.
+    """Returns how many missed slots are made up for: `skip` is 0, `one` is 1, a number is itself.
 
     Raises `ValueError` for anything else.
     """
@@ -209,8 +208,7 @@ def _next_cron(cron: str, tz: str, after: int) -> int | None:
 
 
 def _walls(cron: str, after: datetime) -> Iterator[datetime]:
-    """Yields the wall-clock times of the expression, on a clock that is never put forward or
-    back."""
+    """Yields the wall-clock times of the expression, on a clock that is never changed."""
     from cronsim import CronSim
 
     return iter(CronSim(cron, after))

@@ -322,8 +322,7 @@ def show_url(url: str) -> str:
 
 
 def parted_url(url: str) -> tuple[str, str, str]:
-    """Returns a database URL in three parts: before its parameters, the question mark, the
-    parameters.
+    """Returns a database URL in three parts: up to the parameters, the `?`, and the parameters.
 
     It splits as PostgreSQL's library does: what stands before an @, and contains no slash, is a
     user and a password, even if it contains a question mark. A password that is not escaped as a

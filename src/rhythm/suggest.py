@@ -36,6 +36,8 @@ def some_of(names: Iterable[str], shown: int = 10) -> str:
 
 @lru_cache(1024)
 def _pairs(word: str) -> frozenset[str]:
-    """Returns the pairs of neighbouring letters of a word and its ends: similar words share
-    many."""
+    """Returns the pairs of neighbouring letters of a word and its ends.
+
+    Similar words share many.
+    """
     return frozenset(map("".join, pairwise(f" {word} ")))

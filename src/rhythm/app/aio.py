@@ -45,8 +45,7 @@ Async = Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]
 
 
 def coroutine(method: Method[P, R]) -> Async[P, R]:
-    """Returns a coroutine function that runs the method in a thread, on the object behind the
-    proxy."""
+    """Returns a coroutine that runs the method, of the object behind the proxy, in a thread."""
     made: Async[P, R] = _coroutine(method)
     return made
 

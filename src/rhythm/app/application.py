@@ -102,10 +102,10 @@ class Rhythm:
             raise
 
     def _prepare(self) -> None:
-        """Migrates the tables to this version; with `auto_migrate` off, raises `StoreError` if it
-        must.
+        """Migrates the tables to this version.
 
-        A database whose schema is newer than this version is refused in either case.
+        With `auto_migrate` off, raises `StoreError` instead. A database whose schema is newer than
+        this version is refused in either case.
         """
         if self.settings.auto_migrate:
             self.store.schema.migrate()
@@ -149,8 +149,7 @@ class Rhythm:
         return AsyncRhythm(self)
 
     def run(self, name: str, inputs: Any = None, *, id: str | None = None) -> Any:
-        """Starts a workflow, runs it and its tasks to the end in this thread, and returns its
-        result."""
+        """Starts a workflow, runs it and its tasks in this thread, and returns its result."""
         from rhythm.app.pooled import worker_settings
         from rhythm.worker.runner import CheckpointingRunner
 

@@ -142,8 +142,7 @@ class Audit:
         )
 
     def export(self, after: int = 0) -> Iterator[AuditRow]:
-        """Yields all rows after the row with this number, oldest first, as they are stored and
-        hashed."""
+        """Yields all rows after this number, oldest first, as they are stored and hashed."""
         while rows := self._store.access.audit_after(after, LARGEST_PAGE):
             yield from rows
             after = rows[-1].n

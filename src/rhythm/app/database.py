@@ -36,8 +36,7 @@ class Database:
         self._store.access.token("")
 
     def expect_threads(self, count: int) -> None:
-        """Prepares for this many threads that ask at the same time: they should not wait for each
-        other."""
+        """Prepares for this many threads that ask at once: they should not wait for each other."""
         self._store.expect(count)
 
     def schema_version(self) -> int:

@@ -15,8 +15,7 @@ R = TypeVar("R")
 
 
 class Delegate:
-    """Becomes a function of the class in whose body it is assigned, once it knows its name
-    there."""
+    """Becomes a function of the class in whose body it is assigned, when it learns its name."""
 
     def __init__(
         self, call: Callable[..., Any], method: Callable[..., Any], signature: Any = None

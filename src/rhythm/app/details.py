@@ -43,8 +43,7 @@ class Details:
         return self._store.reading.root_names([id]).get(id)
 
     def children(self, id: Id) -> list[ExecutionView]:
-        """Returns all that an execution has started, in that order, without fields that may be
-        large."""
+        """Returns all that an execution has started, in that order, without large fields."""
         return [
             brief_view(row)
             for row in self._store.reading.children(parse_execution_id(id), brief=True)

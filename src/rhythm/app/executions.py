@@ -147,7 +147,7 @@ class Executions:
         return found.value()
 
     def trace(self, id: Id) -> list[TraceStep]:
-        """Returns what has happened in an execution and everything below it, in order of time.
+        """Returns what happened in an execution and everything below it, in order of time.
 
         See `trace_page`.
         """
@@ -161,8 +161,7 @@ class Executions:
     def trace_page(
         self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None
     ) -> TracePage:
-        """Returns a page of what has happened in an execution and everything below it, in order of
-        time.
+        """Returns a page of what happened in an execution and all below it, in order of time.
 
         See `list` for pages. A trace covers the first 10,000 executions below this one, and 100,000
         of their turns.
@@ -243,14 +242,14 @@ class Executions:
         return self._ended(id, self._store.executions.terminate([row.id], acting(by)).get(row.id))
 
     def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> Handle:
-        """Starts a new execution that goes on where this one failed or was cancelled, and returns
-        its handle.
+        """Starts a new execution that goes on where this one failed or was cancelled.
 
-        It runs on the same version, and what had completed is kept. With `from_start` it begins at
-        the beginning, with the same inputs, on the current version. The old execution stays as it
-        is. If a retry of it is still under way, that one is returned instead of a second one; with
-        `from_start`, `NotRetryable` is raised then. Raises `NotRetryable` also if the retry would
-        fail again at once, or if there was a retry before: the message says what to do.
+        It returns the handle of the new execution, which runs on the same version; what had
+        completed is kept. With `from_start` it begins at the beginning, with the same inputs, on
+        the current version. The old execution stays as it is. If a retry of it is still under way,
+        that one is returned instead of a second one; with `from_start`, `NotRetryable` is raised
+        then. Raises `NotRetryable` also if the retry would fail again at once, or if there was a
+        retry before: the message says what to do.
         """
         from rhythm.engine.retry_plan import anew, retried
 
@@ -289,8 +288,7 @@ class Executions:
 
 
 def _program_of(moment: Moment) -> tuple[str, str] | None:
-    """Returns name and version of the program that knows the line of a turn; None if this is no
-    turn."""
+    """Returns name and version of the program in which a turn was taken; None for other moments."""
     return (
         (moment.name, moment.version)
         if moment.place.kind == TURN and moment.type == WORKFLOW

@@ -107,8 +107,7 @@ class _Asked:
         return {worker.worker: worker_view(worker) for worker in self.store.workers.seen()}
 
     def about(self, row: Execution, depth: int = 0) -> Iterator[Reason]:
-        """Yields the reasons why an execution does not go on, and those of the children it waits
-        for."""
+        """Yields the reasons why an execution does not go on, and those of its awaited children."""
         self.asked += 1
         if row.finished_at is not None:
             yield self.ended(row)
@@ -309,7 +308,7 @@ class _Asked:
         since: datetime | None,
         until: datetime | None,
     ) -> Reason:
-        """Returns the reason for something awaited that is not an execution of its own."""
+        """Returns the reason for something awaited that has no row of its own as an execution."""
         name, id = str(leaf.get("name") or ""), child_id(row.id, leaf["n"])
         match KINDS[leaf["op"]].row:
             case "mailbox":
@@ -377,8 +376,7 @@ def _rhythm(*words: str) -> str:
 
 
 def _place(store: Store, row: Execution, program: Program | None) -> str:
-    """Returns the line of the source at which a workflow is, with a caret; empty if it is at
-    none."""
+    """Returns the source line at which a workflow is, with a caret; empty if it is at none."""
     from rhythm.lang.source import Diagnostic, Source, render
 
     definition = store.definitions.get(row.name, row.version) if program is not None else None

@@ -77,8 +77,10 @@ def compile_flows(texts: dict[str, str], elsewhere: Iterable[str] = ()) -> list[
 
 
 def _twice(compiled: Sequence[Compilation]) -> list[str]:
-    """Returns an error for each name that several workflows have, since a call by that name would
-    be ambiguous."""
+    """Returns an error for each name that several workflows have.
+
+    A call by it would be ambiguous.
+    """
     places: dict[str, list[str]] = {}
     for one in compiled:
         for workflow, _ in one.workflows:
@@ -118,8 +120,7 @@ def source_within(definition: Definition, scope: Scope) -> str:
 
 
 def no_workflow(name: Any, names: Sequence[str]) -> str:
-    """Returns the message that there is no such workflow, with the name that may have been
-    meant."""
+    """Returns the message that there is no such workflow, and which one may have been meant."""
     near = nearest(name, names) if isinstance(name, str) else None
     help = (
         f"did you mean `{near}`?"

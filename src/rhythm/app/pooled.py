@@ -166,12 +166,11 @@ class PooledWorker:
         self._worker.attempts.wake()
 
     def stop(self, grace: float | str | None = None, last_s: float = LAST_S) -> None:
-        """Stops the worker: it claims nothing more, lets tasks end within the grace, gives back the
-        rest.
+        """Stops the worker: it claims nothing more, and tasks may end within the grace period.
 
-        Raises the exception that ended the worker, if there was one. If the database does not
-        answer, this waits for at most `last_s` more; the claims then pass to others when they
-        expire.
+        Then it gives back the rest. Raises the exception that ended the worker, if there was one.
+        If the database does not answer, this waits for at most `last_s` more; the claims then pass
+        to others when they expire.
         """
         grace_s = self.settings.shutdown_grace_s if grace is None else duration_s(grace)
         if self in self._app.unstarted:
@@ -359,8 +358,7 @@ class PooledWorker:
                 self._store.close()
 
     def _introduce(self) -> None:
-        """Publishes the worker's tasks, and releases the claims of workers that died on this
-        machine.
+        """Publishes the worker's tasks, and releases claims of workers that died on this machine.
 
         Other workers must know its tasks before it works: a turn that they take may ask for one.
         This is repeated until the database answers.
@@ -387,7 +385,7 @@ class PooledWorker:
             did = self._worker.run_round(
                 0.0 if did or served else min(wait_s, self._worker.rest_s(), self._poll_s)
             )
-            if self._worker.unsure:  # the database did not answer a commit
+            if self._worker.unsure:  # the database did not answer
                 self._stop.wait(self._poll_s)
             elif did:
                 self._app.changes.notify()
@@ -398,7 +396,7 @@ class PooledWorker:
             self.wake()
 
     def _watch(self) -> None:
-        """Checks that the heartbeats get through, and gives up the claims if they do not.
+        """Checks that the heartbeats get through, and stops the running tasks if they do not.
 
         It asks nobody, so it works even while the heartbeat thread and the deciding thread both
         wait for the database.
@@ -412,8 +410,7 @@ class PooledWorker:
                 self.wake()
 
     def _beats(self) -> None:
-        """Sends the heartbeats on a separate connection, whatever the other threads do or wait
-        for."""
+        """Sends the heartbeats on a separate connection, whatever the other threads wait for."""
         heart = self._worker.heart
         while not self._stop.is_set():
             try:

@@ -104,8 +104,7 @@ class Schedules:
     def __call__(
         self, limit: int | None = None, after: str = "", *, brief: bool = False
     ) -> list[ScheduleView]:
-        """Returns all schedules by name, or the first `limit` of those whose names come after
-        `after`.
+        """Returns all schedules by name, or `limit` of those whose names come after `after`.
 
         With `brief`, the inputs are not read, but None.
         """
@@ -309,8 +308,7 @@ class Schedules:
 
 
 def annotated_schedules(definitions: Sequence[Definition], actor: Actor | None) -> Registered:
-    """Returns a function that says what becomes of the schedules from `@schedule` of these
-    workflows."""
+    """Returns a function that decides what becomes of the `@schedule`s of these workflows."""
     from rhythm.engine.schedules import registered
 
     wanted = {definition.name: list(_annotated(definition)) for definition in definitions}

@@ -158,10 +158,10 @@ class Tokens:
         return token_view(changed)
 
     def authenticate(self, secret: str) -> TokenView | None:
-        """Returns the token with this secret; None if there is none, or it has expired or is
-        revoked.
+        """Returns the token with this secret; None if there is no valid one.
 
-        The time that it takes does not reveal which of these it was.
+        Then there is none with this secret, or it has expired or is revoked; the time that it takes
+        does not reveal which.
         """
         form = SECRET.fullmatch(secret) if isinstance(secret, str) else None
         if form is None:

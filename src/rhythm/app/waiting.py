@@ -34,8 +34,8 @@ class Changes:
 
     @contextmanager
     def heard_by(self, listener: Callable[[], object]) -> Iterator[None]:
-        """Calls the listener, from any thread, whenever something may have changed, until the block
-        ends."""
+        """Calls the listener, from any thread, when something may have changed, during the
+        block."""
         self._listeners[id(listener)] = listener
         try:
             yield
@@ -57,8 +57,7 @@ class Changes:
             listening.close()
 
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
-        """Returns a text for each execution that is different whenever the execution has
-        changed."""
+        """Returns a text for each execution, which differs whenever the execution has changed."""
         return self._store.reading.stamps(ids)
 
 

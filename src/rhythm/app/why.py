@@ -24,8 +24,7 @@ class Why:
         self._context, self._workflows = context, workflows
 
     def __call__(self, id: Id, *, scope: Scope = None) -> WhyView:
-        """Returns why an execution does not go on: what it waits for, since when, and what would
-        help.
+        """Returns why an execution does not go on: what it awaits, since when, and what would help.
 
         With a `scope`, some things are said only about queues whose names match one of the
         patterns: which workers serve the queue, who paused it and why, and how much is in it.
