@@ -23,8 +23,8 @@ HOW = (
 def duration_s(value: object) -> float:
     """Returns the duration in seconds. Raises `ValueError` if it is not a valid duration.
 
-    That is one that cannot be read (the message says how to write one), is negative, or is longer
-    than a hundred years.
+    A duration is not valid if it cannot be read (the message says how to write one), is negative,
+    or is longer than a hundred years.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"not a duration; {HOW}")

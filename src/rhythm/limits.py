@@ -40,7 +40,7 @@ class Limits(Record):
     entries: int = 100_000  # of one list or object
     depth: int = 64  # nesting of a stored value: a snapshot, an input, a result
     generations: int = 64  # of workflows and branches, one below the other
-    # of one execution that have not ended; the number of ended children is not limited
+    # children of one execution that have not ended; the number of ended ones is not limited
     children: int = 50_000
     # executions below a root that have not ended; it is counted by sampling, so about a tenth
     # more are possible
@@ -79,8 +79,8 @@ class TextLimits(Record):
     escalations: int = 20  # how many stages an approval has
     where_bytes: int = 4096  # the condition that an event must meet to end a wait
     attributes: int = 50  # how many an execution has
-    attribute_bytes: int = 4096  # the value of one
-    attributes_bytes: int = 16 * 1024  # all of them
+    attribute_bytes: int = 4096  # the value of one attribute
+    attributes_bytes: int = 16 * 1024  # all attributes of an execution together
 
 
 DEFAULT_LIMITS = Limits()

@@ -39,7 +39,7 @@ class Record:
             (i + 1 for i, name in enumerate(cls._fields) if name in cls._required), default=0
         )
         cls._made = 0
-        cls.__init__ = Record.__init__  # type: ignore[method-assign]  # not the one that its base was given for its own fields
+        cls.__init__ = Record.__init__  # type: ignore[method-assign]  # not the generated constructor of its base, which has other fields
 
     def __init__(self, *values: Any, **named: Any) -> None:
         fields, given = self.__dict__, len(values)
@@ -56,7 +56,7 @@ class Record:
         cls = type(self)
         cls._made += 1
         if cls._made >= OFTEN and cls._least == len(cls._required):
-            cls.__init__ = _constructor(cls)  # type: ignore[method-assign]  # it takes the same, and is quicker
+            cls.__init__ = _constructor(cls)  # type: ignore[method-assign]  # it takes the same arguments, and is faster
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(

@@ -167,7 +167,7 @@ def zone(name: str) -> ZoneInfo:
         raise ValueError(f"tz has at most {TEXTS.time_zone} characters, not {len(name):,}")
     try:
         return ZoneInfo(name)
-    # KeyError: not found; the others: names that are paths, folders or too long
+    # KeyError: there is no such zone. The others: the name is a path, a folder or too long.
     except (ValueError, OSError, KeyError) as problem:
         raise ValueError(_no_zone(name)) from problem
 

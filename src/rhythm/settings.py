@@ -427,7 +427,6 @@ SETTINGS: dict[str, Setting] = {
         "after which a page of a list ends, with at least one item"),
 }  # fmt: skip
 # Variables with other names that set the same settings.
-# Variables with other names that set the same settings.
 ALSO_AS = {
     "WORKFLOW_RESUME_WORKER_INTERVAL": "resume_worker_interval",
     "WORKFLOW_RESUME_TIMEOUT": "resume_timeout",

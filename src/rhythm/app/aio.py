@@ -45,7 +45,7 @@ Async = Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]
 
 
 def coroutine(method: Method[P, R]) -> Async[P, R]:
-    """Returns a coroutine that runs the method, of the object behind the proxy, in a thread."""
+    """Returns a coroutine for a proxy that runs this method of the object behind it in a thread."""
     made: Async[P, R] = _coroutine(method)
     return made
 
@@ -168,10 +168,12 @@ class AsyncHandle(Proxy):
 
     @property
     def id(self) -> str:
+        """The id of the execution."""
         return self._behind.id
 
     @property
     def created(self) -> bool:
+        """False if the execution existed before the call that returned this handle."""
         return self._behind.created
 
     result = in_loop(Handle.result)(wait_for_handle)

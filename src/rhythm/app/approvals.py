@@ -71,6 +71,7 @@ class DecisionView(Record):
     at: datetime
 
     def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
         return as_json(self)
 
 

@@ -67,7 +67,7 @@ class AuditCheck(Record):
     """What reading the audit has shown. Keep the `head` where nobody who can change the database
     can change it, too."""
 
-    rows: int  # that were read
+    rows: int  # rows that were read
     head: str  # number and hash of the last row
     problems: tuple[str, ...]  # the first problems that were found
     broken: int  # how many problems there are
@@ -80,6 +80,7 @@ class AuditCheck(Record):
         return not self.broken
 
     def as_json(self) -> dict[str, Any]:
+        """`intact` and all fields as JSON values."""
         return {"intact": self.intact, **as_json(self)}
 
 
@@ -149,6 +150,7 @@ class Audit:
 
 
 def audit_view(row: AuditRow) -> AuditView:
+    """Returns a row of the audit as callers see it."""
     who = (row.actor, row.token, row.source, row.action, row.object)
     return AuditView(
         row.n,
@@ -171,7 +173,7 @@ def _loaded(detail: str) -> Any:
 
 
 def known_head(text: str) -> Head:
-    """Returns a head from its text, as `AuditCheck` has it. Raises `ValueError` if it is none."""
+    """Returns a head from its text, as `AuditCheck` has it. Raises `ValueError` for other texts."""
     form = HEAD.fullmatch(text) if isinstance(text, str) else None
     if form is None:
         raise ValueError(

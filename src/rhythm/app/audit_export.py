@@ -53,7 +53,10 @@ def exported_rows(lines: IO[bytes]) -> Iterator[AuditRow]:
 
 
 def _row(line: bytes) -> AuditRow:
-    """Returns the row of a line. Raises `ValueError` or `InvalidPayload` if it is none."""
+    """Returns the row of a line.
+
+    Raises `ValueError` or `InvalidPayload` if the line is not a row.
+    """
     if len(line) > LONGEST_LINE:
         raise ValueError(f"it is longer than {LONGEST_LINE:,} bytes")
     values = parse(line, "it", LIMITS)

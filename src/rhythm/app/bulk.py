@@ -48,6 +48,7 @@ class BulkView(Record):
     reasons: Mapping[str, str] = {}
 
     def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values."""
         return as_json(self)
 
 

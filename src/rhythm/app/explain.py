@@ -44,6 +44,7 @@ class Reason(Record):
     commands: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
         return as_json(self)
 
 
@@ -58,6 +59,7 @@ class WhyView(Record):
     place: str = ""
 
     def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
         return as_json(self)
 
 
@@ -222,6 +224,7 @@ class _Asked:
         return f"worker {name}{dead}"
 
     def task(self, row: Execution, standing: Standing | None, who: str = "it") -> Reason:
+        """Returns the reason for a task that has not ended; `who` names it in the text."""
         attempts = (
             f"attempt {row.attempt} of {row.max_attempts}"
             if row.max_attempts > 1 and row.attempt
@@ -281,6 +284,8 @@ class _Asked:
         due: Mapping[int, int],
         depth: int,
     ) -> Iterator[Reason]:
+        """Yields the reasons for one awaited thing: a task, a child with its own reasons, or
+        another."""
         since, until = moment_of(row.turned_at), moment_of(due.get(leaf["n"]))
         id = child_id(row.id, leaf["n"])
         if child is not None and child.type == TASK:
@@ -326,6 +331,7 @@ class _Asked:
                 return Reason(f"it waits for {leaf['op']} {name or id}", since, until)
 
     def event(self, row: Execution, n: int, since: datetime | None) -> Reason:
+        """Returns the reason for a wait for an event, with what the event must have."""
         wait = next((wait for wait in self.store.messages.waits(row.id) if wait.n == n), None)
         if wait is None:
             return Reason("it waits for an event", since)
@@ -343,6 +349,7 @@ class _Asked:
         )
 
     def approval(self, id: str, since: datetime | None) -> Reason:
+        """Returns the reason for an open approval, with the commands to decide it."""
         found = self.store.people.approval(id)
         if found is None:
             return Reason("it waits for an approval", since)

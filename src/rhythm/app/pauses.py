@@ -52,6 +52,7 @@ class StatusView(Record):
     resume_error_message: str | None
 
     def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
         return as_json(self)
 
 
@@ -70,6 +71,7 @@ class ResumeRequestView(Record):
     error_message: str | None
 
     def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
         return as_json(self)
 
 

@@ -62,6 +62,7 @@ class FireView(Record):
     at: datetime  # when the outcome was decided
 
     def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
         return as_json(self)
 
 

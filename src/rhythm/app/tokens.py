@@ -158,10 +158,10 @@ class Tokens:
         return token_view(changed)
 
     def authenticate(self, secret: str) -> TokenView | None:
-        """Returns the token with this secret; None if there is no valid one.
+        """Returns the token with this secret; None if there is no valid token with it.
 
-        Then there is none with this secret, or it has expired or is revoked; the time that it takes
-        does not reveal which.
+        None means that there is no such token, or that it has expired or is revoked; the time that
+        it takes does not reveal which.
         """
         form = SECRET.fullmatch(secret) if isinstance(secret, str) else None
         if form is None:
@@ -180,6 +180,7 @@ class Tokens:
 
 
 def token_view(token: StoredToken) -> TokenView:
+    """Returns a stored token as callers see it, without its hash."""
     return TokenView(
         token.id,
         token.name,

@@ -71,7 +71,7 @@ class ExecutionView(Record):
     paused_at: datetime | None
     awaiting: Any  # what it waits for, as in its snapshot
     attributes: dict[str, Any]
-    paused_reason: str = ""  # approval_required, event, or the reason given by who paused it
+    paused_reason: str = ""  # approval_required, event, or the reason of the actor who paused it
     paused_by: str = ""
     paused_until: datetime | None = None
     paused_manually: bool = False  # somebody paused it: it takes no turn until it is resumed
@@ -212,6 +212,7 @@ class QueueView(Record):
 
 
 def worker_view(seen: SeenWorker) -> WorkerView:
+    """Returns a worker as callers see it."""
     silent_s = max(0.0, (seen.now - seen.beat_at) / 1e6)
     return WorkerView(
         seen.worker,
@@ -230,6 +231,7 @@ def worker_view(seen: SeenWorker) -> WorkerView:
 
 
 def queue_view(queue: Queue) -> QueueView:
+    """Returns a queue as callers see it."""
     oldest_s = None if queue.oldest_at is None else max(0.0, (queue.now - queue.oldest_at) / 1e6)
     return QueueView(
         queue.name,
@@ -341,6 +343,7 @@ def paused_reason(row: Execution) -> str:
 
 
 def workflow_view(listed: Listed) -> WorkflowView:
+    """Returns a registered workflow as callers see it."""
     return WorkflowView(
         listed.name, listed.version, listed.language, listed.file, moment(listed.registered_at)
     )
@@ -390,6 +393,7 @@ def moment(us: int) -> datetime:
 
 
 def moment_of(us: int | None) -> datetime | None:
+    """Like `moment`; None stays None."""
     return None if us is None else moment(us)
 
 

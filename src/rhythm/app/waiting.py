@@ -34,8 +34,10 @@ class Changes:
 
     @contextmanager
     def heard_by(self, listener: Callable[[], object]) -> Iterator[None]:
-        """Calls the listener, from any thread, when something may have changed, during the
-        block."""
+        """Calls the listener, from any thread, whenever something may have changed.
+
+        It does so until the block ends.
+        """
         self._listeners[id(listener)] = listener
         try:
             yield

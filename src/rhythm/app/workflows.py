@@ -28,7 +28,7 @@ class Workflows:
     def __call__(self, limit: int | None = None, after: str = "") -> list[WorkflowView]:
         """Returns the current versions of all workflows by name.
 
-        With a `limit`, only so many of those whose names come after `after`.
+        With a `limit`, only that many of the workflows whose names come after `after`.
         """
         if limit is None:
             return [workflow_view(listed) for listed in self._listed(name_of(after))]

@@ -1,5 +1,5 @@
-"""Acts on executions over HTTP: pause, resume, cancel, terminate, retry, signals. Each is recorded
-in the audit, whoever asks."""
+"""Acts on executions over HTTP: pause, resume, cancel, terminate, retry, signals. Each is one row
+of the audit, for every caller."""
 
 from __future__ import annotations
 

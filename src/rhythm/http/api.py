@@ -59,6 +59,7 @@ class Guarded(APIRoute):
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Returns the handler of the route, with the checks around it."""
         handle, reads = super().get_route_handler(), self.body_field is not None
         route = TABLE[next(iter(self.methods or ())), self.path]
         check_about(route.about, route.permission, route.path)

@@ -59,6 +59,7 @@ class Counted:
         self._transport, self.written = transport, 0
 
     def write(self, data: Any) -> None:
+        """Counts the bytes and writes them."""
         self.written += len(data)
         self._transport.write(data)
 
@@ -71,7 +72,7 @@ class Seen:
 
     def __init__(self, address: str, now: float) -> None:
         self.address, self.doing, self.since = address, HEAD, now
-        self.request: Any = None  # the last one that was begun
+        self.request: Any = None  # the last request that was begun
         self.unsent = self.taken = self.taken_before = 0
 
     def update(self, connection: Any, now: float) -> None:
@@ -145,7 +146,8 @@ class Connections:
         self._seen: dict[Any, Seen] = {}
         self._of: Counter[str] = Counter()
         self._away: set[Any] = set()
-        self._waiting: list[Any] = []  # connections that may be ended to make room; first ones last
+        # connections that may be ended to make room; the last of the list is ended first
+        self._waiting: list[Any] = []
         self._checked_at = self._sorted_at = clock() - POLL_INTERVAL_S
 
     def protocol(self, base: type[Any]) -> type[Any]:
@@ -182,7 +184,7 @@ class Connections:
         self._of[address] += 1
 
     def answered(self, connection: Any) -> bool:
-        """Returns whether the connection was turned away; if so, the client gets that answer
+        """Returns whether the connection was turned away; if so, the client gets the answer 503
         now."""
         if connection not in self._away:
             return False
@@ -208,8 +210,8 @@ class Connections:
     def _make_room(self, address: str | None) -> bool:
         """Ends the connection that has kept the server waiting longest.
 
-        Returns False if there is none. With an address, it must be one of that address, which has
-        too many.
+        Returns False if there is none. With an address, only connections of this address, which has
+        too many, are considered.
         """
         now = self.clock()
         if not self._waiting and now - self._sorted_at >= POLL_INTERVAL_S / 10:

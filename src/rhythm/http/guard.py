@@ -30,8 +30,8 @@ from rhythm.permissions import PERMISSIONS, READ, Scope, allows, within
 from rhythm.permissions import scope as scope_of
 from rhythm.record import Record
 
-DOCUMENT = "/api/v1/openapi.json"  # public and large, so requests for it are counted by address,
-DOCUMENT_WORTH = 10  # each as this many requests
+DOCUMENT = "/api/v1/openapi.json"  # public and large, so requests for it are counted by address
+DOCUMENT_WORTH = 10  # a request for the document counts as this many requests
 PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", DOCUMENT)})
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -75,8 +75,10 @@ class Asker(Record):
         return self.app.settings.server_page_bytes
 
     def own(self, key: str | None) -> PersonalKey | None:
-        """Returns the caller's own form of an `Idempotency-Key`: no other person's key equals
-        it."""
+        """Returns the caller's own form of an `Idempotency-Key`.
+
+        No other person's key can be equal to it.
+        """
         return None if key is None else own_key_of(self.actor, key)
 
     def must(self, permission: str) -> None:
@@ -211,8 +213,8 @@ class Guard:
             self._tokens.popitem(last=False)
 
     async def _ask(self, call: Callable[..., T], *args: Any) -> T:
-        """Runs the call in separate threads: new requests must not wait for those being
-        answered."""
+        """Runs the call in threads of the guard, so that new requests do not wait for earlier
+        ones."""
         if self._threads is None:
             self._threads = CapacityLimiter(THREADS)
         return await to_thread.run_sync(call, *args, limiter=self._threads)

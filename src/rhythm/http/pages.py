@@ -31,8 +31,8 @@ def seen_by_name(
 ) -> tuple[list[T], bool]:
     """Returns a page of the items that the caller may read, and whether there are more.
 
-    `read(most, after)` returns at most so many items whose names come after `after`. `right`
-    returns the name on which permissions depend.
+    `read(most, after)` returns at most `most` items whose names come after `after`. `right` returns
+    the name on which permissions depend.
     """
     seen, after, most = list[T](), cursor or "", limit + 1
     while len(seen) <= limit:

@@ -146,7 +146,7 @@ class Shares:
 
         `turn` names the kind of work, if it computes for long. Of each kind, one is done at a time:
         two would take as long, and keep everybody waiting meanwhile. A caller stands in that queue
-        only once; and whoever has the turn waits for nothing else of their own.
+        only once; and the caller that has the turn waits for nothing else of its own.
         """
         if not turn:
             async with self._threads.place(who):

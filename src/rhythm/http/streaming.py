@@ -60,8 +60,7 @@ def _take_place(places: ExitStack, place: AbstractContextManager[None]) -> None:
 async def _events(
     watcher: Watcher, guard: Guard, asker: Asker, id: str, known: str
 ) -> AsyncIterator[bytes]:
-    """Yields the events of a stream until the execution ends, or the caller may not see it any
-    more."""
+    """Yields the events of a stream until the execution ends or the caller loses the permission."""
     with watcher.following(id, known) as followed:
         yield b": this is how the execution changes\n\n"
         looked_at = time.monotonic()
