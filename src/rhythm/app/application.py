@@ -49,12 +49,16 @@ class Rhythm:
 
     Call `close` at the end, or use it in a `with` statement. A setting that is not given comes from
     the `RHYTHM_*` variables, from `rhythm.toml` or `[tool.rhythm]` in `pyproject.toml`, or is the
-    default. `tasks` are those of `@rhythm.task` unless you give your own. `environment` replaces
-    the variables of the process. `store` replaces the database of the URL; `close` leaves it open.
+    default.
+
+    - `tasks`: the tasks that its workers run; those of `@rhythm.task` unless you give your own.
+    - `environment`: replaces the variables of the process.
+    - `store`: replaces the database of the URL; `close` leaves it open.
 
     Its methods are grouped in objects, here called rooms: `app.approvals.approve(…)`,
     `app.schedules.pause(…)`. Most of them have a flat name, too: `app.approve(…)`,
-    `app.pause_schedule(…)`. Calling a room lists what is in it: `app.approvals()`.
+    `app.pause_schedule(…)`. Some rooms can be called, most of these to list what is in them:
+    `app.approvals()`.
     """
 
     def __init__(

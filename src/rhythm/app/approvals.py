@@ -135,10 +135,11 @@ class Approvals:
     ) -> ApprovalPage:
         """Returns a page of approvals, newest first: the open ones, or those with another `status`.
 
-        With the status None all are listed. `role` and `execution` select those that this role
-        decides and those of this execution. Give the `cursor` of a page to get the next one. With a
-        `scope`, only approvals are listed whose execution has, at its root, a name that matches one
-        of the patterns. A page ends early when it has `most_bytes`.
+        - `status`: None lists all.
+        - `role`, `execution`: only those that this role decides, or of this execution.
+        - `cursor`: of the page before, to get the next one.
+        - `scope`: only approvals of executions with a name at their root that matches a pattern.
+        - `most_bytes`: the page ends early when it has this size.
         """
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
@@ -183,11 +184,15 @@ class Approvals:
     ) -> ApprovalView:
         """Approves, and returns the approval.
 
-        The last approval of its quorum lets the execution go on. `by` is an actor with its roles,
-        or a name if you answer for the roles yourself. `shown` is the hash of what the decider saw:
-        if it has changed since, `Undecidable` is raised. To repeat a call with the same `key`
-        changes nothing. Raises `Denied` if the actor does not hold the role or, by the rule of four
-        eyes, took part in the work: started the execution, or gave it data.
+        The last approval of its quorum lets the execution go on.
+
+        - `by`: an actor with its roles, or a name if you answer for the roles yourself.
+        - `shown`: the hash of what the decider saw; `Undecidable` is raised if it has changed
+          since.
+        - `key`: to repeat a call with the same key changes nothing.
+
+        Raises `Denied` if the actor does not hold the role or, by the rule of four eyes, took part
+        in the work: started the execution, or gave it data.
         """
         return self._decide(id, APPROVE, by, comment, shown, key)
 

@@ -123,10 +123,11 @@ class Audit:
 
         Give the `head` that an earlier check returned: the rows up to it must still be the same.
         Without a head, somebody who can change the database can write the whole chain anew, or cut
-        off its end, and nobody can tell. A long chain is read in parts: at most `limit` rows,
-        beginning after the row `after`. That is the `next` of the check before, or a head that was
-        kept; what lies before it is not read, except for the row of the `head`. Raises `ValueError`
-        if `head` or `after` is not a head.
+        off its end, and nobody can tell.
+
+        A long chain is read in parts: at most `limit` rows, beginning after the row `after`. That
+        is the `next` of the check before, or a head that was kept; what lies before it is not read,
+        except for the row of the `head`. Raises `ValueError` if `head` or `after` is not a head.
         """
         known, begin = (None if given is None else known_head(given) for given in (head, after))
         size = None if limit is None else CHECKED_SIZE

@@ -79,13 +79,17 @@ class Bulk:
         """Pauses, resumes, cancels, terminates or retries all matching executions, oldest first.
 
         Only roots are selected (executions that no workflow started), and only those to which the
-        action can be done. With `dry_run` they are only counted. Some hundred at a time are changed
-        in one transaction; executions that start meanwhile are not selected. `attributes` are plain
-        values that an execution must have. `cancel` selects only executions that were not asked to
-        end before. To select every execution, say so: `all=True`; else, without any condition,
-        `ValueError` is raised. With a `scope`, only executions are selected whose name matches one
-        of the patterns, whatever else is given. `on_progress` is called after each transaction,
-        with the number of executions handled so far and the number that matched in the beginning.
+        action can be done: `cancel` selects only executions that were not asked to end before. Some
+        hundred at a time are changed in one transaction; executions that start meanwhile are not
+        selected.
+
+        - `attributes`: plain values that an execution must have.
+        - `all`: must be True to select every execution; without any condition `ValueError` is
+          raised.
+        - `dry_run`: only count the executions.
+        - `scope`: only executions whose name matches one of the patterns, whatever else is given.
+        - `on_progress`: called after each transaction, with the number of executions handled so far
+          and the number that matched in the beginning.
         """
         selection = _selection(
             action, workflow, status, queue, created_before, created_after, attributes

@@ -76,10 +76,11 @@ class Executions:
     ) -> Page:
         """Returns a page of the executions that were started from outside (roots), newest first.
 
-        Give the `cursor` of a page to get the next one. With `brief`, the inputs, the result and
-        what an execution awaits are not read, but None; an error that is large is cut (it then has
-        `"cut": true`). With a `scope`, only executions are listed whose name matches one of the
-        patterns, such as `order*`. A page ends early when it has `most_bytes`.
+        - `cursor`: of the page before, to get the next one.
+        - `brief`: inputs, result and what an execution awaits are not read, but None; an error that
+          is large is cut (it then has `"cut": true`).
+        - `scope`: only executions whose name matches one of the patterns, such as `order*`.
+        - `most_bytes`: the page ends early when it has this size.
         """
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
@@ -218,10 +219,11 @@ class Executions:
     def cancel(self, id: Id, *, by: By = None, insist: bool = True) -> bool:
         """Asks an execution to end. Returns False if it has ended already.
 
-        Its `finally` blocks run, and what it started is cancelled. A second call does not wait for
-        that: it ends the execution at once, as `terminate` does. With `insist=False` a second call
-        changes nothing and returns False, too: use it where a call may be repeated because its
-        answer was lost.
+        Its `finally` blocks run, and what it started is cancelled.
+
+        A second call does not wait for that: it ends the execution at once, as `terminate` does.
+        With `insist=False` a second call changes nothing and returns False, too: use it where a
+        call may be repeated because its answer was lost.
         """
         row = self._context.execution(id)
         if row.cancel_requested_at is not None and not insist:
@@ -246,10 +248,11 @@ class Executions:
 
         It returns the handle of the new execution, which runs on the same version; what had
         completed is kept. With `from_start` it begins at the beginning, with the same inputs, on
-        the current version. The old execution stays as it is. If a retry of it is still under way,
-        that one is returned instead of a second one; with `from_start`, `NotRetryable` is raised
-        then. Raises `NotRetryable` also if the retry would fail again at once, or if there was a
-        retry before: the message says what to do.
+        the current version. The old execution stays as it is.
+
+        If a retry of it is still under way, that one is returned instead of a second one; with
+        `from_start`, `NotRetryable` is raised then. Raises `NotRetryable` also if the retry would
+        fail again at once, or if there was a retry before: the message says what to do.
         """
         from rhythm.engine.retry_plan import anew, retried
 

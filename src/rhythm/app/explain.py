@@ -285,7 +285,7 @@ class _Asked:
         depth: int,
     ) -> Iterator[Reason]:
         """Yields the reasons for one awaited thing: a task, a child with its own reasons, or
-        another."""
+        others."""
         since, until = moment_of(row.turned_at), moment_of(due.get(leaf["n"]))
         id = child_id(row.id, leaf["n"])
         if child is not None and child.type == TASK:

@@ -125,10 +125,10 @@ class Pauses:
     def resume(self, id: Id, reason: str = "", by: By = None, *, data: Any = None) -> bool:
         """Lets a paused workflow go on. Returns False if nobody paused it.
 
-        Then it is not paused, or waits for a decision or an event (see `resume_options`). The
-        workflow sees `data`, an object, as `ctx.resume_data`; JSON steps merge it into their
-        context. Raises `Undecidable` if there is data while somebody is asked to decide: they would
-        decide about something else than they were shown.
+        False means that it is not paused, or that it waits for a decision or an event (see
+        `resume_options`). The workflow sees `data`, an object, as `ctx.resume_data`; JSON steps
+        merge it into their context. Raises `Undecidable` if there is data while somebody is asked
+        to decide: they would decide about something else than they were shown.
         """
         if data is not None and not isinstance(data, dict):
             raise ValueError(f"the data of a resume is an object, not {data!r:.80}")
@@ -161,7 +161,7 @@ class Pauses:
             )
 
     def _done(self, id: Id, done: Mapping[str, bool]) -> bool:
-        """Returns what the store did to this execution.
+        """Returns whether the store changed this execution.
 
         Raises `UnknownExecution` if it was gone.
         """

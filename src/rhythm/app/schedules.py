@@ -135,12 +135,15 @@ class Schedules:
 
         Give one of `cron` (five fields, in the time zone `tz`), `every` (an interval) and `at`
         (once). If a schedule with this name exists, it is changed; while its times stay the same,
-        so does its next slot. `overlap` says what a slot does while an execution of the schedule
-        still runs. `catch_up` says how many slots that passed while no worker ran are made up for:
-        "skip", "one" (the latest) or a number. `unless_changed` is the schedule as the caller saw
-        it: if it is gone by now, `UnknownSchedule` is raised, if it has changed, `ScheduleChanged`,
-        and nothing is done. Raises `InvalidSchedule` if the schedule is not valid; the message says
-        what is wrong.
+        so does its next slot.
+
+        - `overlap`: what a slot does while an execution of the schedule still runs.
+        - `catch_up`: how many slots that passed while no worker ran are made up for: "skip", "one"
+          (the latest) or a number.
+        - `unless_changed`: the schedule as the caller saw it. Raises `UnknownSchedule` if it is
+          gone by now, `ScheduleChanged` if it was changed; then nothing is done.
+
+        Raises `InvalidSchedule` if the schedule is not valid; the message says what is wrong.
         """
         from rhythm.engine.schedules import put
 
@@ -204,7 +207,7 @@ class Schedules:
     def next_times(self, name: str, count: int = 5) -> list[datetime]:
         """Returns when the schedule will start its workflow next, within a hundred years.
 
-        For a paused schedule, when it would.
+        For a paused schedule, it returns when it would.
         """
         at_least(count, 1, "count")
         schedule, now = self._found(name)
@@ -422,10 +425,10 @@ def _same_as(seen: ScheduleView, schedule: Schedule | None) -> None:
 
 
 def _may(actor: Actor, schedule: Schedule) -> bool:
-    """Tells whether the actor may change this schedule.
+    """Tells whether the actor's roles allow to change this schedule, if they are limited to names.
 
-    A role may be limited to names. The question is asked in the transaction that changes the
-    schedule, because the schedule may start another workflow by then.
+    The question is asked in the transaction that changes the schedule, because the schedule may
+    start another workflow by then.
     """
     roles = actor.token_roles or ()
     return not limited(roles) or allows(roles, "schedule:write", schedule.workflow)

@@ -51,11 +51,13 @@ class Starts:
         """Starts a workflow in its current version, and returns its handle.
 
         An `id` or `idempotency_key` that was used before for this workflow starts nothing: the
-        execution that has it is returned, whatever its inputs were. With `on_conflict="fail"`,
-        `Conflict` is raised instead; with `"replace"`, the execution that has the key is cancelled
-        and a new one starts. `by` says who starts it; by default that person may not decide its
-        approvals. With `connection`, your own psycopg or sqlite3 connection to the same database,
-        it is started when you commit.
+        execution that has it is returned, whatever its inputs were.
+
+        - `on_conflict`: "fail" raises `Conflict` instead; "replace" cancels the execution that has
+          the key, and starts a new one.
+        - `by`: who starts it; by default that person may not decide its approvals.
+        - `connection`: your own psycopg or sqlite3 connection to the same database: the workflow is
+          started when you commit.
         """
         request = Start(inputs, id, idempotency_key, queue, priority, delay, attributes)
         return self.workflows(

@@ -107,12 +107,14 @@ class Tokens:
     ) -> NewToken:
         """Creates a token for an actor with this name. Only the returned value has its secret.
 
-        `roles` are those of Rhythm: viewer, operator, approver, author, auditor, admin. Without
-        any, the token is an approver if it has business roles, else a viewer. `viewer:order*` is a
-        viewer only of workflows and queues whose names match. `business_roles` are your own: they
-        say which approvals it may decide. The token is valid for as long as `expires` says, else
-        until it is revoked. Give everyone their own token: the rule of four eyes takes two people
-        with one name for one person.
+        - `roles`: those of Rhythm: viewer, operator, approver, author, auditor, admin. Without any,
+          the token is an approver if it has business roles, else a viewer. `viewer:order*` is a
+          viewer only of workflows and queues whose names match.
+        - `business_roles`: your own; they say which approvals it may decide.
+        - `expires`: how long it is valid; else it is valid until it is revoked.
+
+        Give everyone their own token: the rule of four eyes takes two people with one name for one
+        person.
         """
         name, own = valid_name(name, "the name of a token"), _business_roles(business_roles)
         known = _roles(roles if roles is not None else ("approver",) if own else ("viewer",))

@@ -68,10 +68,12 @@ class Workflows:
         """Registers the workflows of files, folders or texts, and returns their names.
 
         All are registered, or none if one does not compile: `FlowError` shows every problem of
-        every file. New executions start on the version that was registered last. It is recorded in
-        the audit only if `by` is given. Raises `Denied` if the name of a workflow matches no
-        pattern of the `scope`. Of the other workflows that these may call, only those in the scope
-        `known` count as existing.
+        every file. New executions start on the version that was registered last.
+
+        - `by`: who registers them; it is recorded in the audit only if this is given.
+        - `scope`: raises `Denied` if the name of a workflow matches none of these patterns.
+        - `known`: of the other workflows that these may call, only those in this scope count as
+          existing.
         """
         from rhythm.app.loading import compile_flows, read_flows
         from rhythm.app.schedules import annotated_schedules

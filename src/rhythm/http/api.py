@@ -102,7 +102,7 @@ def _permitted(route: Route, request: Request) -> Asker:
 async def _permitted_for_name(route: Route, request: Request, asker: Asker) -> Asker:
     """Returns the caller, if they have the permission for what the path names.
 
-    Only asked for callers whose role is limited to names.
+    It is only called for callers whose role is limited to names.
     """
     assert route.permission is not None
     assert route.about is not None

@@ -1,5 +1,5 @@
-"""The bodies of requests: their size is limited while they are read, and they are parsed by the
-same function as all stored values."""
+"""The bodies of requests: limited in size as they are read, and parsed by the one function through
+which all values come."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ class CheckedRequest(Request):
 
 
 def must_be_json(request: Request, kinds: tuple[str, ...]) -> None:
-    """Refuses a body of another media type (415).
+    """Refuses a body that is not of one of these media types (415).
 
-    A form on another site could send other types without asking the browser's permission.
+    A form on another site could send other types without the browser asking us first.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     has_body = (

@@ -184,8 +184,7 @@ class Connections:
         self._of[address] += 1
 
     def answered(self, connection: Any) -> bool:
-        """Returns whether the connection was turned away; if so, the client gets the answer 503
-        now."""
+        """Returns whether the connection was turned away; if so, the client gets its answer 503."""
         if connection not in self._away:
             return False
         if not connection.transport.is_closing():

@@ -82,7 +82,7 @@ class Asker(Record):
         return None if key is None else own_key_of(self.actor, key)
 
     def must(self, permission: str) -> None:
-        """Raises `Refused` (403) if the caller does not have the permission for any name."""
+        """Raises `Refused` (403) if the caller does not have the permission at all."""
         if permission not in self.permissions:
             what = "which the token does not have" if self.secret else "which takes a token"
             raise Refused(
@@ -181,9 +181,9 @@ class Guard:
     async def _by_token(self, secret: str, address: str, scope: Asgi) -> Asker:
         """Returns the caller with this secret.
 
-        Raises `Refused` if it is not valid, or asks too often. Callers who ask too often are
-        refused before the database is asked: with a secret that was valid before, by the count of
-        its token, all others by the count of their address.
+        Raises `Refused` if the secret is not valid, or the caller asks too often. Callers who ask
+        too often are refused before the database is asked: with a secret that was valid before, by
+        the count of its token; all others, by the count of their address.
         """
         form = SECRET.fullmatch(secret)
         digest = sha256(secret.encode("utf-8", "surrogatepass")).digest()
@@ -213,8 +213,7 @@ class Guard:
             self._tokens.popitem(last=False)
 
     async def _ask(self, call: Callable[..., T], *args: Any) -> T:
-        """Runs the call in threads of the guard, so that new requests do not wait for earlier
-        ones."""
+        """Runs the call in the guard's own threads: new requests must not wait for earlier ones."""
         if self._threads is None:
             self._threads = CapacityLimiter(THREADS)
         return await to_thread.run_sync(call, *args, limiter=self._threads)
@@ -251,7 +250,8 @@ def _secret(given: str | None) -> str:
 def _refuse_two_lengths(headers: Headers) -> None:
     """Refuses a body with two lengths.
 
-    A proxy may see its end elsewhere than we do, and take what follows for another's request.
+    A proxy may see the end of the body elsewhere than we do; what follows would be taken for the
+    request of somebody else.
     """
     if "transfer-encoding" in headers and "content-length" in headers:
         raise Refused(
@@ -263,9 +263,10 @@ def _refuse_two_lengths(headers: Headers) -> None:
 
 
 def _refuse_other_sites(method: str, headers: Headers) -> None:
-    """Refuses changes from a page of another site, which a browser may send with what it knows.
+    """Refuses requests that change something and come from a page of another site.
 
-    No page of ours is on another site.
+    A browser would send them with whatever it knows of its user. No page of ours is on another
+    site.
     """
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
     elsewhere = (

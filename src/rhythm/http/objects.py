@@ -3,9 +3,9 @@ guard, after the permission itself.
 
 A role may be limited to names (`viewer:order*`), and which name counts depends on the route. Where
 the path says what the route is about, it is looked up here, before the body is read; what is out of
-scope is answered exactly like what does not exist. A list leaves out what is out of scope, and a
-route whose body says what it is about checks that itself: both must ask for the scope
-(`Asker.scope`), or they are not answered.
+scope is answered exactly like what does not exist (except for queues: see `_queue`). A list leaves
+out what is out of scope, and a route whose body says what it is about checks that itself: both must
+ask for the scope (`Asker.scope`), or they are not answered.
 """
 
 from __future__ import annotations

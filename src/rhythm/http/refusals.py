@@ -1,8 +1,8 @@
 """The log of refused attempts: who, from where, what, and why.
 
 Repeated refusals are logged once a minute for each address and reason, with their number; and all
-of them together at most one line a second. Nothing secret is logged: of a token that is not valid,
-only the id that it claims to have.
+of them together at no more than one line a second on average. Nothing secret is logged: of a token
+that is not valid, only the id that it claims to have.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 and failures.
 
 A caller that uses more is refused with 429, and told when to come back. Everything is counted in
-this process, by token: several servers on one database count separately. All functions are called
-from the event loop alone, so what is checked and counted between two awaits is atomic.
+this process, by token, or by address where there is none: several servers on one database count
+separately. All functions are called from the event loop alone, so what is checked and counted
+between two awaits is atomic.
 """
 
 from __future__ import annotations
