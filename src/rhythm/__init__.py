@@ -180,7 +180,11 @@ def __dir__() -> list[str]:
 
 
 def _meant(name: str) -> str:
-    """Advice on a name that is none; tools that only look for special names pay nothing for it."""
+    """Returns advice for a name that does not exist: "; did you mean …?", or an empty text.
+
+    Names that begin with an underscore get no advice, so that tools which only probe for special
+    names do not pay for the search.
+    """
     if name.startswith("_"):
         return ""
     from rhythm.suggest import nearest

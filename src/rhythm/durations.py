@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: seconds as a number, `"1h30m"`, or ISO 8601 (`"PT15M"`,
+"""Durations as people write them: a number of seconds, `"1h30m"`, or ISO 8601 (`"PT15M"`,
 `"P1DT12H"`)."""
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SHORT = r"(?a)(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h|d|w))+"
 _PIECE = r"(?a)([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)"
 _ISO = r"(?a)P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
-LONGEST_S = 100 * 366 * 86400.0  # a hundred years: beyond it a typing error is likelier than a plan
+# A hundred years: a longer duration is more likely a typing error than a plan.
+LONGEST_S = 100 * 366 * 86400.0
 
 HOW = (
     'write seconds as a number, or text such as "90s", "1h30m", "3d" or "PT15M" (months and '
@@ -20,12 +21,16 @@ HOW = (
 
 
 def duration_s(value: object) -> float:
-    """The length in seconds; `ValueError` saying how to write one if it is none."""
+    """Returns the duration in seconds. Raises `ValueError` if it is not a valid duration.
+
+    A duration is not valid if it cannot be read (the message says how to write one), is negative,
+    or is longer than a hundred years.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"not a duration; {HOW}")
     try:
         seconds = _parse(value) if isinstance(value, str) else float(value)
-    except OverflowError:  # a whole number that no float holds
+    except OverflowError:  # an integer too large for a float
         seconds = float("inf" if isinstance(value, int) and value > 0 else "-inf")
     if seconds is None:
         raise ValueError(f'"{value:.80}" is not a duration; {HOW}')
@@ -37,6 +42,7 @@ def duration_s(value: object) -> float:
 
 
 def _parse(text: str) -> float | None:
+    """Returns the seconds of a duration given as text, or None if the text is not a duration."""
     if len(text) > TEXTS.time:
         return None
     if re.fullmatch(_SHORT, text):
@@ -51,7 +57,7 @@ def _parse(text: str) -> float | None:
 
 
 def show_duration(seconds: float) -> str:
-    """The length as people say it: `1h30m`, `2.5s`, `300ms`."""
+    """Returns the duration as short text for people: `1h30m`, `2.5s`, `300ms`."""
     if seconds < 1:
         return f"{seconds * 1000:g}ms"
     whole, parts = int(seconds), []

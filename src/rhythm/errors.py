@@ -1,40 +1,42 @@
-"""The exceptions of Rhythm, for its three readers.
+"""The exceptions of Rhythm, and who each of them is for.
 
     RhythmError
     ├── FlowError          a workflow's author: the file does not compile; carries its diagnostics
     ├── InvalidProgram     an operator: a stored program or snapshot that this version cannot run
     │   └── NewerFormat    the same, because a newer Rhythm wrote it: upgrade the worker
     ├── TaskFailed         raised by a task: give up now; `catch (e)` sees its code and message
-    ├── RetryLater         raised by a task: try again after this long; it counts as no failure
+    ├── RetryLater         raised by a task: try again after this long; does not count as a failure
     ├── TaskCancelled      in a task, from `heartbeat`: nobody waits for this attempt any more
-    ├── InvalidPayload     a caller: a value that is no JSON, cannot be stored, or is too large
-    ├── ExecutionFailed    a caller who waits for a result: carries the execution's status and error
+    ├── InvalidPayload     a caller: a value that is not JSON, cannot be stored, or is too large
+    ├── ExecutionFailed    a caller that waits for a result: carries the execution's status, error
     ├── UnknownExecution   a caller: there is no execution with this id
     ├── InvalidId          a caller: a text that cannot be the id of an execution (a `ValueError`)
-    ├── UnknownWorkflow    a caller: no workflow of this name is registered
-    ├── UnknownSchedule    a caller: there is no schedule of this name
-    ├── InvalidSchedule    a caller: times, a zone or a policy that no schedule can have
-    ├── ScheduleOfWorkflow a caller: a schedule that comes with its workflow, and stays with it
+    ├── UnknownWorkflow    a caller: no workflow with this name is registered
+    ├── UnknownSchedule    a caller: there is no schedule with this name
+    ├── InvalidSchedule    a caller: times, a time zone or a policy that a schedule cannot have
+    ├── ScheduleOfWorkflow a caller: the schedule belongs to its workflow's file; change it there
+    ├── ScheduleTaken      a caller: the name is used for a workflow that the caller has no role for
+    ├── ScheduleChanged    a caller: the schedule was changed since the caller read it
     ├── UnknownToken       a caller: there is no token with this id
-    ├── TokenRevoked       a caller: a token that is not valid any more, and does nothing
+    ├── TokenRevoked       a caller: the token is no longer valid
     ├── Conflict           a caller: the id or key belongs to another execution; carries its id
-    ├── InvalidEvent       a caller: an event that is none by CloudEvents (a `ValueError`)
-    ├── NotDelivered       a caller: a signal to one that has ended, or whose mailbox is full
+    ├── InvalidEvent       a caller: not a valid CloudEvents event (a `ValueError`)
+    ├── NotDelivered       a caller: the signal's target has ended, or its mailbox is full
     ├── NotRetryable       a caller: an execution that cannot be retried; the message says why
     │   └── RetryTooLarge  the same, because too much would have to be read for it
     ├── UnknownApproval    a caller: there is no approval with this id
-    ├── Denied             someone who wants to act or decide and may not: `code` says why
-    ├── Undecidable        someone who decides what cannot be decided: `code` says why
-    ├── ResultTimeout      a caller who waits: no result came in time (a `TimeoutError`)
-    ├── NotInitialised     a developer: `rhythm.init(…)` comes first
+    ├── Denied             an actor who may not do or decide this: `code` says why
+    ├── Undecidable        an actor who decides what cannot be decided now: `code` says why
+    ├── ResultTimeout      a caller that waits: no result came in time (a `TimeoutError`)
+    ├── NotInitialised     a developer: call `rhythm.init(…)` first
     ├── InvalidSetting     an operator: a setting that does not exist, or a value it cannot have
     ├── StoreError         an operator: the database cannot be used; the message says what to do
     │   └── Unavailable    the same, because it does not answer: it may come back
-    └── DuplicateTask      a developer: two handlers of one name
+    └── DuplicateTask      a developer: two handlers with the same name
 
-Each has a `code` that stays as it is: over HTTP and on the command line it names what went wrong.
-What goes wrong inside a workflow is a value of the interpreter (`{code, message, data}`), not an
-exception here.
+Each exception has a `code` that never changes: it names the problem over HTTP and on the command
+line. An error inside a workflow is a value of the interpreter (`{code, message, data}`), not an
+exception from this module.
 """
 
 from __future__ import annotations
@@ -48,14 +50,16 @@ if TYPE_CHECKING:
 
 
 class RhythmError(Exception):
-    """The root of everything Rhythm raises on purpose."""
+    """The base class of every exception that Rhythm raises on purpose."""
 
     code = "error"
 
 
 class FlowError(RhythmError):
-    """A workflow file does not compile. `diagnostics` holds every problem in it; `str()` shows them
-    all."""
+    """A workflow file does not compile.
+
+    `diagnostics` holds every problem in it; `str()` shows them all.
+    """
 
     code = "invalid_workflow"
 
@@ -71,21 +75,19 @@ class InvalidProgram(RhythmError):
 
 
 class NewerFormat(InvalidProgram):
-    """A stored program or snapshot was written by a newer Rhythm: a worker of that version can go
-    on with it."""
+    """A newer Rhythm wrote the program or snapshot: a worker of that version can continue it."""
 
     code = "newer_format"
 
 
 class InvalidPayload(RhythmError):
-    """A value cannot be stored."""
+    """A value is not JSON, cannot be stored, or is too large."""
 
     code = "invalid_payload"
 
 
 class ExecutionFailed(RhythmError):
-    """The execution ended without a result. `error` is `{code, message, data}`, as the workflow
-    left it."""
+    """The execution ended without a result. `error` is its `{code, message, data}`."""
 
     code = "execution_failed"
 
@@ -107,7 +109,7 @@ class InvalidId(RhythmError, ValueError):
 
 
 class UnknownWorkflow(RhythmError):
-    """No workflow of this name is registered."""
+    """No workflow with this name is registered. `name` is the name that was asked for, if known."""
 
     code = "unknown_workflow"
 
@@ -123,44 +125,50 @@ class UnknownToken(RhythmError):
 
 
 class TokenRevoked(RhythmError):
-    """The token is revoked, and stays so; or it was valid when its owner was let in, and was not
-    when it came to the act."""
+    """The token is no longer valid.
+
+    It is revoked, for good; or it was valid when the request was let in, and no longer when it came
+    to act.
+    """
 
     code = "token_revoked"
 
 
 class UnknownSchedule(RhythmError):
-    """There is no schedule of this name."""
+    """There is no schedule with this name."""
 
     code = "unknown_schedule"
 
 
 class InvalidSchedule(RhythmError, ValueError):
-    """A schedule cannot be like this. The message says what to write instead."""
+    """A schedule cannot have these times, this time zone or these options.
+
+    The message says what to write.
+    """
 
     code = "invalid_schedule"
 
 
 class ScheduleOfWorkflow(RhythmError):
-    """The schedule comes with its workflow, and goes with it."""
+    """The schedule comes from its workflow's file (`@schedule`), and cannot be deleted alone."""
 
     code = "schedule_of_workflow"
 
 
 class ScheduleTaken(RhythmError):
-    """A schedule of this name starts a workflow that whoever asks may not see."""
+    """A schedule with this name exists, for a workflow that the caller has no permission for."""
 
     code = "schedule_taken"
 
 
 class ScheduleChanged(RhythmError):
-    """The schedule is not as it was when its change was asked for."""
+    """The schedule was changed between the caller's read and its write; nothing was done."""
 
     code = "schedule_changed"
 
 
 class Conflict(RhythmError):
-    """The id or idempotency key is taken. `id` is the execution that has it."""
+    """The id or idempotency key is already used. `id` is the execution that has it."""
 
     code = "conflict"
 
@@ -170,13 +178,13 @@ class Conflict(RhythmError):
 
 
 class InvalidEvent(RhythmError, ValueError):
-    """What was sent is no event of CloudEvents 1.0, or one whose data is no JSON."""
+    """This is not an event of CloudEvents 1.0, or its data is not JSON."""
 
     code = "invalid_event"
 
 
 class NotDelivered(RhythmError):
-    """A signal that the execution will never see. `code` is `execution_ended` or `mailbox_full`."""
+    """The execution will never see this signal. `code` is `execution_ended` or `mailbox_full`."""
 
     def __init__(self, message: str, code: str = "execution_ended") -> None:
         super().__init__(message)
@@ -184,14 +192,16 @@ class NotDelivered(RhythmError):
 
 
 class NotRetryable(RhythmError):
-    """The execution has not ended without a result, was retried already, or would only fail again.
-    The message says what to do."""
+    """The execution cannot be retried. The message says what to do.
+
+    It has not ended without a result, was retried already, or would only fail again.
+    """
 
     code = "not_retryable"
 
 
 class RetryTooLarge(NotRetryable):
-    """What would have to be read to go on from there is more than may be."""
+    """To retry this execution, more would have to be read than the limits allow."""
 
 
 class UnknownApproval(RhythmError):
@@ -201,9 +211,12 @@ class UnknownApproval(RhythmError):
 
 
 class Denied(RhythmError):
-    """Whoever wants to decide may not. `code`: `wrong_role`, `role_revoked`, `self_approval` or
-    `too_many_contributors`; of any act `permission_missing`, if a token does not allow it, or has
-    lost what it takes since its owner was let in."""
+    """The actor may not do this. `code` says why.
+
+    For a decision: `wrong_role`, `role_revoked`, `self_approval` or `too_many_contributors`. For
+    any act: `permission_missing`, if the token does not allow it, or has lost the permission since
+    its request was let in.
+    """
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -211,9 +224,11 @@ class Denied(RhythmError):
 
 
 class Undecidable(RhythmError):
-    """Nothing was decided. `code`: `already_decided`, `decision_repeated`, `approval_changed`,
-    `approval_expired`, `approval_cancelled` or `no_escalation`; of a resume with data
-    `approval_open`."""
+    """Nothing was decided. `code` says why.
+
+    For a decision: `already_decided`, `decision_repeated`, `approval_changed`, `approval_expired`,
+    `approval_cancelled` or `no_escalation`. For a resume with data: `approval_open`.
+    """
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -221,7 +236,7 @@ class Undecidable(RhythmError):
 
 
 class ResultTimeout(RhythmError, TimeoutError):
-    """The execution did not end in the time one was ready to wait; it goes on."""
+    """The execution did not end within the caller's timeout. It goes on."""
 
     code = "result_timeout"
 
@@ -233,14 +248,16 @@ class NotInitialised(RhythmError):
 
 
 class InvalidSetting(RhythmError):
-    """A setting that does not exist, or a value that it cannot have."""
+    """There is no such setting, or it cannot have this value."""
 
     code = "invalid_setting"
 
 
 class StoreError(RhythmError):
-    """The database cannot be opened, does not answer, or is not what this version of Rhythm
-    needs."""
+    """The database cannot be used.
+
+    It cannot be opened, does not answer, or is not what this version of Rhythm needs.
+    """
 
     code = "database_refused"
 
@@ -258,7 +275,10 @@ class DuplicateTask(RhythmError):
 
 
 class TaskFailed(RhythmError):
-    """The task gives up: no retry. The workflow's `catch (e)` sees `code`, `message` and `data`."""
+    """A task raises this to fail without a retry.
+
+    The workflow's `catch (e)` sees `code`, `message` and `data`.
+    """
 
     def __init__(self, message: str, *, code: str = "TaskFailed", data: Any = None) -> None:
         super().__init__(message)
@@ -266,13 +286,13 @@ class TaskFailed(RhythmError):
 
 
 class TaskCancelled(RhythmError):
-    """Nobody waits for this attempt at the task any more."""
+    """Nobody waits for this attempt at the task any more: the task should stop."""
 
     code = "task_cancelled"
 
 
 class RetryLater(RhythmError):
-    """The task asks to be tried again after `delay` (seconds or a duration such as "5m")."""
+    """A task raises this to be tried again after `delay` (seconds, or a duration such as "5m")."""
 
     def __init__(self, delay: float | str, reason: str = "asked to be tried later") -> None:
         super().__init__(reason)

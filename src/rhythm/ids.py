@@ -1,8 +1,7 @@
-"""Ids of executions: UUIDv7 in lower-case Crockford base 32, so that they sort by the time they
-were made.
+"""Ids of executions: UUIDv7 in lower-case Crockford base 32, so that they sort by creation time.
 
-A child's id is its parent's with a dot and its number; an id that a user chooses contains neither
-dot nor slash.
+A child's id is its parent's id, a dot, and its number. An id that a user chooses contains neither a
+dot nor a slash.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ MAX_ID_CHARACTERS = TEXTS.id
 
 
 def encode_id(time_ms: int, random_bits: int) -> str:
-    """The id for a moment and at least 74 random bits."""
+    """Returns the id for this time and at least 74 random bits."""
     number = (
         (time_ms & (1 << 48) - 1) << 80
         | 0x7 << 76
@@ -27,11 +26,12 @@ def encode_id(time_ms: int, random_bits: int) -> str:
 
 
 def child_id(parent: str, n: int) -> str:
+    """Returns the id of the parent's n-th child."""
     return f"{parent}.{n}"
 
 
 def problem_with_id(id: str) -> str:
-    """Why a user's own id cannot be used; empty if it can."""
+    """Returns why a user cannot choose this id, or an empty text if they can."""
     if not id or len(id) > MAX_ID_CHARACTERS:
         return f"an id has 1 to {MAX_ID_CHARACTERS} characters"
     if not id.isprintable() or any(c in id for c in "./ "):
@@ -40,22 +40,24 @@ def problem_with_id(id: str) -> str:
 
 
 class PersonalKey(str):
-    """The key of a request that may come twice, as one person's: what others write can never be the
-    same."""
+    """An idempotency key of one person: no key that anybody else writes can be equal to it."""
 
     __slots__ = ()
 
 
 def personal_key(person: str, key: str) -> PersonalKey:
-    """The key that a person has given, whatever others give: the two are hashed together, so it is
-    as long as every other."""
+    """Returns one person's own form of the key that they sent.
+
+    Two people may send the same key and get different ones. Person and key are hashed together, so
+    the result always has the same length.
+    """
     from hashlib import sha256
 
-    # neither of them can have a NUL in it
+    # Neither of them can contain a NUL, so the pair is unambiguous.
     both = f"{person}\0{key}".encode("utf-8", "surrogatepass")
     return PersonalKey(f"person:{sha256(both).hexdigest()}")
 
 
 def is_personal(key: str) -> bool:
-    """Whether a text has the form of a personal key: nobody may choose one."""
+    """Tells whether a text has the form of a personal key. Users may not choose such a key."""
     return key.startswith("person:") and len(key) == 71 and not key[7:].strip("0123456789abcdef")

@@ -1,7 +1,7 @@
-"""Every limit of the language, of the interpreter and of the texts that people give: one name, one
-default, one place.
+"""Every limit of the language, of the interpreter and of the texts that people give, with its
+default.
 
-Going over a limit is a clear error or a yield, never a hang and never a dead process.
+Exceeding a limit is a clear error or a yield, never a hang and never a dead process.
 """
 
 from __future__ import annotations
@@ -10,74 +10,77 @@ from rhythm.record import Record
 
 
 class Limits(Record):
-    """What one workflow may use. Pass another instance to `compile` or `advance` to change it."""
+    """What one workflow may use.
+
+    To change a limit, pass another instance to `compile` or `advance`.
+    """
 
     source_bytes: int = 256 * 1024
-    # words, numbers and signs of a source: they, not the bytes, are what compiling costs
+    # words, numbers and signs of a source: the time to compile depends on them, not on the bytes
     tokens: int = 50_000
     workflows: int = 200  # in one file
     annotations: int = 50  # of one workflow
-    schedules: int = 200  # of one file: all are made in the transaction that registers it
-    program_bytes: int = 4 * 1024 * 1024  # of the programs of one file, as they are stored
+    schedules: int = 200  # in one file: all are created in the transaction that registers it
+    program_bytes: int = 4 * 1024 * 1024  # all programs of one file, as they are stored
     cached_programs: int = 1000  # in one process
-    # of these, as they are stored; loaded, they take several times as much
+    # all cached programs, as they are stored; loaded, they take several times as much
     cached_program_bytes: int = 8 * 1024 * 1024
-    # `return`, `break` and `continue`, each counted once for every `finally` that it has to pass
+    # `return`, `break` and `continue`, each counted once for every `finally` that it passes
     exits: int = 10_000
     nesting: int = 64  # of blocks, brackets and templates in a source
     identifier_bytes: int = 255
-    variables: int = 500  # in scope at one place: each await of a program names those that it keeps
-    diagnostics: int = 100  # shown for one file; the rest is counted
+    # in scope at one place: each await of a program lists the variables that it keeps
+    variables: int = 500
+    diagnostics: int = 100  # shown for one file; the rest is only counted
     turn_instructions: int = 100_000  # then the turn yields (`Continue`)
-    # instructions' worth of work inside one statement (comprehensions, builtins)
+    # work inside one statement (comprehensions, builtins), measured in instructions
     statement_work: int = 1_000_000
     lifetime_instructions: int = 100_000_000
     text_bytes: int = 1024 * 1024
     entries: int = 100_000  # of one list or object
-    depth: int = 64  # of a value that is stored: a snapshot, an input, a result
+    depth: int = 64  # nesting of a stored value: a snapshot, an input, a result
     generations: int = 64  # of workflows and branches, one below the other
-    # of one execution, that have not ended; of ended ones there may be any number
+    # children of one execution that have not ended; the number of ended ones is not limited
     children: int = 50_000
-    # below an execution that nobody else started, likewise; counted by samples, so about a tenth
-    # more
+    # executions below a root that have not ended; it is counted by sampling, so about a tenth
+    # more are possible
     family: int = 100_000
     fan_out: int = 10_000  # operations in one all/any/race/completed, or started by one statement
     snapshot_bytes: int = 4 * 1024 * 1024
     snapshot_warn_bytes: int = 1024 * 1024
     payload_bytes: int = 1024 * 1024  # inputs or result of one task, child, signal or event
     payload_warn_bytes: int = 256 * 1024
-    signals: int = 10_000  # unconsumed, for one execution
-    # that are read to retry an execution: it and all below it, their timers and signals
+    signals: int = 10_000  # in the mailbox of one execution
+    # rows read to retry an execution: it and everything below it, with timers and signals
     retry_rows: int = 200_000
-    # of the snapshots among them that did not end well, as they are stored, and unpacked
+    # size of the snapshots read for a retry (of executions that did not complete), both as they
+    # are stored and unpacked
     retry_bytes: int = 64 * 1024 * 1024
 
 
 class TextLimits(Record):
-    """How long the texts are that people and workflows give besides payloads, in characters unless
-    the name says bytes.
+    """How long the texts may be that people and workflows give besides payloads.
 
-    All of them are stored in rows that lists read and databases index; some are computed with. So
-    they are short.
+    In characters, unless the name says bytes. All of them are stored in rows that lists read and
+    databases index, and some are computed with. So they are short.
     """
 
-    # of a task, workflow, queue, signal, event, schedule, token, role, attribute, or of whoever
-    # acts
+    # of a task, workflow, queue, signal, event, schedule, token, role, attribute or actor
     name: int = 200
-    id: int = 200  # that somebody chooses: of an execution, signal or event
+    id: int = 200  # that a user chooses, for an execution, signal or event
     key: int = 200  # idempotency and decision keys
-    known_id: int = 20_000  # of what there is already: a child's id is longer than its parent's
+    known_id: int = 20_000  # of something stored: a child's id is longer than its parent's
     cron: int = 200
     time_zone: int = 100
     time: int = 100  # a date, time or duration as text
     reason: int = 1000  # of a pause, a resume, a bulk act
-    comment: int = 4000  # of a decision, and the reason of an approval, which people read
-    roles: int = 100  # how many of a kind a token, or whoever acts, has
+    comment: int = 4000  # of a decision; also the reason of an approval, which people read
+    roles: int = 100  # how many roles of a kind a token or an actor has
     escalations: int = 20  # how many stages an approval has
-    where_bytes: int = 4096  # what a wait asks of an event
+    where_bytes: int = 4096  # the condition that an event must meet to end a wait
     attributes: int = 50  # how many an execution has
-    attribute_bytes: int = 4096  # the value of one
-    attributes_bytes: int = 16 * 1024  # all of them
+    attribute_bytes: int = 4096  # the value of one attribute
+    attributes_bytes: int = 16 * 1024  # all attributes of an execution together
 
 
 DEFAULT_LIMITS = Limits()

@@ -1,5 +1,5 @@
-"""The way from a value down to one of its parts: made for every part that is looked at, and written
-out for the one that is wrong."""
+"""The path from a value down to one of its parts, cheap to build while walking and shown in error
+messages."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import json
 import re
 
 KEY = 40  # characters of a key that a message shows
-MAX_PATH_CHARACTERS = 200  # characters of a path, about: of a longer one its end
+# About how many characters of a path are shown; of a longer path, only its end.
+MAX_PATH_CHARACTERS = 200
 _NAME = re.compile(r"[^\W\d]\w*")
 
-# linked: each part adds its own key, and copies none of those above it
+# A linked list: each part adds its own key and does not copy the keys above it.
 Path = tuple["Path", str | int] | None
 
 
 def show_path(path: Path) -> str:
-    """The way down to a part, as one would write it: `.order.items[3]["unit price"]`."""
+    """Returns the path as one would write it in code: `.order.items[3]["unit price"]`.
+
+    Of a long path only the end is shown, after `…`.
+    """
     steps: list[str] = []
     size = 0
     while path is not None and size < MAX_PATH_CHARACTERS:

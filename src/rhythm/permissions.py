@@ -1,11 +1,12 @@
 """What may be done, and which roles allow it. Pure: no database, no token, only names.
 
-A route or method asks for one permission; a token has roles; a role is a set of permissions.
-`operator` has them for everything, `operator:order*` for what has such a name: a workflow, or a
-queue. An execution goes by the workflow (or bare task) at its root, an approval by its execution, a
-schedule by the workflow that it starts. What belongs to nobody in particular (an event, the audit,
-tokens) takes a role without a pattern. Business roles ("finance") are the user's own words and
-allow nothing here: they say which approvals one may decide.
+A route or method asks for one permission; a token has roles; a role is a set of permissions. The
+role `operator` has its permissions for everything, `operator:order*` only for workflows and queues
+whose name matches the pattern. For an execution, the name of the workflow (or of the task queued on
+its own) at its root counts; for an approval, that of its execution; for a schedule, that of the
+workflow that it starts. What has no such name (an event, the audit, tokens) needs a role without a
+pattern. Business roles ("finance") are the user's own words and allow nothing here: they say which
+approvals their holder may decide.
 """
 
 from __future__ import annotations
@@ -56,31 +57,35 @@ PERMISSIONS: Mapping[str, str] = {
     "audit:read": "read and verify the audit",
     "admin": "make, change and revoke tokens",
 }
-# roles that are for everything or not at all: the audit and tokens know no workflows
+# Roles that cannot be limited to names: the audit and tokens do not belong to workflows.
 WHOLE = ("auditor", "admin")
 ANY = "*"
 
-# the patterns of the names that are allowed; None: everything, () nothing
+# Patterns of the names that are allowed. None allows everything, () nothing.
 Scope = tuple[str, ...] | None
 
 
 def allows(roles: Iterable[str], permission: str, name: str | None = None) -> bool:
-    """Whether the roles allow this for what has this name; without a name, for everything.
+    """Tells whether the roles allow this for the thing with this name; without one, for everything.
 
-    A role that does not exist allows nothing; a permission that does not exist is a bug.
+    A role that does not exist allows nothing. A permission that does not exist is a bug.
     """
     return within(scope(roles, permission), name)
 
 
 def allows_some(roles: Iterable[str], permission: str) -> bool:
-    """Whether there is anything for which the roles allow this. It says no more: ask `allows` when
-    the name is known."""
+    """Tells whether the roles allow this for at least some names.
+
+    It does not say which: ask `allows` when the name is known.
+    """
     return scope(roles, permission) != ()
 
 
 def scope(roles: Iterable[str], permission: str) -> Scope:
-    """The patterns of the names for which the roles allow this; None: for everything, `()`: for
-    nothing."""
+    """Returns the patterns of the names for which the roles allow this.
+
+    None means everything, `()` nothing.
+    """
     assert permission in PERMISSIONS, permission
     patterns = list[str]()
     for text in roles:
@@ -94,21 +99,23 @@ def scope(roles: Iterable[str], permission: str) -> Scope:
 
 
 def within(scope: Scope, name: str | None) -> bool:
-    """Whether a scope has this name in it. What has no name is in none but that of everything."""
+    """Tells whether a scope includes this name.
+
+    Without a name, only the scope of everything does.
+    """
     return scope is None or (name is not None and any(matches(pattern, name) for pattern in scope))
 
 
 def limited(roles: Iterable[str]) -> bool:
-    """Whether it depends on a name what the roles allow."""
+    """Tells whether any of the roles is limited to names."""
     return any(":" in role for role in roles)
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name is as the pattern says: `*` stands for any characters, also none, and every
-    other one for itself.
+    """Tells whether a name matches a pattern: `*` stands for any number of characters, also none.
 
-    It takes no longer the more stars there are: from left to right, each part is where it first can
-    be.
+    Every other character stands for itself. The time does not grow with the number of stars: from
+    left to right, each part is placed where it first fits.
     """
     first, *rest = pattern.split(ANY)
     if not rest:
@@ -126,7 +133,10 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def prefixes(scope: tuple[str, ...]) -> list[str]:
-    """How the names of a scope begin: whatever is in it begins with one of these."""
+    """Returns prefixes such that every name in the scope begins with at least one of them.
+
+    A prefix that begins with another one of them is left out.
+    """
     begins = {pattern.partition(ANY)[0] for pattern in scope}
     return sorted(
         one for one in begins if not any(one != other and one.startswith(other) for other in begins)
@@ -134,13 +144,13 @@ def prefixes(scope: tuple[str, ...]) -> list[str]:
 
 
 def permissions(roles: Iterable[str]) -> tuple[str, ...]:
-    """All that the roles allow for everything, in the order of the table."""
+    """Returns the permissions that the roles give for everything, in the order of the table."""
     held = tuple(roles)
     return tuple(permission for permission in PERMISSIONS if allows(held, permission))
 
 
 def problem_with_roles(roles: Iterable[str]) -> str:
-    """Why these cannot be the roles of a token; empty if they can."""
+    """Returns why these cannot be the roles of a token, or an empty text if they can."""
     return next((problem for role in sorted(set(roles)) if (problem := _problem(role))), "")
 
 

@@ -1,8 +1,8 @@
-"""Text that others have written, for terminals, files and logs: what a terminal would obey, or not
-show, is replaced by what can be seen.
+"""Makes text that others wrote safe for terminals, files and logs: characters that a terminal would
+obey, or not show, are replaced by visible ones.
 
-That is everything that is not printable: control characters (ESC, C1, DEL), marks that turn the
-direction of writing, and the like.
+These are all characters that are not printable: control characters (ESC, C1, DEL), marks that
+change the direction of writing, and the like.
 """
 
 from __future__ import annotations
@@ -11,29 +11,33 @@ STAND_IN = "\N{REPLACEMENT CHARACTER}"
 
 
 def visible(text: str, keep: str = "") -> str:
-    """The text with a stand-in for each character that is not printable; `keep`: those of them that
-    may stay."""
+    """Returns the text with a replacement character for each character that is not printable.
+
+    The characters in `keep` may stay.
+    """
     if _without(text, keep).isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else STAND_IN for c in text)
 
 
 def one_line(text: str) -> str:
-    """The text on one line: tabs and ends of lines are spaces."""
+    """Returns the text on one line: tabs and line breaks become spaces."""
     return (
         text if text.isprintable() else visible("".join(" " if c in "\t\r\n" else c for c in text))
     )
 
 
 def indented(text: str, margin: str = "  ") -> str:
-    """The text with a margin before each line but the first: what somebody wrote is not taken for a
-    line of ours."""
+    """Returns the text with a margin before each line but the first.
+
+    So a reader cannot mistake a line that somebody else wrote for one of ours.
+    """
     first, *more = text.split("\n")
     return "\n".join((visible(first), *(f"{margin}{visible(line)}" for line in more)))
 
 
 def escaped(text: str) -> str:
-    r"""The text with Python's escapes for what is not printable: `\x1b`, `\u202e`."""
+    r"""Returns the text with Python's escapes for what is not printable: `\x1b`, `\u202e`."""
     return (
         text
         if text.isprintable()
@@ -42,8 +46,10 @@ def escaped(text: str) -> str:
 
 
 def escaped_json(text: str) -> str:
-    r"""JSON text of the same value, with JSON's escapes for what is not printable: `\u001b`. Ends
-    of lines between values stay."""
+    r"""Returns JSON text of the same value, with JSON's escapes for unprintable characters.
+
+    They look like `\u001b`. Line breaks between values stay.
+    """
     if _without(text, "\n").isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else _json_escape(c) for c in text)

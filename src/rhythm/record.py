@@ -2,9 +2,10 @@
 
 Syntax nodes, instructions, commands and snapshots are all plain values: compared by content, never
 changed. `dataclasses` would generate and `exec` half a millisecond of code for each of our hundred
-classes on every start of `rhythm check`; this base class does the same work with the annotations
-alone, and type checkers see dataclasses. A class of which a process makes thousands gets a
-constructor of its own, in half the time: a worker makes a dozen for each step.
+classes on every start of `rhythm check`. This base class does the same work from the annotations
+alone, and type checkers treat its subclasses as dataclasses. A class that a process instantiates
+thousands of times gets a generated constructor, which takes half the time: a worker makes a dozen
+records for each step.
 """
 
 from __future__ import annotations
@@ -12,19 +13,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, dataclass_transform
 
-OFTEN = 1000  # made so often, a class gets a constructor of its own
+OFTEN = 1000  # after this many instances, a class gets its own constructor
 
 
 @dataclass_transform(frozen_default=True)
 class Record:
-    """A class whose annotated names are its fields; a default is the class attribute of that
-    name."""
+    """Base class of values.
+
+    The annotated names of a subclass are its fields; a default is the class attribute with the
+    field's name.
+    """
 
     _fields: ClassVar[tuple[str, ...]] = ()
     _known: ClassVar[frozenset[str]] = frozenset()
     _required: ClassVar[frozenset[str]] = frozenset()
-    _least: ClassVar[int] = 0  # so many values without names give all that are required
-    _made: ClassVar[int] = 0  # by the constructor that is good for all classes
+    _least: ClassVar[int] = 0  # this many positional values set all required fields
+    _made: ClassVar[int] = 0  # instances made by the general constructor
 
     def __init_subclass__(cls) -> None:
         own = (name for name in cls.__annotations__ if name not in cls._fields)
@@ -35,15 +39,16 @@ class Record:
             (i + 1 for i, name in enumerate(cls._fields) if name in cls._required), default=0
         )
         cls._made = 0
-        cls.__init__ = Record.__init__  # type: ignore[method-assign]  # not the one that its base was given for its own fields
+        cls.__init__ = Record.__init__  # type: ignore[method-assign]  # not the generated constructor of its base, which has other fields
 
     def __init__(self, *values: Any, **named: Any) -> None:
         fields, given = self.__dict__, len(values)
         fields.update(zip(self._fields, values, strict=False))
         if not named:
             fits = self._least <= given <= len(self._fields)
-        else:  # fewer fields than were given: too many values, or one of them twice
+        else:
             fields.update(named)
+            # Fewer fields than values: there were too many values, or one field was given twice.
             all_known = len(fields) == given + len(named) and named.keys() <= self._known
             fits = all_known and (given >= self._least or fields.keys() >= self._required)
         if not fits:
@@ -51,7 +56,7 @@ class Record:
         cls = type(self)
         cls._made += 1
         if cls._made >= OFTEN and cls._least == len(cls._required):
-            cls.__init__ = _constructor(cls)  # type: ignore[method-assign]  # it takes the same, and is quicker
+            cls.__init__ = _constructor(cls)  # type: ignore[method-assign]  # it takes the same arguments, and is faster
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
@@ -69,9 +74,14 @@ class Record:
         return f"{type(self).__name__}({fields})"
 
     def astuple(self) -> tuple[Any, ...]:
+        """Returns the values of all fields, in order."""
         return tuple([getattr(self, name) for name in self._fields])
 
     def replace(self, **changes: Any) -> Self:
+        """Returns a copy with some fields changed.
+
+        Raises `TypeError` for a name that is not a field.
+        """
         if not changes.keys() <= self._known:
             raise TypeError(f"{type(self).__name__} has {', '.join(self._fields)}")
         changed = object.__new__(type(self))
@@ -82,7 +92,7 @@ class Record:
 
 
 def _constructor(cls: type[Record]) -> Callable[..., None]:
-    """A constructor for the fields of one class; those that are required come first."""
+    """Returns a constructor for the fields of one class. The required fields must come first."""
     defaults = {name: getattr(cls, name) for name in cls._fields if name not in cls._required}
     taken = ", ".join(
         f"{name}=_defaults[{name!r}]" if name in defaults else name for name in cls._fields

@@ -1,11 +1,12 @@
 """When a schedule is due: the moments (slots) of a cron expression in a time zone, of an interval,
 or of one date.
 
-Pure: the time is an argument. Slots are microseconds since 1970, and the next one follows from the
-one before, never from the time at which somebody looks. `cronsim` finds the times on a wall clock;
-what they mean where clocks are put forward or back is decided here:
+Pure: the time is an argument. Slots are microseconds since 1970. The next slot follows from the one
+before, never from the time at which somebody asks. `cronsim` finds the times on a wall clock; what
+they mean where clocks are put forward or back is decided here:
 
-- A time that the clock skips is the first moment after the gap; several in one gap are one slot.
+- A time that the clock skips becomes the first moment after the gap; several in one gap are one
+  slot.
 - A time that the clock shows twice is the first of the two, unless the schedule runs in every hour:
   then it runs in both.
 """
@@ -26,19 +27,23 @@ if TYPE_CHECKING:
 
 US = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# The first and last slot keep two days' distance from the ends of the calendar, so that no time
+# zone shows a year that a datetime cannot hold.
 FIRST_US = (datetime(1, 1, 3, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
-# no zone is so far away that it shows another year
 LAST_US = (datetime(9999, 12, 29, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
-LEAST_EVERY_US = US  # an interval is no busy loop
+LEAST_EVERY_US = US  # the shortest interval: a schedule must not become a busy loop
 FIELDS = "minute hour day month weekday"
-# what a slot may do while the execution of another still runs
+# what a slot may do while an earlier execution of the schedule still runs
 OVERLAPS = ("skip", "queue", "allow", "cancel_other")
 MOST_CAUGHT_UP = 1000
-AHEAD_US = 100 * 366 * 86_400 * US  # how far people look ahead
+AHEAD_US = 100 * 366 * 86_400 * US  # how far ahead slots are listed for people
 
 
 class Timing(Record):
-    """One of `cron` (in the zone `tz`), `every_us` (counted from `anchor_at`) and `at`."""
+    """When a schedule is due: one of `cron`, `every_us` and `at` is set.
+
+    `cron` is in the time zone `tz`; `every_us` is counted from `anchor_at`.
+    """
 
     cron: str | None = None
     tz: str = "UTC"
@@ -48,8 +53,10 @@ class Timing(Record):
 
 
 def next_slot(timing: Timing, after: int) -> int | None:
-    """The first slot after this moment; None if there is none any more. `ValueError` if the
-    expression or the zone cannot be read."""
+    """Returns the first slot after this moment, or None if there are no more.
+
+    Raises `ValueError` if the cron expression or the time zone cannot be read.
+    """
     if not FIRST_US <= after < LAST_US:
         return None
     slot = _next_slot(timing, after)
@@ -69,7 +76,7 @@ def _next_slot(timing: Timing, after: int) -> int | None:
 
 
 def slots(timing: Timing, after: int) -> Iterator[int]:
-    """All slots after this moment, in order."""
+    """Yields all slots after this moment, in order."""
     slot = next_slot(timing, after)
     while slot is not None:
         yield slot
@@ -77,16 +84,20 @@ def slots(timing: Timing, after: int) -> Iterator[int]:
 
 
 def first_slots(timing: Timing, after: int, count: int, within_us: int = AHEAD_US) -> list[int]:
-    """The first slots after this moment, at most so many, and none that is further ahead: a rare
-    date is not searched for without end."""
+    """Returns the first slots after this moment: at most `count`, none beyond `within_us` from it.
+
+    The second limit ends the search for a date that is very rare.
+    """
     return list(
         islice(takewhile(lambda slot: slot <= after + within_us, slots(timing, after)), count)
     )
 
 
 def latest_slots(timing: Timing, first: int, until: int, count: int) -> list[int]:
-    """The last slots from `first`, which is one, to `until`, at most so many; however many there
-    were, few are looked at."""
+    """Returns the last slots from `first` to `until`, at most `count`.
+
+    `first` must be a slot itself. It looks at few slots, however many there were.
+    """
     if timing.every_us is not None:
         last = until - (until - first) % timing.every_us
         return list(
@@ -102,13 +113,16 @@ def latest_slots(timing: Timing, first: int, until: int, count: int) -> list[int
 
 
 def check_overlap(overlap: object) -> None:
+    """Raises `ValueError` if this is not an overlap policy."""
     if overlap not in OVERLAPS:
         raise ValueError(f"overlap is one of {', '.join(OVERLAPS)}, not {overlap!r:.80}")
 
 
 def catch_up_number(given: object) -> int:
-    """How many slots that were missed are made up for: `skip`, `one`, or a number. `ValueError` for
-    anything else."""
+    """Returns how many missed slots are made up for: `skip` is 0, `one` is 1, a number is itself.
+
+    Raises `ValueError` for anything else.
+    """
     if given in ("skip", "one"):
         return int(given == "one")
     if isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= MOST_CAUGHT_UP:
@@ -119,7 +133,10 @@ def catch_up_number(given: object) -> int:
 
 
 def check_timing(timing: Timing) -> None:
-    """`ValueError`, with what to write instead, for what can never be due."""
+    """Raises `ValueError` for a timing that can never be due.
+
+    The message says what to write instead.
+    """
     given = [timing.cron is not None, timing.every_us is not None, timing.at is not None]
     if sum(given) != 1:
         raise ValueError("a schedule has one of cron, every and at")
@@ -138,7 +155,10 @@ def check_timing(timing: Timing) -> None:
 
 
 def zone(name: str) -> ZoneInfo:
-    """A time zone by its name; `ValueError` if this machine does not know it."""
+    """Returns the time zone with this name.
+
+    Raises `ValueError` if this machine does not know it.
+    """
     from zoneinfo import ZoneInfo
 
     if not isinstance(name, str):
@@ -147,7 +167,7 @@ def zone(name: str) -> ZoneInfo:
         raise ValueError(f"tz has at most {TEXTS.time_zone} characters, not {len(name):,}")
     try:
         return ZoneInfo(name)
-    # KeyError: not found; the others: names that are paths, folders or too long
+    # KeyError: there is no such zone. The others: the name is a path, a folder or too long.
     except (ValueError, OSError, KeyError) as problem:
         raise ValueError(_no_zone(name)) from problem
 
@@ -170,7 +190,8 @@ def _no_zone(name: str) -> str:
 
 
 def _next_cron(cron: str, tz: str, after: int) -> int | None:
-    if len(cron) > TEXTS.cron:  # also of one that an earlier version took
+    # An earlier version may have stored a longer one.
+    if len(cron) > TEXTS.cron:
         raise ValueError(f"cron has at most {TEXTS.cron} characters, not {len(cron):,}")
     where, every_hour = zone(tz), _every_hour(cron)
     earliest = _earliest_wall(where, after) if every_hour else _wall(where, after)
@@ -187,7 +208,7 @@ def _next_cron(cron: str, tz: str, after: int) -> int | None:
 
 
 def _walls(cron: str, after: datetime) -> Iterator[datetime]:
-    """What a clock shows at each time of the expression, on a clock that is never changed."""
+    """Yields the wall-clock times of the expression, on a clock that is never changed."""
     from cronsim import CronSim
 
     return iter(CronSim(cron, after))
@@ -195,7 +216,10 @@ def _walls(cron: str, after: datetime) -> Iterator[datetime]:
 
 @lru_cache(256)
 def _every_hour(cron: str) -> bool:
-    """Whether it runs in every hour of its days. `ValueError` if it is no expression."""
+    """Tells whether the expression runs in every hour of its days.
+
+    Raises `ValueError` if it is not valid.
+    """
     from cronsim import CronSim, CronSimError
 
     if len(cron.split()) != 5:
@@ -211,15 +235,16 @@ def _every_hour(cron: str) -> bool:
 
 
 def _earliest_wall(where: ZoneInfo, after: int) -> datetime:
-    """No clock shows less than this at any moment after that one, also where it is put back
-    meanwhile."""
+    """Returns a lower bound of what the clock shows after this moment, even if it is put back."""
     now = _wall(where, after)
     return min(now, now + (_offset(where, after + 86_400 * US) - _offset(where, after)))
 
 
 def _instants(where: ZoneInfo, wall: datetime) -> tuple[int, int]:
-    """When the clock shows this for the first and for the last time. What it skips: the first
-    moment after the gap, for both."""
+    """Returns the first and the last moment at which the clock shows this time.
+
+    For a time that the clock skips, both are the first moment after the gap.
+    """
     first, second = (us_of(wall.replace(tzinfo=where, fold=fold)) for fold in (0, 1))
     if first <= second:
         return first, second
@@ -227,7 +252,7 @@ def _instants(where: ZoneInfo, wall: datetime) -> tuple[int, int]:
 
 
 def _change(where: ZoneInfo, before: int, after: int) -> int:
-    """The moment between these two at which the clock was changed, to the second."""
+    """Returns the moment between these two at which the clock was changed, to the second."""
     offset, low, high = _offset(where, after), before // US, after // US
     while low + 1 < high:
         middle = (low + high) // 2
@@ -236,14 +261,18 @@ def _change(where: ZoneInfo, before: int, after: int) -> int:
 
 
 def _offset(where: ZoneInfo, at: int) -> timedelta:
+    """Returns the time zone's offset from UTC at this moment."""
     return (EPOCH + timedelta(microseconds=at)).astimezone(where).utcoffset() or timedelta()
 
 
 def _wall(where: ZoneInfo, at: int) -> datetime:
+    """Returns what the clock of the time zone shows at this moment."""
     return (EPOCH + timedelta(microseconds=at)).astimezone(where).replace(tzinfo=None, fold=0)
 
 
 def us_of(at: datetime) -> int:
-    """A moment in microseconds since 1970; also one that lies in another year in UTC, which no
-    datetime holds."""
+    """Returns a moment in microseconds since 1970.
+
+    It also works if the moment lies in another year in UTC, outside of what a datetime can hold.
+    """
     return (at - EPOCH) // timedelta(microseconds=1)

@@ -1,9 +1,9 @@
 """The settings of an application: read from four places, checked once, and each remembers where it
 came from.
 
-An argument wins over a `RHYTHM_*` variable, that over `rhythm.toml` or `[tool.rhythm]` of
-`pyproject.toml`, that over the default. The environment comes in as a mapping: whoever calls this
-decides which.
+An argument wins over a `RHYTHM_*` variable, which wins over `rhythm.toml` or `[tool.rhythm]` in
+`pyproject.toml`, which wins over the default. The environment is passed in as a mapping: the caller
+decides which one.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from rhythm.errors import InvalidSetting
 from rhythm.record import Record
 
 PREFIX = "RHYTHM_"
-TEST_PREFIX = "RHYTHM_TEST_"  # of the project's own tests
+TEST_PREFIX = "RHYTHM_TEST_"  # variables of the project's own tests, which are not settings
 FILES = ("rhythm.toml", "pyproject.toml")
-FOLDER = "./workflows"  # where workflows are looked for if nobody says where
+FOLDER = "./workflows"  # the default of workflow_paths, if this folder exists
 
 
 class Settings(Record):
-    """Every setting with its value. `sources` says where each came from; lengths of time are in
-    seconds."""
+    """The value of every setting. Durations are in seconds.
+
+    `sources` says where each value came from.
+    """
 
     database_url: str
     listen_url: str
@@ -61,7 +63,11 @@ class Settings(Record):
     sources: Mapping[str, str] = {}
 
     def having(self, given: Mapping[str, Any]) -> Settings:
-        """The same, with these settings as arguments."""
+        """Returns these settings with some replaced, as if they had been given as arguments.
+
+        None leaves a setting as it is. Raises `InvalidSetting` for a name that does not exist or a
+        value that the setting cannot have.
+        """
         for name in given:
             if name not in SETTINGS:
                 raise InvalidSetting(_unknown(name, "argument"))
@@ -74,7 +80,10 @@ class Settings(Record):
         return self.replace(**values, sources={**self.sources, **dict.fromkeys(found, "argument")})
 
     def shown(self) -> list[tuple[str, str, str]]:
-        """Name, value and source of each setting, for people; a password in the URL is hidden."""
+        """Returns the name, value and source of each setting, for people.
+
+        A password in a URL is hidden.
+        """
         return [
             (name, setting.show(getattr(self, setting.field)), self.sources.get(name, "default"))
             for name, setting in SETTINGS.items()
@@ -82,7 +91,7 @@ class Settings(Record):
 
 
 class Given(TypedDict, total=False):
-    """Settings as arguments; None, or left out: look elsewhere."""
+    """Settings as arguments. One that is None, or left out, is read from the other places."""
 
     listen_url: str | None
     auto_migrate: bool | None
@@ -119,8 +128,10 @@ class Given(TypedDict, total=False):
 def load_settings(
     given: Mapping[str, Any], environment: Mapping[str, str], folder: str = "."
 ) -> Settings:
-    """The settings from all places. `InvalidSetting` for a name that does not exist and a value
-    that cannot be."""
+    """Returns the settings, read from all places.
+
+    Raises `InvalidSetting` for a name that does not exist or a value that the setting cannot have.
+    """
     places = (
         ("argument", {name: value for name, value in given.items() if value is not None}),
         *_environment(environment),
@@ -141,7 +152,7 @@ def load_settings(
 
 
 def _environment(environment: Mapping[str, str]) -> Iterable[tuple[str, Mapping[str, str]]]:
-    """The variables one by one: each is its own source."""
+    """Yields each variable on its own, since each is its own source."""
     for variable in sorted(environment):
         if variable in ALSO_AS:
             yield variable, {ALSO_AS[variable]: environment[variable]}
@@ -208,7 +219,7 @@ def _all() -> str:
     return f"there are {', '.join(SETTINGS)}"
 
 
-# what a value may be
+# Each of these reads one kind of value, and raises `ValueError` for what does not fit.
 
 
 def _text(value: Any) -> str:
@@ -218,7 +229,7 @@ def _text(value: Any) -> str:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """A list, or its items in one text, with commas between them."""
+    """Returns the items of a list, or of one text with commas between the items."""
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     items = value.split(",") if isinstance(value, str) else value
@@ -265,7 +276,10 @@ def _count(value: Any) -> int:
 
 
 def _length_s(value: Any) -> float:
-    """A length of time; a variable has only text, so `5` there is seconds too."""
+    """Returns a duration in seconds.
+
+    A number in a text counts as seconds, since a variable can only hold text.
+    """
     if isinstance(value, str) and value.replace(".", "", 1).isdecimal():
         value = float(value)
     seconds = duration_s(value)
@@ -295,7 +309,7 @@ def _show_length(value: float | None) -> str:
 
 
 def show_url(url: str) -> str:
-    """A database URL without its password, which may also be among its parameters."""
+    """Returns a database URL without its password, which may also be among the parameters."""
     place, question, query = parted_url(url)
     scheme, colon, rest = place.partition("://")
     who, at, where = rest.rpartition("@")
@@ -308,11 +322,11 @@ def show_url(url: str) -> str:
 
 
 def parted_url(url: str) -> tuple[str, str, str]:
-    """What comes before the parameters of a database URL, the question mark, and the parameters.
+    """Returns a database URL in three parts: up to the parameters, the `?`, and the parameters.
 
-    As PostgreSQL's library parts it: what precedes an @, and no slash, is a user and a password,
-    also if there is a question mark in it. A password that is not written as a URL asks for must
-    not look like parameters either, which are shown.
+    It splits as PostgreSQL's library does: what stands before an @, and contains no slash, is a
+    user and a password, even if it contains a question mark. A password that is not escaped as a
+    URL requires must not be mistaken for parameters either, because parameters are shown.
     """
     begin = url.find("://") + 3 if "://" in url else 0
     authority = url[begin:].partition("/")[0]
@@ -323,7 +337,7 @@ def parted_url(url: str) -> tuple[str, str, str]:
 
 
 def _are_hosts(text: str) -> bool:
-    """Names or addresses, whose ports are numbers."""
+    """Tells whether the text is a list of host names or addresses with numeric ports, or none."""
     ports = [host.rpartition("]")[2].partition(":")[2] for host in text.split(",")]
     return all(not port or port.isdecimal() for port in ports)
 
@@ -343,9 +357,10 @@ class Setting(Record):
     default: Any
     read: Callable[[Any], Any]
     about: str
-    special: Callable[[Any], str] | None = None  # how it is shown, if not plainly
+    special: Callable[[Any], str] | None = None  # how it is shown, if not as plain text
 
     def show(self, value: Any) -> str:
+        """Returns a value of this setting as text for people."""
         return _show(value) if self.special is None else self.special(value)
 
 
@@ -411,9 +426,10 @@ SETTINGS: dict[str, Setting] = {
     "server_page_bytes": Setting("server_page_bytes", 1_048_576, _count,
         "after which a page of a list ends, with at least one item"),
 }  # fmt: skip
+# Variables with other names that set the same settings.
 ALSO_AS = {
     "WORKFLOW_RESUME_WORKER_INTERVAL": "resume_worker_interval",
     "WORKFLOW_RESUME_TIMEOUT": "resume_timeout",
     "WORKFLOW_RESUME_AUTO_ESCALATE": "resume_auto_escalate",
     "WORKFLOW_AUTO_RESUME_AFTER_APPROVAL": "auto_resume_after_approval",
-}  # variables of other names
+}

@@ -1,4 +1,4 @@
-"""The name that was probably meant, for "did you mean", and lists of names of a bounded length."""
+"""Finds the name that was probably meant, for "did you mean", and shortens long lists of names."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 
-MAX_COMPARED = 10  # names, letter by letter, with one that is unknown
+MAX_COMPARED = 10  # known names that are compared letter by letter with an unknown one
 
 
 def nearest(word: str, known: Iterable[str], likeness: float = 0.65) -> str | None:
-    """The name that was probably meant, if one is near enough."""
+    """Returns the known name that was probably meant, or None if none is similar enough."""
     if len(word) > 80:
         return None
     import difflib
 
-    # a set has no order, and the answer must have one
+    # Sorted, so that the answer is the same every time: `known` may be a set.
     folded = {name.lower().replace("_", ""): name for name in sorted(known)}
     word = word.lower().replace("_", "")
     likely = sorted(
@@ -28,7 +28,7 @@ def nearest(word: str, known: Iterable[str], likeness: float = 0.65) -> str | No
 
 
 def some_of(names: Iterable[str], shown: int = 10) -> str:
-    """The first of these names, and how many more there are."""
+    """Returns the first `shown` of these names, sorted, and how many more there are."""
     ordered = sorted(names)
     more = f" and {len(ordered) - shown:,} more" if len(ordered) > shown else ""
     return ", ".join(ordered[:shown]) + more
@@ -36,5 +36,8 @@ def some_of(names: Iterable[str], shown: int = 10) -> str:
 
 @lru_cache(1024)
 def _pairs(word: str) -> frozenset[str]:
-    """The letters of a word, two by two with its ends: words that share many of them are alike."""
+    """Returns the pairs of neighbouring letters of a word and its ends.
+
+    Similar words share many.
+    """
     return frozenset(map("".join, pairwise(f" {word} ")))

@@ -1,6 +1,7 @@
 """The application: one object that starts workflows, asks about them, and runs them.
 
-Its names are imported when they are first used: a command that only opens a database needs none.
+Its names are imported when they are first used: a command that only opens a database needs none of
+them.
 """
 
 from __future__ import annotations

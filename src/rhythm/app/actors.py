@@ -1,4 +1,4 @@
-"""Who acts: whoever is named, or the user of the operating system."""
+"""Who acts: the actor that the caller names, or the user of the operating system."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from rhythm.store.access import Actor
 from rhythm.store.provenance import person
 
 __all__ = ["Actor", "By", "acting", "own_key_of", "user"]
-By = Actor | str | None  # None is the user of the operating system
+By = Actor | str | None  # None means the user of the operating system
 
 
 def acting(by: By, source: str = "python") -> Actor:
-    """Whoever asks, as it is recorded."""
+    """Returns the actor to record for an act.
+
+    Raises `ValueError` if its name or roles are not valid. `by` is an actor, a name, or None for
+    the user of the operating system.
+    """
     actor = by if isinstance(by, Actor) else Actor(by or user(), source=source)
     valid_name(actor.name, "the name of whoever acts")
-    if isinstance(actor.roles, str):  # every letter would be a role, and every part of a word
+    # In a text every letter would count as a role, and `in` would find every part of a word.
+    if isinstance(actor.roles, str):
         raise ValueError(
             f"the roles of {actor.name} are several texts, not one: Actor({actor.name!r}, "
             f"({actor.roles!r:.80},))"
@@ -34,15 +39,18 @@ def acting(by: By, source: str = "python") -> Actor:
 
 
 def own_key_of(actor: Actor, key: str) -> PersonalKey:
-    """Whoever's `Idempotency-Key`: another person who uses the same text does not meet it."""
+    """Returns the actor's own form of an `Idempotency-Key`.
+
+    Another person who sends the same text gets a different key, so the two never collide.
+    """
     return personal_key(person(actor.name), valid_name(key, "an Idempotency-Key"))
 
 
 def user() -> str:
-    """The user that this process runs as."""
+    """Returns the name of the user that this process runs as."""
     import getpass
 
     try:
         return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # no name, as in some containers
+    except (OSError, KeyError, ImportError):  # the user has no name, as in some containers
         return f"uid-{os.getuid()}" if hasattr(os, "getuid") else "unknown"

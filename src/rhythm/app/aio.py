@@ -1,9 +1,10 @@
 """The application as coroutines: `app.aio` has the methods of `Rhythm`, its handles those of
 `Handle`.
 
-A coroutine is made of its method, here in a table: signature and documentation are the method's,
-for people and for type checkers. It runs in a thread of asyncio's pool. Only waiting for a result
-does not (`in_loop`): a thousand waits must not need a thousand threads.
+Each coroutine is made from its method, in the tables below, with the method's signature and
+documentation, for people and for type checkers. It runs the method in a thread of asyncio's pool.
+Only waiting for a result does not use a thread (`in_loop`): a thousand waits must not need a
+thousand threads.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ Async = Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]
 
 
 def coroutine(method: Method[P, R]) -> Async[P, R]:
-    """The method of the object behind the proxy, as a coroutine."""
+    """Returns a coroutine for a proxy that runs this method of the object behind it in a thread."""
     made: Async[P, R] = _coroutine(method)
     return made
 
 
 def handle_from(method: Method[P, Handle]) -> Async[P, AsyncHandle]:
-    """A coroutine whose handle has coroutines, too."""
+    """Like `coroutine`, for a method that returns a handle: the caller gets an `AsyncHandle`."""
     made: Async[P, AsyncHandle] = _coroutine(
         method, lambda handle: AsyncHandle(handle), "AsyncHandle"
     )
@@ -58,7 +59,7 @@ def handle_from(method: Method[P, Handle]) -> Async[P, AsyncHandle]:
 
 
 def handles_from(method: Method[P, list[Handle]]) -> Async[P, list[AsyncHandle]]:
-    """A coroutine whose handles have coroutines, too."""
+    """Like `coroutine`, for a method that returns handles: the caller gets `AsyncHandle`s."""
     made: Async[P, list[AsyncHandle]] = _coroutine(
         method, lambda handles: [*map(AsyncHandle, handles)], "list[AsyncHandle]"
     )
@@ -66,10 +67,10 @@ def handles_from(method: Method[P, list[Handle]]) -> Async[P, list[AsyncHandle]]
 
 
 def in_loop(method: Method[P, R]) -> Callable[[Async[P, R]], Async[P, R]]:
-    """The method as a coroutine that waits in no thread: `in_loop(method)(wait)`.
+    """Returns the method as a coroutine that waits without a thread: `in_loop(method)(wait)`.
 
-    `wait` takes what the method takes. In two calls, so that type checkers hold it to that: given
-    both at once, they look for a signature that would do for either.
+    `wait` takes the same arguments as the method. These are two calls, so that type checkers
+    enforce that: given both at once, they would look for a signature that fits either.
     """
 
     def made_of(wait: Async[P, R]) -> Async[P, R]:
@@ -85,7 +86,10 @@ def in_loop(method: Method[P, R]) -> Callable[[Async[P, R]], Async[P, R]]:
 async def wait_for_result(
     app: Rhythm | Executions, id: Id, timeout: float | str | None = None
 ) -> Any:
-    """`Rhythm.result`, but nothing is blocked meanwhile, and whoever waits can be cancelled."""
+    """Does what `Rhythm.result` does, without blocking a thread.
+
+    The waiting task can be cancelled.
+    """
     patience, changed = PollBackoff(timeout, time.monotonic), asyncio.Event()
     with app.changes.heard_by(_setter(changed)):
         while (
@@ -100,12 +104,12 @@ async def wait_for_result(
 
 
 async def wait_for_handle(handle: Handle, timeout: float | str | None = None) -> Any:
-    """`Handle.result`, in the same way."""
+    """Does what `Handle.result` does, as `wait_for_result`."""
     return await wait_for_result(handle._executions, handle.id, timeout)
 
 
 def _setter(event: asyncio.Event) -> Callable[[], None]:
-    """Sets the event from any thread."""
+    """Returns a function that sets the event from any thread."""
     loop = asyncio.get_running_loop()
 
     def set_event() -> None:
@@ -127,7 +131,7 @@ def _coroutine(method: Any, wrapped: Callable[[Any], Any] | None = None, returne
 
 
 class Proxy:
-    """Methods of the object behind it as coroutines, its values as they are."""
+    """Offers the methods of the object behind it as coroutines, and its values as they are."""
 
     def __init__(self, behind: Any) -> None:
         self._behind = behind
@@ -144,7 +148,7 @@ class Proxy:
     def __hash__(self) -> int:
         return hash(self._behind)
 
-    if not TYPE_CHECKING:  # checkers know the table, and nothing besides
+    if not TYPE_CHECKING:  # type checkers know only the methods in the tables below
 
         def __getattr__(self, name: str) -> Any:
             found = getattr(self._behind, name)
@@ -164,10 +168,12 @@ class AsyncHandle(Proxy):
 
     @property
     def id(self) -> str:
+        """The id of the execution."""
         return self._behind.id
 
     @property
     def created(self) -> bool:
+        """False if the execution existed before the call that returned this handle."""
         return self._behind.created
 
     result = in_loop(Handle.result)(wait_for_handle)
@@ -308,7 +314,7 @@ class AsyncAudit(Proxy):
 
 
 class AsyncRhythm(Proxy):
-    """`Rhythm`, with coroutines: in rooms, and by their flat names."""
+    """`Rhythm`, with coroutines: in its rooms, and under the flat names."""
 
     def __init__(self, app: Rhythm) -> None:
         super().__init__(app)

@@ -1,9 +1,9 @@
 """`Rhythm`, the application object: everything that can be asked of executions, on one database.
 
-It reads the environment, chooses the database, and makes the rooms; what can be asked stands in
-them. A room validates, and turns calls into rows and rows into views; what happens to executions is
-decided in the store and the engine. The compiler and the engine are imported when they are first
-needed: `rhythm list` needs neither.
+It reads the environment, opens the database and makes the rooms, which have the methods. A room
+checks what callers give, turns calls into rows and rows into views; the store and the engine decide
+what happens to executions. The compiler and the engine are imported when they are first needed:
+`rhythm list` needs neither.
 """
 
 from __future__ import annotations
@@ -45,17 +45,20 @@ if TYPE_CHECKING:
 
 
 class Rhythm:
-    """An application on one database. Use it from any thread; `close` it, or use it in a `with`
-    statement.
+    """An application on one database. It may be used from any thread.
 
-    What is not given comes from the `RHYTHM_*` variables, `rhythm.toml` or `[tool.rhythm]` of
-    `pyproject.toml`, or is the default. `tasks` are those of `@rhythm.task` unless you give your
-    own. `environment` replaces the variables of the process, and `store`, which stays open, the
-    database of the URL.
+    Call `close` at the end, or use it in a `with` statement. A setting that is not given comes from
+    the `RHYTHM_*` variables, from `rhythm.toml` or `[tool.rhythm]` in `pyproject.toml`, or is the
+    default.
 
-    Its methods are grouped in rooms: `app.approvals.approve(…)`, `app.schedules.pause(…)`. Each has
-    a flat name, too: `app.approve(…)`, `app.pause_schedule(…)`. A room that is called lists what is
-    in it: `app.approvals()`.
+    - `tasks`: the tasks that its workers run; those of `@rhythm.task` unless you give your own.
+    - `environment`: replaces the variables of the process.
+    - `store`: replaces the database of the URL; `close` leaves it open.
+
+    Its methods are grouped in objects, here called rooms: `app.approvals.approve(…)`,
+    `app.schedules.pause(…)`. Most of them have a flat name, too: `app.approve(…)`,
+    `app.pause_schedule(…)`. Some rooms can be called, most of these to list what is in them:
+    `app.approvals()`.
     """
 
     def __init__(
@@ -73,12 +76,13 @@ class Rhythm:
             given, os.environ if environment is None else environment
         )
         self.tasks = _tasks(tasks)
-        self.opened = store is None  # else the store is the caller's
+        self.opened = store is None  # else the caller opened the store, and closes it
         self.store: Store = _opened(self.settings) if store is None else store
         self._context = context = AppContext(self.store, self.settings, self.tasks)
         self.changes = context.changes
         self.running = context.running  # workers of this process
-        self.unstarted: list[PooledWorker] = []  # and those that were made, and have connections
+        # workers that were made and not started: they have connections to close
+        self.unstarted: list[PooledWorker] = []
 
         self.workflows = Workflows(context)
         self.executions = Executions(context, self.workflows)
@@ -102,7 +106,11 @@ class Rhythm:
             raise
 
     def _prepare(self) -> None:
-        """The tables as this version needs them; a newer schema is refused in either case."""
+        """Migrates the tables to this version.
+
+        With `auto_migrate` off, raises `StoreError` instead. A database whose schema is newer than
+        this version is refused in either case.
+        """
         if self.settings.auto_migrate:
             self.store.schema.migrate()
         elif pending := self.store.schema.pending():
@@ -117,7 +125,10 @@ class Rhythm:
             )
 
     def close(self) -> None:
-        """Stops the workers that this application started, and closes its connection."""
+        """Stops the workers that this application started, and closes its database connection.
+
+        A store that was passed in stays open.
+        """
         for worker in [*self.running, *self.unstarted]:
             worker.stop()
         if self.opened:
@@ -142,7 +153,7 @@ class Rhythm:
         return AsyncRhythm(self)
 
     def run(self, name: str, inputs: Any = None, *, id: str | None = None) -> Any:
-        """Starts a workflow and drives it to its end in this thread, tasks included: its result."""
+        """Starts a workflow, runs it and its tasks in this thread, and returns its result."""
         from rhythm.app.pooled import worker_settings
         from rhythm.worker.runner import CheckpointingRunner
 
@@ -155,20 +166,24 @@ class Rhythm:
             self.changes.notify()
 
     def worker(self, worker_id: str | None = None, **settings: Unpack[Pooled]) -> PooledWorker:
-        """A worker in threads of this process: `with app.worker(): …`, or `start` and `stop` it.
-        See `PooledWorker`."""
+        """Returns a worker that runs in threads of this process. See `PooledWorker`.
+
+        Use it as `with app.worker(): …`, or call its `start` and `stop`.
+        """
         from rhythm.app.pooled import PooledWorker
 
         return PooledWorker(worker_id, self, **settings)
 
     def server(self, *, tokens: bool = True) -> Server:
-        """The HTTP interface as an ASGI application, to be mounted in yours: see
-        `rhythm.http.Server`."""
+        """Returns the HTTP interface as an ASGI application, to mount in yours.
+
+        See `rhythm.http.Server`.
+        """
         from rhythm.http import Server
 
         return Server(self, tokens=tokens)
 
-    # the flat names
+    # The flat names: each calls the method of a room.
 
     register = flat(Workflows.register)
     workflow = flat(Workflows.get)
@@ -223,8 +238,8 @@ class Rhythm:
 
     verify_audit = flat(Audit.verify)
 
-    # The class has these as methods, for `help` and the like; an instance has the room in their
-    # place.
+    # In the class these names are methods, for `help` and the like. In an instance they are the
+    # rooms.
     if not TYPE_CHECKING:
         workflows = flat(Workflows.__call__)
         approvals = flat(Approvals.__call__)

@@ -71,6 +71,7 @@ class DecisionView(Record):
     at: datetime
 
     def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
         return as_json(self)
 
 
@@ -88,12 +89,12 @@ class ApprovalView(Record):
     requested_by: str | None
     created_at: datetime
     deadline_at: datetime | None
-    on_deadline: str  # what follows then: expire, or escalate to the first of `escalations`
+    on_deadline: str  # what happens then: expire, or escalate to the first of `escalations`
     status: str  # open, approved, rejected, expired, cancelled
     decisions: tuple[DecisionView, ...]
-    # the hash of what is to be decided: a decision that names it is refused when that has changed
+    # the hash of what is to be decided; a decision that gives this hash is refused if it changed
     shown: str
-    escalations: tuple[str, ...]  # roles to which it can still go
+    escalations: tuple[str, ...]  # roles to which it can still be escalated
     comment: str
     ended_at: datetime | None
 
@@ -103,7 +104,10 @@ class ApprovalView(Record):
 
 
 class ApprovalPage(Record):
-    """Some approvals, newest first; `cursor` asks for those after them, None: there are no more."""
+    """Some approvals, newest first.
+
+    `cursor` asks for the next page; None means that there are no more.
+    """
 
     items: tuple[ApprovalView, ...]
     cursor: str | None = None
@@ -113,7 +117,7 @@ class ApprovalPage(Record):
 
 
 class Approvals:
-    """What people decide. Called, it gives a page of what they are asked."""
+    """What people decide. Calling it returns a page of approvals."""
 
     def __init__(self, context: AppContext) -> None:
         self._context, self._store = context, context.store
@@ -129,11 +133,13 @@ class Approvals:
         scope: Scope = None,
         most_bytes: int | None = None,
     ) -> ApprovalPage:
-        """What people are asked to decide, newest first; with another `status` what they were, with
-        None all of it.
+        """Returns a page of approvals, newest first: the open ones, or those with another `status`.
 
-        With a `scope`, only those of executions at whose root is something that has a name as one
-        of its patterns says.
+        - `status`: None lists all.
+        - `role`, `execution`: only those that this role decides, or of this execution.
+        - `cursor`: of the page before, to get the next one.
+        - `scope`: only approvals of executions with a name at their root that matches a pattern.
+        - `most_bytes`: the page ends early when it has this size.
         """
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
@@ -154,7 +160,7 @@ class Approvals:
         return ApprovalPage(views, place_after(views[-1]) if more else None)
 
     def get(self, id: str) -> ApprovalView:
-        """One approval; `UnknownApproval` if there is none of this id."""
+        """Returns one approval. Raises `UnknownApproval` if there is none with this id."""
         return self._views([self._stored(id)])[0]
 
     def _stored(self, id: str) -> StoredApproval:
@@ -176,11 +182,17 @@ class Approvals:
         shown: str | None = None,
         key: str | None = None,
     ) -> ApprovalView:
-        """Approves; with the last approval of its quorum the execution goes on.
+        """Approves, and returns the approval.
 
-        `shown` is the hash of what was seen: `Undecidable` if it has changed since. The same `key`
-        again changes nothing. `Denied` if whoever decides does not hold the role, or started the
-        execution. `by` is a name if you answer for its roles yourself.
+        The last approval of its quorum lets the execution go on.
+
+        - `by`: an actor with its roles, or a name if you answer for the roles yourself.
+        - `shown`: the hash of what the decider saw; `Undecidable` is raised if it has changed
+          since.
+        - `key`: to repeat a call with the same key changes nothing.
+
+        Raises `Denied` if the actor does not hold the role or, by the rule of four eyes, took part
+        in the work: started the execution, or gave it data.
         """
         return self._decide(id, APPROVE, by, comment, shown, key)
 
@@ -206,8 +218,10 @@ class Approvals:
         shown: str | None = None,
         key: str | None = None,
     ) -> ApprovalView:
-        """Hands an approval to the next of the roles that its workflow names, or to that one of
-        them; its time begins anew."""
+        """Hands an approval to the next role that its workflow names, or to the role `to` of these.
+
+        The time to decide begins anew. See `approve`.
+        """
         return self._decide(
             id, ESCALATE, by, comment, shown, key, None if to is None else valid_name(to, "a role")
         )
@@ -244,15 +258,20 @@ class Approvals:
 
 
 def _possible(id: Any) -> str:
-    """The id of an approval that there may be: what no database could hold is asked of none."""
+    """Returns the id if an approval may have it; else raises `UnknownApproval`.
+
+    Databases are never asked for an id that they could not hold.
+    """
     return str(id) if can_be(id) else no_approval(id)
 
 
 def no_approval(id: Any) -> NoReturn:
+    """Raises `UnknownApproval`."""
     raise UnknownApproval(f"there is no approval {id!r:.200}")
 
 
 def _refuse(code: RefusalCode, approval: StoredApproval, actor: str, to: str | None) -> NoReturn:
+    """Raises `Denied` or `Undecidable` for a decision that the store refused, and says why."""
     names = " and ".join(json.loads(approval.decided_by or "[]"))
     stages = (
         ", ".join(f"`{role}`" for role, *_ in json.loads(approval.stages))

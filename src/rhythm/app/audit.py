@@ -1,4 +1,5 @@
-"""The audit of an application: what was done by whom, and the proof that it is what it was."""
+"""The audit of an application: what was done by whom, and the proof that the record was not
+changed."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ from rhythm.store.access import AuditRow, Filter, Head
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
 
-# characters of details after which a part of the audit is large enough, however few rows it has
+# A part of the audit that is verified ends after this many characters of details, however few rows
+# it has.
 CHECKED_SIZE = 16_000_000
-# the end of the year 9999: a time that somebody has put there by hand may be any number
+# The end of the year 9999. If somebody wrote a row by hand, its time may be any number.
 LAST_US = 253_402_300_799_000_000
 HEAD = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
@@ -30,7 +32,7 @@ class AuditView(Record):
     n: int
     at: datetime
     actor: str
-    token: str | None  # its id
+    token: str | None  # the token's id
     source: str  # an address, cli or python
     action: str
     object: str
@@ -46,7 +48,10 @@ class AuditView(Record):
 
 
 class AuditPage(Record):
-    """Some acts, newest first; `cursor` asks for those before them, None: there are no more."""
+    """Some acts, newest first.
+
+    `cursor` asks for the next page, with older acts; None means that there are no more.
+    """
 
     items: tuple[AuditView, ...]
     cursor: str | None = None
@@ -62,24 +67,25 @@ class AuditCheck(Record):
     """What reading the audit has shown. Keep the `head` where nobody who can change the database
     can change it, too."""
 
-    rows: int  # that were read
+    rows: int  # rows that were read
     head: str  # number and hash of the last row
-    problems: tuple[str, ...]  # the first of them
+    problems: tuple[str, ...]  # the first problems that were found
     broken: int  # how many problems there are
-    # where to go on: the last row that was read, as a head; None: that was the end
+    # where the next check begins: the last row that was read, as a head; None: it was the end
     next: str | None = None
 
     @property
     def intact(self) -> bool:
-        """Whether all that was read is what it was."""
+        """Whether nothing that was read has been changed."""
         return not self.broken
 
     def as_json(self) -> dict[str, Any]:
+        """`intact` and all fields as JSON values."""
         return {"intact": self.intact, **as_json(self)}
 
 
 class Audit:
-    """The audit: what was done by whom. Called, it gives a page of it."""
+    """The audit: what was done by whom. Calling it returns a page of acts."""
 
     def __init__(self, context: AppContext) -> None:
         self._store = context.store
@@ -94,7 +100,10 @@ class Audit:
         cursor: str | None = None,
         most_bytes: int | None = None,
     ) -> AuditPage:
-        """What was done by whom, newest first. Give the `cursor` of a page to get the next one."""
+        """Returns a page of what was done by whom, newest first.
+
+        Give the `cursor` of a page to get the next one. A page ends early when it has `most_bytes`.
+        """
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         asked = {"actor": actor, "action": action, "object": object}
         words = {
@@ -110,13 +119,15 @@ class Audit:
     def verify(
         self, head: str | None = None, *, after: str | None = None, limit: int | None = None
     ) -> AuditCheck:
-        """Reads the audit, and says what is wrong with its chain.
+        """Reads the audit, and returns what is wrong with its chain.
 
-        Give the `head` that an earlier check has told: what came before it must be the same still.
-        Without one, who can change the database can write the whole chain anew, or cut off its end,
-        and nobody can tell. A long chain is read in parts: at most `limit` rows, from the row
-        `after` on, which is the `next` of the check before, or a head that was kept: what lies
-        before it is not read, but for the row of the `head`.
+        Give the `head` that an earlier check returned: the rows up to it must still be the same.
+        Without a head, somebody who can change the database can write the whole chain anew, or cut
+        off its end, and nobody can tell.
+
+        A long chain is read in parts: at most `limit` rows, beginning after the row `after`. That
+        is the `next` of the check before, or a head that was kept; what lies before it is not read,
+        except for the row of the `head`. Raises `ValueError` if `head` or `after` is not a head.
         """
         known, begin = (None if given is None else known_head(given) for given in (head, after))
         size = None if limit is None else CHECKED_SIZE
@@ -133,13 +144,14 @@ class Audit:
         )
 
     def export(self, after: int = 0) -> Iterator[AuditRow]:
-        """All rows after the one of this number, oldest first, as they are stored and hashed."""
+        """Yields all rows after this number, oldest first, as they are stored and hashed."""
         while rows := self._store.access.audit_after(after, LARGEST_PAGE):
             yield from rows
             after = rows[-1].n
 
 
 def audit_view(row: AuditRow) -> AuditView:
+    """Returns a row of the audit as callers see it."""
     who = (row.actor, row.token, row.source, row.action, row.object)
     return AuditView(
         row.n,
@@ -154,7 +166,7 @@ def audit_view(row: AuditRow) -> AuditView:
 
 
 def _loaded(detail: str) -> Any:
-    """The detail; of a row that somebody has put there by hand it may be no JSON."""
+    """Returns the detail, or None if it is not JSON: somebody may have written the row by hand."""
     try:
         return load(detail)
     except ValueError:
@@ -162,7 +174,7 @@ def _loaded(detail: str) -> Any:
 
 
 def known_head(text: str) -> Head:
-    """A head as `AuditCheck` tells it."""
+    """Returns a head from its text, as `AuditCheck` has it. Raises `ValueError` for other texts."""
     form = HEAD.fullmatch(text) if isinstance(text, str) else None
     if form is None:
         raise ValueError(
@@ -173,6 +185,7 @@ def known_head(text: str) -> Head:
 
 
 def _place(cursor: str | None) -> int | None:
+    """Returns the number in a cursor. Raises `ValueError` if it is not a cursor."""
     if cursor is None:
         return None
     if (

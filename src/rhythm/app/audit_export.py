@@ -1,9 +1,8 @@
-"""Lines of an exported audit: each is one row, or is refused with its number and what is wrong with
-it.
+"""Reads an exported audit: each line is one row, or is refused with its number and what is wrong
+with it.
 
-Whoever verifies a file need not trust it: a line is read as strictly as a request (no key twice,
-nothing nested, no number beyond 64 bits), so that what we hash is what every other reader of the
-line sees.
+The file need not be trusted. A line is read as strictly as a request (no key twice, nothing nested,
+no number beyond 64 bits), so that what we hash is what every other reader of the line sees.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from rhythm.errors import InvalidPayload
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.access import AuditRow, Links
 
-LONGEST_LINE = 16_000_000  # bytes: no row that was ever written takes as many
+LONGEST_LINE = 16_000_000  # bytes: longer than any row that Rhythm writes
 LIMITS = DEFAULT_LIMITS.replace(payload_bytes=LONGEST_LINE, text_bytes=LONGEST_LINE)
 HASH = re.compile("[0-9a-f]{64}")
 NUMBERS, HASHES, OPTIONAL = ("n", "at"), ("prev", "hash"), ("token",)
 
 
 def check_exported(lines: IO[bytes], head: str | None = None) -> AuditCheck:
-    """What is wrong with the chain of these lines, as `Audit.verify` says it of a database.
+    """Returns what is wrong with the chain of these lines, as `Audit.verify` does for a database.
 
-    `ValueError` for what is no audit.
+    Raises `ValueError` for a line that is not a row of an audit.
     """
     links, problems = Links(*([known_head(head)] if head is not None else ())), list[str]()
     for row in exported_rows(lines):
@@ -37,8 +36,10 @@ def check_exported(lines: IO[bytes], head: str | None = None) -> AuditCheck:
 
 
 def exported_rows(lines: IO[bytes]) -> Iterator[AuditRow]:
-    """The rows of what `rhythm audit export` has printed; `ValueError` for the first line that is
-    none."""
+    """Yields the rows that `rhythm audit export` printed.
+
+    Raises `ValueError` at the first line that is not a row.
+    """
     number = 0
     while line := lines.readline(LONGEST_LINE + 1):
         number += 1
@@ -52,6 +53,10 @@ def exported_rows(lines: IO[bytes]) -> Iterator[AuditRow]:
 
 
 def _row(line: bytes) -> AuditRow:
+    """Returns the row of a line.
+
+    Raises `ValueError` or `InvalidPayload` if the line is not a row.
+    """
     if len(line) > LONGEST_LINE:
         raise ValueError(f"it is longer than {LONGEST_LINE:,} bytes")
     values = parse(line, "it", LIMITS)
@@ -68,7 +73,7 @@ def _row(line: bytes) -> AuditRow:
 
 
 def _problem(name: str, value: Any) -> str:
-    """What the value of a row should be and is not; empty if it is."""
+    """Returns what the value of a field should be, if it is not; else an empty text."""
     if name in NUMBERS:
         return "" if type(value) is int else "a whole number"
     if name in OPTIONAL and value is None:

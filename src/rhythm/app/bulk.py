@@ -1,5 +1,4 @@
-"""One act for many executions: pausing, resuming, cancelling, terminating or retrying all that
-fit."""
+"""One act on many executions: pause, resume, cancel, terminate or retry all that match."""
 
 from __future__ import annotations
 
@@ -25,17 +24,18 @@ if TYPE_CHECKING:
 
 Action = Literal["pause", "resume", "cancel", "terminate", "retry"]
 LIVE = ("pending", "running", "suspended", "paused")
-MEANT: dict[str, Selection] = {  # what an action can be done to
+# The executions that each action can be done to.
+MEANT: dict[str, Selection] = {
     "pause": Selection(LIVE, type=WORKFLOW, unpaused=True),
     "resume": Selection(("paused",), type=WORKFLOW, paused=True),
-    "cancel": Selection(LIVE, unasked=True),  # to ask again would end them at once
+    "cancel": Selection(LIVE, unasked=True),  # a second cancel would end them at once
     "terminate": Selection(LIVE),
     "retry": Selection(("failed", "cancelled"), unretried=True),
 }
 Progress = Callable[[int, int], None]
 AT_ONCE = 500  # executions in one transaction
-MAX_REASONS = 20  # refusals whose reasons are given
-BEFORE_ALL = (-1, "")  # before all executions
+MAX_REASONS = 20  # refused executions for which the reason is returned
+BEFORE_ALL = (-1, "")  # a place before all executions
 
 
 class BulkView(Record):
@@ -48,11 +48,12 @@ class BulkView(Record):
     reasons: Mapping[str, str] = {}
 
     def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values."""
         return as_json(self)
 
 
 class Bulk:
-    """One act for many: it is called."""
+    """One act on many executions: call it."""
 
     def __init__(self, context: AppContext, executions: Executions) -> None:
         self._context, self._store, self._executions = context, context.store, executions
@@ -75,16 +76,20 @@ class Bulk:
         scope: Scope = None,
         on_progress: Progress | None = None,
     ) -> BulkView:
-        """Pauses, resumes, cancels, terminates or retries all executions that fit, oldest first:
-        those that nobody else started, and to which it can be done. With `dry_run` they are only
-        counted.
+        """Pauses, resumes, cancels, terminates or retries all matching executions, oldest first.
 
-        Some hundred at a time are changed in one transaction; those that are started meanwhile are
-        not meant. `attributes` are plain values that an execution must have. A cancel is for those
-        that were not asked to end before. To mean every execution there is, say so: `all=True`.
-        With a `scope`, only those whose names fit one of its patterns are meant, whatever else is
-        said. `on_progress` is called after each transaction, with how many were looked at and how
-        many there were in the beginning.
+        Only roots are selected (executions that no workflow started), and only those to which the
+        action can be done: `cancel` selects only executions that were not asked to end before. Some
+        hundred at a time are changed in one transaction; executions that start meanwhile are not
+        selected.
+
+        - `attributes`: plain values that an execution must have.
+        - `all`: must be True to select every execution; without any condition `ValueError` is
+          raised.
+        - `dry_run`: only count the executions.
+        - `scope`: only executions whose name matches one of the patterns, whatever else is given.
+        - `on_progress`: called after each transaction, with the number of executions handled so far
+          and the number that matched in the beginning.
         """
         selection = _selection(
             action, workflow, status, queue, created_before, created_after, attributes
@@ -135,7 +140,10 @@ class Bulk:
         return BulkView(matched, changed, matched - changed, reasons)
 
     def _act(self, action: str, ids: Sequence[str], reason: str, actor: Actor) -> dict[str, str]:
-        """Does it to all of these: which are as they were, and why."""
+        """Does the action to these executions.
+
+        Returns the reason for each that was not changed, by id.
+        """
         match action:
             case "retry":
                 return {id: why for id in ids if (why := self._retried(id, actor))}
@@ -150,7 +158,7 @@ class Bulk:
         return {id: "it is no longer as it was when it was found" for id in ids if not done.get(id)}
 
     def _retried(self, id: str, actor: Actor) -> str:
-        """Why it was not retried; empty if it was."""
+        """Retries one execution. Returns why it was not retried, or an empty text if it was."""
         try:
             handle = self._executions.retry(id, by=actor)
         except NotRetryable as refusal:
@@ -167,6 +175,10 @@ def _selection(
     created_after: datetime | str | None,
     attributes: Mapping[str, Any] | None,
 ) -> Selection:
+    """Returns the executions that the action and the conditions select.
+
+    Raises `ValueError` if one is not valid.
+    """
     if action not in MEANT:
         raise ValueError(f"the action is one of {', '.join(MEANT)}, not {action!r:.80}")
     meant = MEANT[action]
@@ -207,6 +219,7 @@ def _time_us(value: datetime | str | None, what: str) -> int | None:
 
 
 def _plain(attributes: Mapping[str, Any]) -> str:
+    """Returns the attributes as JSON text. Raises `ValueError` for a value that is not plain."""
     for key, value in attributes.items():
         if not isinstance(value, str | int | float | bool | None):
             raise ValueError(

@@ -1,6 +1,7 @@
-"""What callers may give: ids, names, texts and numbers, each refused with what is wrong with it.
+"""Checks what callers give: ids, names, texts, numbers and cursors. What is not valid is refused
+with the reason.
 
-How long each may be stands in `limits.TextLimits`, and nowhere else.
+How long each may be is in `limits.TextLimits`, and nowhere else.
 """
 
 from __future__ import annotations
@@ -26,23 +27,30 @@ if TYPE_CHECKING:
 LONGEST_KEY = TEXTS.key
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST_PAGE = 1000
-OWN_KEYS = ("event:", "schedule:")  # of what events and schedules start
+OWN_KEYS = ("event:", "schedule:")  # prefixes of the keys of what events and schedules start
 TRACE_CURSOR = re.compile(r"(\d{1,18}):(\d):(-?\d{1,9}):(\d{1,9}):(\d):(\d{1,18}):(.+)")
 T = TypeVar("T")
-LONGEST_TIME = 18  # digits of a time in a cursor: a database holds no more
+LONGEST_TIME = 18  # digits of a time in a cursor: databases cannot hold more
 
 
 def unknown_execution(id: Any) -> NoReturn:
+    """Raises `UnknownExecution`."""
     raise UnknownExecution(f"there is no execution {id!r:.200}")
 
 
 def can_be(name: Any) -> bool:
-    """Whether something can have this id or name at all: the databases differ in how they take
-    texts that they cannot hold."""
+    """Tells whether anything can have this id or name.
+
+    Databases are not asked for others, because they treat texts that they cannot hold differently.
+    """
     return isinstance(name, str) and len(name) <= TEXTS.known_id and name.isprintable()
 
 
 def valid_text(value: Any, what: str, limit: int = TEXTS.reason) -> str:
+    """Returns the text.
+
+    Raises `ValueError` if it is not a text or too long; `what` names it in the message.
+    """
     if not isinstance(value, str):
         raise ValueError(f"{what} is a text, not {value!r:.80}")
     if len(value) > limit:
@@ -52,7 +60,10 @@ def valid_text(value: Any, what: str, limit: int = TEXTS.reason) -> str:
 
 
 def valid_attributes(given: Any) -> str:
-    """The attributes of an execution as JSON text."""
+    """Returns the attributes of an execution as JSON text.
+
+    Raises `ValueError` if they are not valid.
+    """
     if not isinstance(given, Mapping):
         raise ValueError(f"attributes are names with values, not {given!r:.80}")
     if len(given) > TEXTS.attributes:
@@ -76,12 +87,16 @@ def valid_attributes(given: Any) -> str:
 
 
 def parse_execution_id(given: Id) -> str:
-    """The id of an execution that there may be: what no database could hold is asked of none."""
+    """Returns the id if an execution may have it; else raises `UnknownExecution`.
+
+    Databases are never asked for an id that they could not hold.
+    """
     id = id_of(given)
     return id if can_be(id) else unknown_execution(id)
 
 
 def valid_id(id: Any) -> str:
+    """Returns an id that a user chose. Raises `InvalidId` if an execution cannot have it."""
     if problem := problem_with_id(id) if isinstance(id, str) else "an id is a text":
         raise InvalidId(f"{id!r:.80} cannot be an id: {problem}")
     assert isinstance(id, str)
@@ -89,6 +104,7 @@ def valid_id(id: Any) -> str:
 
 
 def valid_name(value: Any, what: str) -> str:
+    """Returns the name. Raises `ValueError` if it is not valid; `what` names it in the message."""
     if (
         not isinstance(value, str)
         or not value
@@ -102,7 +118,10 @@ def valid_name(value: Any, what: str) -> str:
 
 
 def several(values: Any, what: str) -> tuple[str, ...]:
-    """Roles of one kind, each once."""
+    """Returns the given roles, each once.
+
+    Raises `ValueError` if there are too many, or one is not valid.
+    """
     given = (values,) if isinstance(values, str) else tuple(values)
     if len(given) > TEXTS.roles:
         raise ValueError(f"there are at most {TEXTS.roles} roles of a kind, not {len(given):,}")
@@ -110,8 +129,12 @@ def several(values: Any, what: str) -> tuple[str, ...]:
 
 
 def own_key(value: Any, what: str) -> str:
-    """A key or id that makes one of two calls. Whoever chose that of another's request over HTTP
-    would be there before it."""
+    """Returns a key or id that makes a repeated call count once.
+
+    Raises `ValueError` if it is not valid. A caller may not choose a text that has the form of a
+    person's `Idempotency-Key` over HTTP: the caller could come first, and take the place of that
+    person's request.
+    """
     if isinstance(value, PersonalKey):
         return str(value)
     if is_personal(valid_name(value, what)):
@@ -123,8 +146,11 @@ def own_key(value: Any, what: str) -> str:
 
 
 def start_key(value: Any, what: str) -> str:
-    """The key of a start. Those of events and slots are taken: whoever used one would be there
-    instead of what they start."""
+    """Returns the key of a start.
+
+    Raises `ValueError` for a key of the form that events and slots use. With such a key, a caller
+    could take the place of what the event or slot was to start.
+    """
     if own_key(value, what).startswith(OWN_KEYS):
         raise ValueError(
             f"{what} does not begin with {' or '.join(OWN_KEYS)}, as those of events and "
@@ -134,13 +160,17 @@ def start_key(value: Any, what: str) -> str:
 
 
 def at_least(value: Any, least: int, what: str) -> int:
+    """Returns the number. Raises `ValueError` if it is not a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
         raise ValueError(f"{what} is a whole number from {least:,} on, not {value!r:.80}")
     return value
 
 
 def place_of(cursor: str | None) -> tuple[int, str] | None:
-    """Where a page begins, as the cursor says it."""
+    """Returns where a page begins, as the cursor says.
+
+    Raises `ValueError` if it is not a cursor.
+    """
     if cursor is None:
         return None
     at, _, id = cursor.partition("-") if can_be(cursor) else ("", "", "")
@@ -150,19 +180,19 @@ def place_of(cursor: str | None) -> tuple[int, str] | None:
 
 
 def name_of(cursor: str | None) -> str:
-    """The name after which a page begins."""
+    """Returns the name after which a page begins. Raises `ValueError` if it cannot be a cursor."""
     if cursor is not None and not can_be(cursor):
         raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
     return cursor or ""
 
 
 def place_after(item: ExecutionView | ApprovalView) -> str:
-    """The cursor of the page that begins after this item."""
+    """Returns the cursor of the page that begins after this item."""
     return f"{(item.created_at - EPOCH) // timedelta(microseconds=1)}-{item.id}"
 
 
 def trace_place(cursor: str | None) -> Place | None:
-    """Where a page of a trace begins."""
+    """Returns where a page of a trace begins. Raises `ValueError` if it is not a cursor."""
     if cursor is None:
         return None
     form = TRACE_CURSOR.fullmatch(cursor) if can_be(cursor) else None
@@ -173,19 +203,22 @@ def trace_place(cursor: str | None) -> Place | None:
 
 
 def trace_cursor(place: Place) -> str:
+    """Returns the cursor of the page of a trace that begins after this place."""
     return (
         f"{place.at}:{place.rank}:{place.length}:{place.child_no}:{place.kind}:{place.n}:{place.id}"
     )
 
 
 def page_of(found: Found[T], limit: int) -> tuple[list[T], bool]:
-    """The rows of a page of which one more was asked for than it has; whether there are others
-    after it."""
+    """Returns the rows of a page, and whether there are more after it.
+
+    `found` has one row more than the page, if there is one.
+    """
     return found[:limit], found.cut or len(found) > limit
 
 
 def number_of(cursor: str | None) -> int:
-    """The number after which a page begins."""
+    """Returns the number after which a page begins. Raises `ValueError` if it is not a cursor."""
     if cursor is not None and not (
         isinstance(cursor, str)
         and cursor.isascii()

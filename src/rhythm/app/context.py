@@ -1,7 +1,8 @@
-"""What the rooms of an application share: its database, settings and tasks, and the workers here.
+"""What the rooms of an application share: its database, settings and tasks, and the workers of this
+process.
 
-A room is a class of its own subject, made from this context by the constructor of `Rhythm`. What
-several rooms need of a database stands here; nothing is set afterwards.
+A room is a class for one subject, made from this context by the constructor of `Rhythm`. What
+several rooms need of a database is here; nothing is set afterwards.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class AppContext:
-    """The database of an application, its settings and tasks, and what this process keeps."""
+    """The database of an application, its settings and tasks, and what this process caches."""
 
     def __init__(
         self, store: Store, settings: Settings, tasks: Mapping[str, Task[..., Any]]
@@ -38,25 +39,31 @@ class AppContext:
         self.running: list[PooledWorker] = []  # workers of this process
 
     def new_id(self) -> str:
-        """The id of something that is about to be made."""
+        """Returns a new id."""
         return encode_id(time.time_ns() // 1_000_000, secrets.randbits(80))
 
     def wake(self) -> None:
-        """The workers of this process look at once; those of others when they look next."""
+        """Makes the workers of this process look for work at once.
+
+        Workers of other processes find it when they poll next.
+        """
         for worker in list(self.running):
             worker.wake()
 
     def execution(self, id: Id) -> Execution:
-        """The row of an execution; `UnknownExecution` if there is none of this id."""
+        """Returns the row of an execution.
+
+        Raises `UnknownExecution` if there is none with this id.
+        """
         id = parse_execution_id(id)
         found = self.store.reading.get([id]).get(id)
         return found if found is not None else unknown_execution(id)
 
     def names_in(self, scope: Scope) -> tuple[str, ...] | None:
-        """The names in this scope of executions that somebody started; None: all of them.
+        """Returns the names in this scope of all roots (executions that were started from outside).
 
-        From here on databases are asked for names, not for patterns: one function says what a
-        pattern means.
+        None means all names. From here on, databases are asked for names, not for patterns: only
+        one function says what a pattern means.
         """
         if scope is None:
             return None

@@ -1,7 +1,6 @@
 """A database as its operator sees it: its tables, and whether they keep the rules.
 
-The command line opens databases here. Nothing of the application is imported until somebody asks
-for one.
+The command line opens databases here. The application is not imported until one is asked for.
 """
 
 from __future__ import annotations
@@ -23,42 +22,43 @@ __all__ = ["RULES", "Database", "Finding", "Health", "Migration", "memory_store"
 
 
 class Database:
-    """A database that is open, as it is."""
+    """An open database."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def probe(self) -> None:
-        """Returns if the database answers those who come in.
+        """Returns if the database answers requests; else raises `StoreError`.
 
-        It is asked for a token that nobody has: whoever looks at something large cannot block that.
+        It looks up a token that does not exist. That question cannot be blocked by somebody who
+        reads something large.
         """
         self._store.access.token("")
 
     def expect_threads(self, count: int) -> None:
-        """So many threads may ask at once from now on: they are not to wait for each other."""
+        """Prepares for this many threads that ask at once: they should not wait for each other."""
         self._store.expect(count)
 
     def schema_version(self) -> int:
-        """The schema that its tables have; 0: there are none."""
+        """Returns the version of the schema that the tables have; 0 means that there are none."""
         return self._store.schema.version()
 
     def migrations(self) -> list[Migration]:
-        """All steps of the schema for this kind of database. It is not asked."""
+        """Returns all migrations for this kind of database, without asking it."""
         return self._store.schema.migrations()
 
     def pending(self) -> list[Migration]:
-        """The steps that have not run."""
+        """Returns the migrations that have not run."""
         return self._store.schema.pending()
 
     def migrate(self) -> list[str]:
-        """Runs the steps that have not run: their names."""
+        """Runs the migrations that have not run, and returns their names."""
         return self._store.schema.migrate()
 
     def examine(self, grace_s: float) -> tuple[list[Finding], Health]:
-        """Which of its rules are broken, and how it is.
+        """Returns which rules of the doctor are broken, and the health of the database.
 
-        What takes a moment may be late by `grace_s`.
+        What takes a moment by design may be late by `grace_s` before it counts as broken.
         """
         from rhythm.engine.doctor import examine
 
@@ -66,9 +66,9 @@ class Database:
         return examine(self._store, grace_s), self._store.operating.health()
 
     def application(self, url: str) -> Rhythm:
-        """The application on this database, of this URL; close it before the database.
+        """Returns the application on this database, which has this URL.
 
-        The tables must be up to date. Nothing is registered.
+        Close it before the database. The tables must be up to date. No workflows are registered.
         """
         from rhythm.app.application import Rhythm
 
@@ -77,9 +77,9 @@ class Database:
 
 @contextmanager
 def open_database(url: str, *, create: bool = True) -> Iterator[Database]:
-    """The database behind a URL; nothing is migrated by opening it.
+    """Opens the database of a URL, without migrating it. Raises `StoreError` if it cannot.
 
-    `StoreError` says what is wrong. `create=False`: an SQLite file must be there already.
+    With `create=False`, an SQLite file must exist already.
     """
     store = open_store(url, create=create)
     try:
@@ -89,7 +89,7 @@ def open_database(url: str, *, create: bool = True) -> Iterator[Database]:
 
 
 def memory_store(clock_us: Callable[[], int]) -> Store:
-    """A database in memory that nobody else has, on a clock of its own: for `rhythm run`."""
+    """Returns a new database in memory with its own clock, for `rhythm run`."""
     from rhythm.store.sqlite.store import SqliteStore
 
     store = SqliteStore(":memory:", clock_us)

@@ -1,8 +1,8 @@
-"""The default application, for programs that have one: `rhythm.init(…)`, then `await
+"""The default application, for programs that have only one: `rhythm.init(…)`, then `await
 rhythm.start_workflow(…)` and the others.
 
-Each function is the coroutine of the same name on the default application (`list_executions` is its
-`list`).
+Each function calls the coroutine of the same name on the default application (`list_executions`
+calls `list`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from rhythm.settings import Given
 
-    # For type checkers alone: these names are made when they are asked for, below. `AsyncRhythm` is
-    # imported above, at run time too: else mypy comes here before it knows the methods of that
+    # For type checkers alone: at run time `__getattr__` below makes these functions. `AsyncRhythm`
+    # is imported above, at run time too: else mypy gets here before it knows the methods of that
     # class, and takes them for Any.
     _aio = cast(AsyncRhythm, None)
     start_workflow = _aio.start_workflow
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     delete_schedule = _aio.delete_schedule
     terminate, bulk, why = _aio.terminate, _aio.bulk.__call__, _aio.why.__call__
 
-_NAMES = {"list_executions": "list"}  # where a name alone would not say it
+_NAMES = {"list_executions": "list"}  # functions whose method has another name
 _app: Rhythm | None = None
 
 
@@ -68,8 +68,10 @@ def init(
     tasks: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None = None,
     **settings: Unpack[Given],
 ) -> Rhythm:
-    """Makes the default application, in place of an earlier one, and returns it. The arguments are
-    those of `Rhythm`."""
+    """Makes the default application and returns it. The arguments are those of `Rhythm`.
+
+    An earlier default application is closed.
+    """
     global _app
     made = Rhythm(database_url, workflow_paths, tasks=tasks, **settings)
     before, _app = _app, made
@@ -79,7 +81,7 @@ def init(
 
 
 def made() -> Rhythm | None:
-    """The default application, if `init` has made one."""
+    """Returns the default application, or None if `init` has not made one."""
     return _app
 
 
@@ -95,10 +97,13 @@ def __getattr__(name: str) -> Any:
 
 
 def _documented(call: Any, name: str) -> Any:
-    """The function with the signature and the words of the coroutine that it calls: for `help`, and
-    for editors that ask a running Python."""
+    """Returns the function with the signature and docstring of the coroutine that it calls.
+
+    They are for `help`, and for editors that ask a running Python.
+    """
     method = _NAMES.get(name, name)
-    # a room is the application's own, not of the class; there, its name is that of its list
+    # A room is an attribute of the instance. In the class `Rhythm`, the same name is the method
+    # that lists what is in the room.
     like = getattr(AsyncRhythm, method, None) or getattr(Rhythm, method, None)
     call.__name__ = call.__qualname__ = name
     if like is not None:

@@ -1,6 +1,7 @@
-"""Functions that are made of the methods of another class, with their signature and documentation.
+"""Functions made from the methods of another class, with their signature and documentation.
 
-So the flat names of the application and its coroutines are tables of names: nothing is typed twice.
+So the flat names of the application and its coroutines are tables of names: nothing is written
+twice.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ R = TypeVar("R")
 
 
 class Delegate:
-    """Becomes a function of the class that it is assigned in, as soon as it knows its name
-    there."""
+    """Becomes a function of the class in whose body it is assigned, when it learns its name."""
 
     def __init__(
         self, call: Callable[..., Any], method: Callable[..., Any], signature: Any = None
@@ -31,9 +31,9 @@ class Delegate:
 
 
 def flat(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """A method of a room as one of the application.
+    """Returns a method of the application that calls this method of a room.
 
-    The application has the room under the name of its class: `Tokens` is `app.tokens`.
+    The application has the room under the lower-case name of its class: `Tokens` is `app.tokens`.
     """
     room, _, name = method.__qualname__.partition(".")
 

@@ -1,4 +1,5 @@
-"""Events: published to everyone who waits for them, and to the workflows that name them."""
+"""Events: published to every execution that waits for them, and to the workflows that they
+start."""
 
 from __future__ import annotations
 
@@ -22,10 +23,11 @@ class Events:
     def publish(
         self, type: str, data: Any = None, *, event_id: str | None = None, by: By = None
     ) -> bool:
-        """Publishes an event to everyone who waits for it, or started before it and will wait, and
-        starts the workflows that name it with `@on`: `by` says who starts them.
+        """Publishes an event. Returns False if this `event_id` was published before.
 
-        False: this `event_id` was published before. Only with `by` it is recorded in the audit.
+        It reaches every execution that waits for it, or that started before it and will wait. It
+        starts the workflows that name it with `@on`; `by` says who starts them. It is recorded in
+        the audit only if `by` is given.
         """
         id = own_key(event_id, "an event_id") if event_id is not None else self._context.new_id()
         event = NewEvent(id, valid_name(type, "an event's type"), dump(data, "data"))
@@ -35,7 +37,7 @@ class Events:
         return answer == "published"
 
     def starting(self, workflow: str) -> list[str]:
-        """The types of the events that start a workflow."""
+        """Returns the types of the events that start a workflow."""
         return [
             trigger.type
             for trigger in self._store.definitions.triggers()
@@ -43,7 +45,7 @@ class Events:
         ]
 
     def started_by(self, type: str) -> list[str]:
-        """The names of the workflows that an event of this type starts."""
+        """Returns the names of the workflows that an event of this type starts."""
         return [
             trigger.workflow
             for trigger in self._store.definitions.triggers()

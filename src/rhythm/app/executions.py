@@ -1,4 +1,4 @@
-"""Executions: asking about them, telling them something, ending them, and trying them again."""
+"""Executions: read, signal, cancel, terminate and retry them, and wait for their results."""
 
 from __future__ import annotations
 
@@ -50,11 +50,14 @@ STATUSES = (
     "cancelled",
     "blocked",
 )
-TRACED_PROGRAMS = 20  # that are loaded for one page of a trace
+TRACED_PROGRAMS = 20  # programs that are loaded for one page of a trace
 
 
 class Executions:
-    """Workflows and tasks that were started. Called, it lists those that nobody else started."""
+    """Workflows and tasks that were started.
+
+    Calling it lists the roots: those started from outside.
+    """
 
     def __init__(self, context: AppContext, workflows: Workflows) -> None:
         self._context, self._store, self._sizes = context, context.store, context.sizes
@@ -71,12 +74,13 @@ class Executions:
         scope: Scope = None,
         most_bytes: int | None = None,
     ) -> Page:
-        """Executions that nobody else started, newest first. Give the `cursor` of a page to get the
-        next one.
+        """Returns a page of the executions that were started from outside (roots), newest first.
 
-        With `brief`, inputs, result and what they await are not read, and None; an error that is
-        large is cut (`"cut": true` in it). With a `scope`, only those whose names fit one of its
-        patterns, such as `order*`. A page ends early when it has `most_bytes`.
+        - `cursor`: of the page before, to get the next one.
+        - `brief`: inputs, result and what an execution awaits are not read, but None; an error that
+          is large is cut (it then has `"cut": true`).
+        - `scope`: only executions whose name matches one of the patterns, such as `order*`.
+        - `most_bytes`: the page ends early when it has this size.
         """
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
@@ -96,11 +100,17 @@ class Executions:
         return Page(views, place_after(views[-1]) if more else None)
 
     def get(self, id: Id) -> ExecutionView:
-        """The execution as it is now; `UnknownExecution` if there is none of this id."""
+        """Returns the execution as it is now.
+
+        Raises `UnknownExecution` if there is none with this id.
+        """
         return view(self._context.execution(id))
 
     def get_many(self, ids: Sequence[str]) -> dict[str, ExecutionView]:
-        """The executions of these ids as they are now; those that do not exist are left out."""
+        """Returns the executions with these ids as they are now.
+
+        Those that do not exist are left out.
+        """
         return {id: view(row) for id, row in self._store.reading.get(ids).items()} if ids else {}
 
     def children(
@@ -112,7 +122,7 @@ class Executions:
         brief: bool = False,
         most_bytes: int | None = None,
     ) -> Page:
-        """What an execution has started, in that order. See `list`."""
+        """Returns a page of what an execution has started, in that order. See `list`."""
         limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), number_of(cursor)
         rows, more = page_of(
             self._store.reading.children(
@@ -124,11 +134,11 @@ class Executions:
         return Page(views, rows[-1].id.rpartition(".")[2] if more else None)
 
     def result(self, id: Id, timeout: float | str | None = None) -> Any:
-        """Waits until the execution has ended: its result. `ExecutionFailed` if it has none,
-        `ResultTimeout` if it takes too long.
+        """Waits until the execution has ended, and returns its result.
 
-        A database that goes away is waited for; `StoreError` if it has not answered for 30 s, or
-        when the timeout is over.
+        Raises `ExecutionFailed` if it ended without one, and `ResultTimeout` if it did not end
+        within the timeout. If the database goes away, this waits for it; `StoreError` is raised if
+        it has not answered for 30 s, or when the timeout is over.
         """
         patience, changed = PollBackoff(timeout, time.monotonic), threading.Event()
         with self.changes.heard_by(changed.set):
@@ -138,8 +148,10 @@ class Executions:
         return found.value()
 
     def trace(self, id: Id) -> list[TraceStep]:
-        """What has happened in an execution and everything below it, in the order of time. See
-        `trace_page`."""
+        """Returns what happened in an execution and everything below it, in order of time.
+
+        See `trace_page`.
+        """
         page = self.trace_page(id, LARGEST_PAGE)
         steps = [*page]
         while page.cursor is not None:
@@ -150,10 +162,10 @@ class Executions:
     def trace_page(
         self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None
     ) -> TracePage:
-        """Some of what has happened in an execution and everything below it, in the order of time.
-        See `list`.
+        """Returns a page of what happened in an execution and all below it, in order of time.
 
-        A trace covers the first 10,000 executions below it, and 100,000 of their turns.
+        See `list` for pages. A trace covers the first 10,000 executions below this one, and 100,000
+        of their turns.
         """
         limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), trace_place(cursor)
         found = self._store.reading.trace(
@@ -173,11 +185,11 @@ class Executions:
     def signal(
         self, id: Id, name: str, payload: Any = None, *, signal_id: str | None = None, by: By = None
     ) -> bool:
-        """Sends a signal; it waits in the mailbox until the workflow asks for it. False: this
-        `signal_id` was sent before.
+        """Sends a signal. Returns False if this `signal_id` was sent before.
 
-        `NotDelivered` if the execution has ended or its mailbox is full. Only with `by` it is
-        recorded in the audit.
+        The signal waits in the mailbox until the workflow asks for it. Raises `NotDelivered` if the
+        execution has ended or its mailbox is full. It is recorded in the audit only if `by` is
+        given.
         """
         id = parse_execution_id(id)
         own = own_key(signal_id, "a signal_id") if signal_id is not None else self._context.new_id()
@@ -205,12 +217,13 @@ class Executions:
         return answer == "sent"
 
     def cancel(self, id: Id, *, by: By = None, insist: bool = True) -> bool:
-        """Asks an execution to end: its `finally` blocks run, what it started is cancelled. False:
-        it has ended already.
+        """Asks an execution to end. Returns False if it has ended already.
 
-        Whoever asks a second time does not want to wait for that: then it ends at once, as by
-        `terminate`. Not so without `insist`, for those who may repeat a call whose answer was lost:
-        then False means that it was asked before, too.
+        Its `finally` blocks run, and what it started is cancelled.
+
+        A second call does not wait for that: it ends the execution at once, as `terminate` does.
+        With `insist=False` a second call changes nothing and returns False, too: use it where a
+        call may be repeated because its answer was lost.
         """
         row = self._context.execution(id)
         if row.cancel_requested_at is not None and not insist:
@@ -223,19 +236,23 @@ class Executions:
         return self._ended(id, end([row.id], acting(by)).get(row.id))
 
     def terminate(self, id: Id, *, by: By = None) -> bool:
-        """Ends an execution and everything below it at once: no `finally` block runs, and what its
-        tasks bring is not used. False: it has ended already."""
+        """Ends an execution and everything below it at once. Returns False if it has ended already.
+
+        No `finally` block runs, and results of its tasks that are still running are not used.
+        """
         row = self._context.execution(id)
         return self._ended(id, self._store.executions.terminate([row.id], acting(by)).get(row.id))
 
     def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> Handle:
-        """A new execution that goes on where this one failed or was cancelled, on the same version:
-        what had completed is kept.
+        """Starts a new execution that goes on where this one failed or was cancelled.
 
-        With `from_start` it begins at the beginning, with the same inputs, on the current version.
-        The old one stays as it is. A retry of it that is still under way is returned instead of a
-        second one, but not to whoever asks for one `from_start`. `NotRetryable` if it would fail
-        again at once, or was retried before: the message says what to do.
+        It returns the handle of the new execution, which runs on the same version; what had
+        completed is kept. With `from_start` it begins at the beginning, with the same inputs, on
+        the current version. The old execution stays as it is.
+
+        If a retry of it is still under way, that one is returned instead of a second one; with
+        `from_start`, `NotRetryable` is raised then. Raises `NotRetryable` also if the retry would
+        fail again at once, or if there was a retry before: the message says what to do.
         """
         from rhythm.engine.retry_plan import anew, retried
 
@@ -263,7 +280,10 @@ class Executions:
         return Handle(self, started.id, started.created)
 
     def _ended(self, id: Id, ended: bool | None) -> bool:
-        """Whether that ended it; `UnknownExecution` if it was gone by then."""
+        """Returns whether the call ended the execution.
+
+        Raises `UnknownExecution` if it was gone by then.
+        """
         if ended is None:
             unknown_execution(id)
         self._context.wake()
@@ -271,7 +291,7 @@ class Executions:
 
 
 def _program_of(moment: Moment) -> tuple[str, str] | None:
-    """The program that knows in which line a turn was taken; None for what is none."""
+    """Returns name and version of the program in which a turn was taken; None for other moments."""
     return (
         (moment.name, moment.version)
         if moment.place.kind == TURN and moment.type == WORKFLOW

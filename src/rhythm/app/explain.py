@@ -1,6 +1,6 @@
 """Why an execution does not go on: what it waits for, since when, and the command that would help.
 
-It only reads. What it says is for people; whoever automates takes the statuses.
+It only reads. The texts are for people; programs should use the statuses.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Needed
 from rhythm.store.lifecycle import CLAIMED, DELAYED, TASK
 
-MAX_DEPTH = 5  # children of children that are asked
-MAX_WAITS = 10  # things that one execution waits for
-MAX_ASKED_EXECUTIONS = 100  # executions that are asked in all
-# what is read of a family to see whether a retry would be refused
+MAX_DEPTH = 5  # levels of children that are looked at
+MAX_WAITS = 10  # awaited things that are shown for one execution
+MAX_ASKED_EXECUTIONS = 100  # executions that are looked at in all
+# how much of a family is read to see whether a retry would be refused
 GLANCE = Reach(1000, 1024 * 1024)
 
 
@@ -44,6 +44,7 @@ class Reason(Record):
     commands: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
         return as_json(self)
 
 
@@ -58,14 +59,15 @@ class WhyView(Record):
     place: str = ""
 
     def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
         return as_json(self)
 
 
 def explain(store: Store, row: Execution, program: Program | None, scope: Scope = None) -> WhyView:
-    """Why an execution does not go on.
+    """Returns why an execution does not go on.
 
-    `program`: of a workflow, in its own version. `scope`: of the queues of which more is told than
-    whether anything goes on there.
+    `program` is that of a workflow, in its own version. Queues outside the `scope` are described
+    only by whether they are served or paused.
     """
     reasons = tuple(_Asked(store, scope).about(row))
     place = _place(store, row, program) if row.finished_at is None else ""
@@ -73,8 +75,11 @@ def explain(store: Store, row: Execution, program: Program | None, scope: Scope 
 
 
 def retry_refusal(store: Store, id: str) -> str | None:
-    """Why a retry would be refused; None if it would not, or if that cannot be told at a glance.
-    Empty: its snapshot cannot be read."""
+    """Returns why a retry would be refused; None if it would not be.
+
+    None is also returned if finding out would take too long, and an empty text if the snapshot
+    cannot be read.
+    """
     from rhythm.engine.retry_plan import retried
     from rhythm.errors import InvalidProgram, NotRetryable, RetryTooLarge
 
@@ -90,7 +95,7 @@ def retry_refusal(store: Store, id: str) -> str | None:
 
 
 class _Asked:
-    """What the database says, asked once."""
+    """Answers from the database for one explanation; queues and workers are read once."""
 
     def __init__(self, store: Store, scope: Scope) -> None:
         self.store, self.scope, self.asked = store, scope, 0
@@ -104,6 +109,7 @@ class _Asked:
         return {worker.worker: worker_view(worker) for worker in self.store.workers.seen()}
 
     def about(self, row: Execution, depth: int = 0) -> Iterator[Reason]:
+        """Yields the reasons why an execution does not go on, and those of its awaited children."""
         self.asked += 1
         if row.finished_at is not None:
             yield self.ended(row)
@@ -126,8 +132,10 @@ class _Asked:
             yield from self.awaited(row, standing, depth)
 
     def due(self, row: Execution, standing: Standing) -> bool:
-        """Whether a worker that has a workflow, or will, takes a turn of it; else it merely looks,
-        and what counts is what is awaited."""
+        """Tells whether the worker that claims this workflow takes a turn of it.
+
+        If not, the worker only checks it, and the reasons are what the workflow awaits.
+        """
         loaded = self.store.turns.load([row.id])
         snapshot = snapshot_of(loaded[0]) if loaded else None
         if (
@@ -142,6 +150,7 @@ class _Asked:
         )
 
     def ended(self, row: Execution) -> Reason:
+        """Returns how the execution ended, with the command to retry it if that is possible."""
         said = f": {load(row.error)['message']}" if row.error else ""
         was = "was " if row.status in ("cancelled", "blocked") else ""
         retries = [retry.id for retry in self.store.executions.retries(row.id)]
@@ -154,7 +163,7 @@ class _Asked:
         )
 
     def queued(self, standing: Standing, who: str) -> Reason:
-        """Something that a worker must take, or has taken."""
+        """Returns the reason for something that a worker must claim, or has claimed."""
         since = moment(standing.since)
         if standing.state == DELAYED:
             return Reason(f"{who} is to begin later", since, moment_of(standing.due_at))
@@ -200,6 +209,7 @@ class _Asked:
         )
 
     def worker(self, standing: Standing | None) -> str:
+        """Returns words for the worker that has the claim. Outside of the scope it is not named."""
         if standing is not None and not within(self.scope, standing.queue):
             return "a worker"
         name = standing.worker if standing else None
@@ -214,6 +224,7 @@ class _Asked:
         return f"worker {name}{dead}"
 
     def task(self, row: Execution, standing: Standing | None, who: str = "it") -> Reason:
+        """Returns the reason for a task that has not ended; `who` names it in the text."""
         attempts = (
             f"attempt {row.attempt} of {row.max_attempts}"
             if row.max_attempts > 1 and row.attempt
@@ -231,6 +242,7 @@ class _Asked:
         return found.replace(what=f"{found.what}, {attempts}") if attempts else found
 
     def awaited(self, row: Execution, standing: Standing | None, depth: int) -> Iterator[Reason]:
+        """Yields a reason for each thing that the workflow awaits and that has not happened."""
         awaited = waits_of(load(row.awaiting))
         outcomes = (
             self.store.turns.outcomes(
@@ -272,6 +284,8 @@ class _Asked:
         due: Mapping[int, int],
         depth: int,
     ) -> Iterator[Reason]:
+        """Yields the reasons for one awaited thing: a task, a child with its own reasons, or
+        others."""
         since, until = moment_of(row.turned_at), moment_of(due.get(leaf["n"]))
         id = child_id(row.id, leaf["n"])
         if child is not None and child.type == TASK:
@@ -299,7 +313,7 @@ class _Asked:
         since: datetime | None,
         until: datetime | None,
     ) -> Reason:
-        """Something that no row of an execution stands for."""
+        """Returns the reason for something awaited that has no row of its own as an execution."""
         name, id = str(leaf.get("name") or ""), child_id(row.id, leaf["n"])
         match KINDS[leaf["op"]].row:
             case "mailbox":
@@ -317,6 +331,7 @@ class _Asked:
                 return Reason(f"it waits for {leaf['op']} {name or id}", since, until)
 
     def event(self, row: Execution, n: int, since: datetime | None) -> Reason:
+        """Returns the reason for a wait for an event, with what the event must have."""
         wait = next((wait for wait in self.store.messages.waits(row.id) if wait.n == n), None)
         if wait is None:
             return Reason("it waits for an event", since)
@@ -334,6 +349,7 @@ class _Asked:
         )
 
     def approval(self, id: str, since: datetime | None) -> Reason:
+        """Returns the reason for an open approval, with the commands to decide it."""
         found = self.store.people.approval(id)
         if found is None:
             return Reason("it waits for an approval", since)
@@ -367,7 +383,7 @@ def _rhythm(*words: str) -> str:
 
 
 def _place(store: Store, row: Execution, program: Program | None) -> str:
-    """The line of the source at which a workflow is, with a caret."""
+    """Returns the source line at which a workflow is, with a caret; empty if it is at none."""
     from rhythm.lang.source import Diagnostic, Source, render
 
     definition = store.definitions.get(row.name, row.version) if program is not None else None

@@ -1,4 +1,4 @@
-"""A handle: an execution that was started, and what one can do with it."""
+"""A handle: an execution that was started, and what can be done with it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 
 class Handle:
-    """An execution. `str(handle)` is its id; `created` is false if it was there before the call
-    that returned this."""
+    """An execution. `str(handle)` is its id.
+
+    `created` is false if the execution existed before the call that returned this handle.
+    """
 
     def __init__(self, app: Rhythm | Executions, id: str, created: bool = True) -> None:
         self._executions, self.id, self.created = app, id, created
@@ -33,34 +35,40 @@ class Handle:
         return hash(self.id)
 
     def result(self, timeout: float | str | None = None) -> Any:
-        """Waits for the end: the result. `ExecutionFailed` if there is none, `ResultTimeout` if it
-        does not come in time."""
+        """Waits until the execution has ended, and returns its result.
+
+        Raises `ExecutionFailed` if it ended without one, and `ResultTimeout` if it did not end in
+        time.
+        """
         return self._executions.result(self.id, timeout)
 
     def get(self) -> ExecutionView:
-        """The execution as it is now."""
+        """Returns the execution as it is now."""
         return self._executions.get(self.id)
 
     def status(self) -> str:
-        """pending, running, suspended, paused, completed, failed, cancelled or blocked."""
+        """Returns pending, running, suspended, paused, completed, failed, cancelled or blocked."""
         return self._executions.get(self.id).status
 
     def cancel(self) -> bool:
-        """Asks it to end. False: it has ended already."""
+        """Asks the execution to end. Returns False if it has ended already."""
         return self._executions.cancel(self.id)
 
     def signal(self, name: str, payload: Any = None, *, signal_id: str | None = None) -> bool:
-        """Sends it a signal. False: this `signal_id` was sent before."""
+        """Sends the execution a signal. Returns False if this `signal_id` was sent before."""
         return self._executions.signal(self.id, name, payload, signal_id=signal_id)
 
 
 if TYPE_CHECKING:
-    Id: TypeAlias = str | Handle | AsyncHandle  # what names an execution to the application
+    Id: TypeAlias = str | Handle | AsyncHandle  # what callers may give as an execution
 
 
 def id_of(given: Id) -> str:
-    """The id of an execution that is named by its id or its handle."""
-    handle = getattr(given, "_behind", given)  # of one with coroutines
+    """Returns the id of an execution, given as its id or its handle.
+
+    Raises `TypeError` for others.
+    """
+    handle = getattr(given, "_behind", given)  # an AsyncHandle has a Handle behind it
     if isinstance(handle, Handle):
         return handle.id
     if not isinstance(given, str):

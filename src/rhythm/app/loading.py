@@ -1,4 +1,5 @@
-"""From files and texts to programs: all of them, or every problem of every file at once."""
+"""From files and texts to programs: compiles all of them, or reports every problem of every file at
+once."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ from rhythm.suggest import nearest, some_of
 
 
 def read_flows(places: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
-    """The texts of these files, and of every `*.flow` and `*.steps.json` below these folders, by
-    file.
+    """Returns the texts of these files, and of all `*.flow` and `*.steps.json` below these folders.
 
-    What holds a line break or a brace is a text itself.
+    They are returned by file name. A place that contains a line break or a brace is taken for a
+    text itself. Raises `FlowError` if a file cannot be read.
     """
     found: dict[str, str] = {}
     for place in places:
@@ -58,10 +59,10 @@ def _text(file: str) -> str:
 
 
 def compile_flows(texts: dict[str, str], elsewhere: Iterable[str] = ()) -> list[Definition]:
-    """The definitions of all workflows in these texts. `FlowError` with all that is wrong in any of
-    them.
+    """Returns the definitions of all workflows in these texts.
 
-    `elsewhere`: the names of workflows that exist besides these.
+    Raises `FlowError` with everything that is wrong in any of them. `elsewhere` has the names of
+    workflows that exist besides these.
     """
     parsed = [parse_text(text, file) for file, text in texts.items()]
     names = frozenset(elsewhere).union(*(file.names for file in parsed))
@@ -76,7 +77,10 @@ def compile_flows(texts: dict[str, str], elsewhere: Iterable[str] = ()) -> list[
 
 
 def _twice(compiled: Sequence[Compilation]) -> list[str]:
-    """Workflows of one name in two files: nobody could tell which one was meant."""
+    """Returns an error for each name that several workflows have.
+
+    A call by it would be ambiguous.
+    """
     places: dict[str, list[str]] = {}
     for one in compiled:
         for workflow, _ in one.workflows:
@@ -91,7 +95,10 @@ def _twice(compiled: Sequence[Compilation]) -> list[str]:
 
 
 def _definitions(one: Compilation) -> Iterator[Definition]:
-    """`FlowError` if the programs of the file are over their limit together."""
+    """Yields the definitions of a file.
+
+    Raises `FlowError` if its programs together exceed the limit.
+    """
     room = DEFAULT_LIMITS.program_bytes
     for program in one.programs:
         try:
@@ -103,15 +110,17 @@ def _definitions(one: Compilation) -> Iterator[Definition]:
 
 
 def source_within(definition: Definition, scope: Scope) -> str:
-    """The text of a workflow's file; only its own part if other workflows in it are out of
-    scope."""
+    """Returns the text of a workflow's file, or only its own part of it.
+
+    Only its own part is returned if the file has other workflows that are out of scope.
+    """
     return part_of(
         definition.source, definition.file, definition.name, lambda name: within(scope, name)
     )
 
 
 def no_workflow(name: Any, names: Sequence[str]) -> str:
-    """That there is no workflow of this name, and what may have been meant."""
+    """Returns the message that there is no such workflow, and which one may have been meant."""
     near = nearest(name, names) if isinstance(name, str) else None
     help = (
         f"did you mean `{near}`?"

@@ -1,4 +1,5 @@
-"""Pauses of an application: executions that operators hold and let go on, and where they stand."""
+"""Pauses of an application: operators hold executions and let them go on, and see where they
+stand."""
 
 from __future__ import annotations
 
@@ -44,13 +45,14 @@ class StatusView(Record):
     paused_reason: str
     paused_by: str
     paused_until: datetime | None
-    paused_step_id: str | None  # of a workflow in JSON steps
+    paused_step_id: str | None  # only for a workflow in JSON steps
     next_step_id: str | None
     resume_data: Any
     resume_attempted_at: datetime | None
     resume_error_message: str | None
 
     def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
         return as_json(self)
 
 
@@ -69,12 +71,15 @@ class ResumeRequestView(Record):
     error_message: str | None
 
     def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
         return as_json(self)
 
 
 class ResumePage(Record):
-    """Some of what let an execution go on, oldest first; `cursor` asks for those after them, None:
-    there are no more."""
+    """Some of what let an execution go on, oldest first.
+
+    `cursor` asks for the next page; None means that there are no more.
+    """
 
     items: tuple[ResumeRequestView, ...]
     cursor: str | None = None
@@ -98,11 +103,11 @@ class Pauses:
         timeout: float | str | None = None,
         then: Then = "resume",
     ) -> bool:
-        """Holds a workflow where it is: tasks that are running end, signals and results are kept,
-        timers go on, and no turn is taken.
+        """Holds a workflow where it is. Returns False if it has ended already.
 
-        With a `timeout` it goes on by itself after that time, or (`then="cancel"`) is cancelled.
-        False: it has ended already.
+        Tasks that are running end, signals and results are kept, timers go on, and no turn is
+        taken. After the `timeout`, if there is one, it goes on by itself, or is cancelled
+        (`then="cancel"`).
         """
         if then not in (RESUME, CANCEL):
             raise ValueError(f"then is resume or cancel, not {then!r:.80}")
@@ -118,12 +123,12 @@ class Pauses:
         return self._done(id, done)
 
     def resume(self, id: Id, reason: str = "", by: By = None, *, data: Any = None) -> bool:
-        """Lets a workflow go on that somebody paused. It sees `data`, an object, as
-        `ctx.resume_data`; JSON steps merge it into their context. False: it is not paused, or waits
-        for a decision or an event (see `resume_options`).
+        """Lets a paused workflow go on. Returns False if nobody paused it.
 
-        `Undecidable` if there is data while somebody is asked to decide: they would decide about
-        something else than they were shown.
+        False means that it is not paused, or that it waits for a decision or an event (see
+        `resume_options`). The workflow sees `data`, an object, as `ctx.resume_data`; JSON steps
+        merge it into their context. Raises `Undecidable` if there is data while somebody is asked
+        to decide: they would decide about something else than they were shown.
         """
         if data is not None and not isinstance(data, dict):
             raise ValueError(f"the data of a resume is an object, not {data!r:.80}")
@@ -140,8 +145,10 @@ class Pauses:
         )
 
     def _leave_results_alone(self, row: Execution, data: dict[str, Any]) -> None:
-        """`ValueError` for data that would stand in the place of what a step of a workflow in JSON
-        has given, a decision above all."""
+        """Raises `ValueError` for data that would replace the result of a JSON step.
+
+        Above all it must not replace a decision.
+        """
         program = self._workflows.program(row.name, row.version)
         results = (
             {"approval", *(step for _, step, _ in program.steps)}
@@ -154,19 +161,24 @@ class Pauses:
             )
 
     def _done(self, id: Id, done: Mapping[str, bool]) -> bool:
+        """Returns whether the store changed this execution.
+
+        Raises `UnknownExecution` if it was gone.
+        """
         if str(id) not in done:
             unknown_execution(id)
         self._context.wake()
         return bool(done[str(id)])
 
     def _workflow(self, id: Id, what: str) -> Execution:
+        """Returns the row of a workflow. Raises `ValueError` if the execution is a task."""
         row = self._context.execution(id)
         if row.type != WORKFLOW:
             raise ValueError(f"{id} is a task: only workflows are {what}")
         return row
 
     def status(self, id: Id) -> StatusView:
-        """Where an execution is, and of a paused one why, where, and what comes next."""
+        """Returns where an execution is, and for a paused one why, where, and what comes next."""
         row, requests = self._context.execution(id), self._store.people.last_resumes(str(id))
         program = self._workflows.program(row.name, row.version) if row.type == WORKFLOW else None
         step, after = (
@@ -195,8 +207,10 @@ class Pauses:
         )
 
     def options(self, id: Id) -> tuple[str, ...]:
-        """What would let an execution go on: `approve`, `reject`, `escalate`, `publish`, `resume`;
-        nothing if it needs nobody."""
+        """Returns what would let an execution go on; empty if it needs nobody.
+
+        The actions are `approve`, `reject`, `escalate`, `publish` and `resume`.
+        """
         row = self._context.execution(id)
         if row.finished_at is not None or row.status != "paused":
             return ()
@@ -216,15 +230,17 @@ class Pauses:
         )
 
     def requests(self, id: Id) -> list[ResumeRequestView]:
-        """Whatever let an execution go on, oldest first."""
+        """Returns everything that let an execution go on, oldest first."""
         self._context.execution(id)
         return [_request(row) for row in self._store.people.resumes(str(id))]
 
     def requests_page(
         self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None
     ) -> ResumePage:
-        """Some of what let an execution go on, oldest first. Give the `cursor` of a page to get the
-        next one."""
+        """Returns a page of what let an execution go on, oldest first.
+
+        Give the `cursor` of a page to get the next one.
+        """
         limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), number_of(cursor)
         rows, more = page_of(
             self._store.people.resumes(

@@ -1,8 +1,9 @@
 """`PooledWorker`: one of any number of workers on a database, in threads of this process.
 
-One thread decides (`worker.Worker`), one beats the heart on a connection of its own, so that
-nothing which runs here can stop it, one watches that the beats get through, and one listens for
-work. Handlers run in others. A worker may be killed at any moment: others take over what it owned.
+One thread decides (`worker.Worker`). One sends the heartbeats on its own connection, so that
+nothing else that runs here can stop them. One watches that the heartbeats get through, and one
+listens for work. Handlers run in other threads. A worker may be killed at any moment: others take
+over what it owned.
 """
 
 from __future__ import annotations
@@ -46,15 +47,15 @@ if TYPE_CHECKING:
     from rhythm.store.interfaces.workers import Queue
 
 log = logging.getLogger(LOG)
-WATCH_S = 0.05  # between two looks whether the beats get through, when they are due
-HEART_S = 0.3  # for the last beat, when the worker takes its leave
-AGAIN_S = 0.5  # before a beat that failed is sent again
-LAST_S = 10.0  # for giving back what was not finished, when the grace is over
-UNHEALTHY_AFTER_S = 15.0  # a worker that has not asked for work for so long is not well
+WATCH_S = 0.05  # between two checks whether the beats get through, when one is due
+HEART_S = 0.3  # how long a stopping worker waits for its last beat
+AGAIN_S = 0.5  # before a failed beat is sent again
+LAST_S = 10.0  # to give back unfinished work, after the grace period
+UNHEALTHY_AFTER_S = 15.0  # a worker that has not asked for work for this long is unhealthy
 
 
 class Pooled(TypedDict, total=False):
-    """What may be said of one worker; the rest is as the application's settings say."""
+    """The settings that one worker may have of its own; the others are those of the application."""
 
     queues: Iterable[str] | str | None
     concurrency: int | None
@@ -67,23 +68,24 @@ class Pooled(TypedDict, total=False):
 
 
 class WorkerHealth(Record):
-    """Whether a worker does its work: it has lately asked for some, and was answered. `problems`
-    says what is wrong."""
+    """Whether a worker does its work: it has asked for work lately, and got an answer.
+
+    `problems` says what is wrong.
+    """
 
     worker: str
     healthy: bool
     draining: bool
     running: int
-    polled_s: float | None  # ago; None: never
+    polled_s: float | None  # seconds since it last asked for work; None: it never did
     problems: tuple[str, ...] = ()
 
 
 class PooledWorker:
-    """Claims what is ready and runs it, until it is stopped; `with app.worker():` starts and stops
-    one.
+    """Claims ready work and runs it until it is stopped. `with app.worker():` starts and stops one.
 
-    What is not given is as the application's settings say. `worker_id` is for people: each worker
-    has a name of its own that begins with it.
+    Settings that are not given are those of the application. `worker_id` is for people: each worker
+    has its own name, which begins with it.
     """
 
     def __init__(
@@ -100,9 +102,9 @@ class PooledWorker:
         self.settings = app.settings.having(given)
         own = HOST if worker_id is None else valid_name(worker_id, "a worker_id")
         self.name = f"{own}-{secrets.token_hex(3)}"
-        self.error: BaseException | None = None  # what ended it, if that was not `stop`
+        self.error: BaseException | None = None  # what ended the worker, if it was not `stop`
         self._app, self._poll_s = app, self.settings.worker_poll_interval_s
-        # connections of its own, where that is possible
+        # It has its own connections, except where the store was passed in or is in memory.
         self._own = app.opened and ":memory:" not in self.settings.database_url
         self._store: Store = (
             open_store(self.settings.database_url, listen_url=self.settings.listen_url)
@@ -146,9 +148,10 @@ class PooledWorker:
         self._listening: Listening | None = None
         app.unstarted.append(self)
 
-    # from any thread
+    # Called from any thread:
 
     def start(self) -> Self:
+        """Starts the threads of the worker. Raises `RuntimeError` if it was started before."""
         if self not in self._app.unstarted:
             raise RuntimeError(
                 f"worker {self.name} was started before: make another one with app.worker(…)"
@@ -159,15 +162,15 @@ class PooledWorker:
         return self
 
     def wake(self) -> None:
-        """There may be something to do."""
+        """Makes the worker look for work at once: there may be something to do."""
         self._worker.attempts.wake()
 
     def stop(self, grace: float | str | None = None, last_s: float = LAST_S) -> None:
-        """Claims nothing more, lets what runs end within the grace, and gives back the rest. Raises
-        what went wrong meanwhile.
+        """Stops the worker: it claims nothing more, and tasks may end within the grace period.
 
-        After `last_s` more it does not wait for a database that does not answer: then the claims
-        pass to others by themselves.
+        Then it gives back the rest. Raises the exception that ended the worker, if there was one.
+        If the database does not answer, this waits for at most `last_s` more; the claims then pass
+        to others when they expire.
         """
         grace_s = self.settings.shutdown_grace_s if grace is None else duration_s(grace)
         if self in self._app.unstarted:
@@ -182,7 +185,7 @@ class PooledWorker:
                 else "nothing runs",
             )
         self._worker.drain()
-        self._beat_now.set()  # so that people see it
+        self._beat_now.set()  # so that people see that it is draining
         self.wake()
         deadline = time.monotonic() + grace_s
         while (
@@ -209,15 +212,16 @@ class PooledWorker:
             self._store.close()
 
     def hurry(self) -> None:
-        """Ends the grace of a `stop` that is under way."""
+        """Ends the grace period of a `stop` that is under way."""
         self._hurry.set()
 
     @property
     def alive(self) -> bool:
+        """Whether the worker's thread runs."""
         return self._thread.is_alive()
 
     def health(self) -> WorkerHealth:
-        """How it is, without asking the database."""
+        """Returns whether the worker does its work, without asking the database."""
         polled_at, now = self._worker.claimer.asked_at, seconds()
         polled_s = None if polled_at is None else now - polled_at
         silent = polled_s is None or polled_s > max(UNHEALTHY_AFTER_S, 5 * self._poll_s)
@@ -238,8 +242,10 @@ class PooledWorker:
         )
 
     def metrics(self) -> str:
-        """What it has counted, in the text format of Prometheus. Asks the database what is in the
-        queues, and does not wait for long."""
+        """Returns what the worker has counted, in the text format of Prometheus.
+
+        It asks the database what is in the queues, and does not wait long for the answer.
+        """
         return self._metrics.text()
 
     def _gauges(self) -> dict[str, Callable[[], Values]]:
@@ -255,7 +261,7 @@ class PooledWorker:
         }
 
     def _ask_queues(self) -> Sequence[Queue]:
-        """On a connection of its own: nobody who works waits for it."""
+        """Reads the queues on a separate connection, so that the worker never waits for it."""
         store = self._store.sibling()
         try:
             return store.workers.queues()
@@ -287,7 +293,8 @@ class PooledWorker:
         try:
             self.stop()
         except BaseException:
-            if error is None:  # else the caller has enough to look at, and this one is in the log
+            # Another exception is not hidden by this one, which is in the log.
+            if error is None:
                 raise
 
     async def __aenter__(self) -> Self:
@@ -309,7 +316,7 @@ class PooledWorker:
             f"{'draining' if self._worker.draining else 'live' if self.alive else 'not running'}>"
         )
 
-    # its own threads
+    # Run in the worker's own threads:
 
     def _run(self) -> None:
         heart = threading.Thread(target=self._beats, name="rhythm heartbeat", daemon=True)
@@ -327,7 +334,7 @@ class PooledWorker:
             self._listening = self._store.listen(self._heard)
             self._rounds()
             self._worker.give_back()
-            # a beat that is under way would bring back the row of one who has left
+            # A beat that is still under way would bring back the row of this worker after `leave`.
             heart.join(HEART_S)
             self._store.workers.leave(self.name)
             self._services.close()
@@ -351,8 +358,11 @@ class PooledWorker:
                 self._store.close()
 
     def _introduce(self) -> None:
-        """The others must know its tasks before it works: a turn they take may ask for one. What
-        those had who died here is free."""
+        """Publishes the worker's tasks, and releases claims of workers that died on this machine.
+
+        Other workers must know its tasks before it works: a turn that they take may ask for one.
+        This is repeated until the database answers.
+        """
         while not self._stop.is_set():
             try:
                 self._declared.publish()
@@ -368,6 +378,7 @@ class PooledWorker:
                 self._stop.wait(self._poll_s)
 
     def _rounds(self) -> None:
+        """Runs services and rounds of the worker until it is stopped."""
         did = True
         while not self._stop.is_set():
             served, wait_s = self._services.run(did)
@@ -380,13 +391,16 @@ class PooledWorker:
                 self._app.changes.notify()
 
     def _heard(self, queues: frozenset[str]) -> None:
-        """There is something in these queues; without any named, perhaps in all."""
+        """Wakes the worker if there is work in its queues; no named queue means perhaps in all."""
         if not queues or not queues.isdisjoint((SYSTEM_QUEUE, *self.settings.queues)):
             self.wake()
 
     def _watch(self) -> None:
-        """Whether the beats get through, also when who sends them waits for the database, and who
-        decides, too. Asks nobody."""
+        """Checks that the heartbeats get through, and stops the running tasks if they do not.
+
+        It asks nobody, so it works even while the heartbeat thread and the deciding thread both
+        wait for the database.
+        """
         heart = self._worker.heart
         while not self._stop.wait(
             min(max(heart.until - seconds(), WATCH_S), heart.settings.between_s)
@@ -396,16 +410,16 @@ class PooledWorker:
                 self.wake()
 
     def _beats(self) -> None:
-        """Whatever the other threads do, also if they wait for the database: it has its own
-        connection to it."""
+        """Sends the heartbeats on a separate connection, whatever the other threads wait for."""
         heart = self._worker.heart
         while not self._stop.is_set():
             try:
                 heart.run_once()
                 self._log_event("database_back", "", "it answers again")
-            except Exception as problem:  # also a bug: the next beat may get through
+            except Exception as problem:  # even after a bug, the next beat may get through
                 self._log_event("database_unanswered", "", f"a heartbeat: {problem}")
-            if not self._worker.idle:  # else it hears of it when it looks for work
+            # An idle worker reads the answer when it looks for work.
+            if not self._worker.idle:
                 self.wake()
             self._beat_now.wait(heart.rest_s if heart.trusted else AGAIN_S)
             self._beat_now.clear()
@@ -418,6 +432,7 @@ class PooledWorker:
 
 
 def worker_settings(s: Settings) -> WorkerSettings:
+    """Returns the part of the settings that the worker takes."""
     margin_s = min(WorkerSettings.margin_s, s.claim_ttl_s / 5)
     return WorkerSettings(
         queues=s.queues,

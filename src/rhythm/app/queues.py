@@ -1,4 +1,4 @@
-"""Queues of a database: what is in them, who takes it, and whether anybody may."""
+"""Queues of a database: what is in them, which workers serve them, and whether they are paused."""
 
 from __future__ import annotations
 
@@ -14,32 +14,34 @@ if TYPE_CHECKING:
 
 
 class Queues:
-    """The queues, and who serves them. Called, it lists them."""
+    """The queues, and the workers that serve them. Calling it lists the queues."""
 
     def __init__(self, context: AppContext) -> None:
         self._context, self._store = context, context.store
 
     def __call__(self) -> list[QueueView]:
-        """What is in the queues: all that have work, are paused, or are served by a worker."""
+        """Returns all queues that have work, are paused, or are served by a worker."""
         return [queue_view(queue) for queue in self._store.workers.queues()]
 
     def counts(self) -> list[Queue]:
-        """What is in the queues as the database counts it, for metrics."""
+        """Returns what is in the queues as the database counts it, for metrics."""
         return self._store.workers.queues()
 
     def workers(self) -> list[WorkerView]:
-        """The workers of the database, whatever process they are in; those that died, for a day."""
+        """Returns all workers of the database, in any process. Dead ones are listed for a day."""
         return [worker_view(seen) for seen in self._store.workers.seen()]
 
     def pause(self, name: str, reason: str = "", by: By = None) -> bool:
-        """Nothing more of this queue begins: no task, and no workflow. What has begun goes on.
-        False: it was paused already."""
+        """Pauses a queue: no task or workflow of it begins. Returns False if it was paused already.
+
+        What has begun goes on.
+        """
         return self._store.workers.pause_queue(
             valid_name(name, "a queue"), True, acting(by), valid_text(reason, "reason")
         )
 
     def resume(self, name: str, by: By = None) -> bool:
-        """Lets workers take from a paused queue again. False: it was not paused."""
+        """Lets workers take work from a paused queue again. Returns False if it was not paused."""
         changed = self._store.workers.pause_queue(valid_name(name, "a queue"), False, acting(by))
         self._context.wake()
         return changed

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 Overlap = Literal["skip", "queue", "allow", "cancel_other"]
 Every = float | str
-MAX_PAST_SLOTS = 10  # slots of the past
-FEW = 50  # schedules that are read at a time with their inputs
+MAX_PAST_SLOTS = 10  # past slots that are shown of a schedule
+FEW = 50  # schedules that are read at a time if their inputs are read, too
 MOST_TIMES = 1000
 
 
@@ -57,11 +57,12 @@ class FireView(Record):
     outcome: str
     execution_id: str | None
     until: datetime | None
-    manual: bool  # somebody asked for it
+    manual: bool  # somebody started it by hand
     detail: str
-    at: datetime  # when that was decided
+    at: datetime  # when the outcome was decided
 
     def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
         return as_json(self)
 
 
@@ -77,17 +78,17 @@ class ScheduleView(Record):
     inputs: Any
     overlap: str
     catch_up: str | int
-    annotation: bool  # it comes with its workflow, by `@schedule`
-    status: str  # active, paused, or ended: there is no slot to come
+    annotation: bool  # it comes from `@schedule` in its workflow's file
+    status: str  # active, paused, or ended: there are no more slots
     next_at: datetime | None
-    queued_at: datetime | None  # a slot that waits for the end of the execution before it
+    queued_at: datetime | None  # a slot that waits until the previous execution has ended
     paused_at: datetime | None
     paused_by: str
     paused_reason: str
     created_at: datetime
     created_by: str
     updated_at: datetime
-    fires: tuple[FireView, ...] = ()  # of `get_schedule`: the last slots, newest first
+    fires: tuple[FireView, ...] = ()  # the last slots, newest first; only from `get_schedule`
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
@@ -95,7 +96,7 @@ class ScheduleView(Record):
 
 
 class Schedules:
-    """What starts workflows by the clock. Called, it lists the schedules."""
+    """What starts workflows by the clock. Calling it lists the schedules."""
 
     def __init__(self, context: AppContext, workflows: Workflows, executions: Executions) -> None:
         self._context, self._store = context, context.store
@@ -104,8 +105,10 @@ class Schedules:
     def __call__(
         self, limit: int | None = None, after: str = "", *, brief: bool = False
     ) -> list[ScheduleView]:
-        """All schedules by name, or so many of those that come after this name. With `brief`,
-        inputs are not read, and None."""
+        """Returns all schedules by name, or `limit` of those whose names come after `after`.
+
+        With `brief`, the inputs are not read, but None.
+        """
         if limit is None:
             return [_view(schedule) for schedule in self._all(name_of(after), brief)]
         most = min(at_least(limit, 1, "limit"), LARGEST_PAGE + 1)
@@ -128,15 +131,19 @@ class Schedules:
         by: By = None,
         unless_changed: ScheduleView | None = None,
     ) -> ScheduleView:
-        """Starts a workflow by the clock from now on: one of `cron` (five fields, in the time zone
-        `tz`), `every` so long, or once `at`.
+        """Creates or changes a schedule, which starts a workflow by the clock, and returns it.
 
-        A schedule of this name is changed; while its times stay the same, so does its next slot.
-        `InvalidSchedule` says what is wrong. `overlap`: what a slot does while an execution of the
-        schedule still runs. `catch_up`: how many slots that passed while no worker ran are made up
-        for: "skip", "one" (the latest) or a number. `unless_changed`: the schedule as it was seen;
-        if it is gone by now or starts something else, `UnknownSchedule` and `ScheduleChanged` say
-        so, and nothing is done.
+        Give one of `cron` (five fields, in the time zone `tz`), `every` (an interval) and `at`
+        (once). If a schedule with this name exists, it is changed; while its times stay the same,
+        so does its next slot.
+
+        - `overlap`: what a slot does while an execution of the schedule still runs.
+        - `catch_up`: how many slots that passed while no worker ran are made up for: "skip", "one"
+          (the latest) or a number.
+        - `unless_changed`: the schedule as the caller saw it. Raises `UnknownSchedule` if it is
+          gone by now, `ScheduleChanged` if it was changed; then nothing is done.
+
+        Raises `InvalidSchedule` if the schedule is not valid; the message says what is wrong.
         """
         from rhythm.engine.schedules import put
 
@@ -169,11 +176,11 @@ class Schedules:
             after = page[-1].name
 
     def get(self, name: str, *, scope: Scope = None) -> ScheduleView:
-        """A schedule, with what became of its last slots; `UnknownSchedule` if there is none of
-        this name.
+        """Returns a schedule and what became of its last slots.
 
-        With a `scope`, that of a workflow whose name fits none of its patterns is unknown, and so
-        are executions of others, which it started when it was one of theirs.
+        Raises `UnknownSchedule` if there is none. With a `scope`, a schedule whose workflow matches
+        none of the patterns counts as unknown. Executions outside of the scope, which it started
+        when it had another workflow, are left out.
         """
         schedule = self._found(name)[0]
         if not within(scope, schedule.workflow):
@@ -182,8 +189,11 @@ class Schedules:
         return _view(schedule, fires if scope is None else self._fires_within(fires, scope))
 
     def _fires_within(self, fires: Sequence[Fire], scope: Scope) -> list[Fire]:
-        """Without executions of other names. What is said of a slot that started none may name
-        one."""
+        """Returns the fires without those whose execution is out of scope.
+
+        The detail of a slot that started nothing is removed, too, since it may name such an
+        execution.
+        """
         names = self._store.reading.root_names(
             [fire.execution_id for fire in fires if fire.execution_id]
         )
@@ -195,8 +205,10 @@ class Schedules:
         ]
 
     def next_times(self, name: str, count: int = 5) -> list[datetime]:
-        """When it will start its workflow next, within a hundred years; of a paused one, when it
-        would."""
+        """Returns when the schedule will start its workflow next, within a hundred years.
+
+        For a paused schedule, it returns when it would.
+        """
         at_least(count, 1, "count")
         schedule, now = self._found(name)
         after = now if schedule.paused_at is not None else (schedule.next_at or now) - 1
@@ -210,7 +222,10 @@ class Schedules:
             raise InvalidSchedule(str(problem)) from problem
 
     def pause(self, name: str, reason: str = "", by: By = None) -> bool:
-        """Nothing more is started by it; what runs goes on. False: it was paused already."""
+        """Pauses a schedule: it starts nothing more. Returns False if it was paused already.
+
+        Executions that run go on.
+        """
         from rhythm.engine.schedules import paused
 
         actor, why = acting(by), valid_text(reason, "reason")
@@ -219,18 +234,20 @@ class Schedules:
         )
 
     def resume(self, name: str, by: By = None) -> bool:
-        """Lets it start its workflow again, from the next slot on: those of the pause are not made
-        up for. False: it was not paused."""
+        """Lets a paused schedule start its workflow again. Returns False if it was not paused.
+
+        It begins with the next slot: the slots of the pause are not made up for.
+        """
         from rhythm.engine.schedules import resumed
 
         return self._changed(name, resumed, acting(by), "schedule.resume")
 
     def run(self, name: str, by: By = None, *, key: str | None = None) -> Handle:
-        """Starts its workflow now, with its inputs, whatever else runs, and also while it is
-        paused; its slots stay as they are.
+        """Starts the workflow of a schedule now, with its inputs, and returns the handle.
 
-        A `key` that was used before for this workflow starts nothing: the execution that has it is
-        returned.
+        It does so whatever else runs, and also while the schedule is paused; the slots stay as they
+        are. A `key` that was used before for this workflow starts nothing: the execution that has
+        it is returned.
         """
         from rhythm.engine.schedules import run_now
 
@@ -253,7 +270,10 @@ class Schedules:
         return Handle(self._executions, started, started == id)
 
     def delete(self, name: str, by: By = None) -> None:
-        """Takes a schedule away; what it has started goes on."""
+        """Deletes a schedule; what it has started goes on.
+
+        Raises `ScheduleOfWorkflow` for a schedule that comes from its workflow's file.
+        """
 
         def gone(before: Schedule, now: int) -> Schedule | None:
             if before.origin:
@@ -268,6 +288,7 @@ class Schedules:
         self._change(self._found(name)[0].name, _there(gone, actor), actor, "schedule.delete")
 
     def _found(self, name: str) -> tuple[Schedule, int]:
+        """Returns a schedule and the database's time. Raises `UnknownSchedule` if there is none."""
         found, now = self._store.schedules.named([name]) if can_be(name) else ([], 0)
         return (found[0], now) if found else _unknown(name)
 
@@ -277,7 +298,7 @@ class Schedules:
         return after
 
     def _changed(self, name: str, change: Any, actor: Any, action: str) -> bool:
-        """Whether that changed anything."""
+        """Changes a schedule, and returns whether that changed anything."""
         different = False
 
         def watched(before: Schedule, now: int) -> Schedule | None:
@@ -291,7 +312,7 @@ class Schedules:
 
 
 def annotated_schedules(definitions: Sequence[Definition], actor: Actor | None) -> Registered:
-    """What becomes of the schedules that the annotations of these workflows have made."""
+    """Returns a function that decides what becomes of the `@schedule`s of these workflows."""
     from rhythm.engine.schedules import registered
 
     wanted = {definition.name: list(_annotated(definition)) for definition in definitions}
@@ -314,8 +335,10 @@ def wanted_schedule(
     overlap: str,
     catch_up: str | int,
 ) -> Wanted:
-    """What a caller or an annotation says, as the engine takes it; `InvalidSchedule` if it cannot
-    be."""
+    """Returns what a caller or an annotation gives, as the engine takes it.
+
+    Raises `InvalidSchedule` if it is not valid.
+    """
     from rhythm.engine.schedules import Wanted, check_wanted
 
     try:
@@ -374,7 +397,10 @@ def _fire_view(fire: Fire) -> FireView:
 
 
 def _own(given: str) -> str:
-    """The name of a schedule that somebody makes by hand."""
+    """Returns the name of a schedule that somebody creates.
+
+    Raises `InvalidSchedule` if it begins with @.
+    """
     if valid_name(given, "a schedule's name").startswith("@"):
         raise InvalidSchedule(
             f"{given!r:.80} cannot be the name of a schedule: those that begin with @ "
@@ -384,7 +410,7 @@ def _own(given: str) -> str:
 
 
 def _same_as(seen: ScheduleView, schedule: Schedule | None) -> None:
-    """`UnknownSchedule` or `ScheduleChanged`, if it is no longer what somebody has seen."""
+    """Raises `UnknownSchedule` or `ScheduleChanged` if the schedule is not as the caller saw it."""
     if schedule is None:
         _unknown(seen.name)
     now = _view(schedule)
@@ -399,19 +425,22 @@ def _same_as(seen: ScheduleView, schedule: Schedule | None) -> None:
 
 
 def _may(actor: Actor, schedule: Schedule) -> bool:
-    """Whether a role for some names allows it: asked in the transaction that changes it, which may
-    start another workflow by then."""
+    """Tells whether the actor's roles allow to change this schedule, if they are limited to names.
+
+    The question is asked in the transaction that changes the schedule, because the schedule may
+    start another workflow by then.
+    """
     roles = actor.token_roles or ()
     return not limited(roles) or allows(roles, "schedule:write", schedule.workflow)
 
 
 def _is_theirs(actor: Actor, schedule: Schedule) -> bool:
-    """True, or `UnknownSchedule`."""
+    """Returns True if the actor may change this schedule; else raises `UnknownSchedule`."""
     return True if _may(actor, schedule) else _unknown(schedule.name)
 
 
 def _there(change: Any, actor: Actor) -> Change:
-    """A change of a schedule that there must be, and that the actor may change."""
+    """Returns the change, applied only if the schedule exists and the actor may change it."""
 
     def checked(before: Schedule | None, now: int) -> Schedule | None:
         there = before is not None and _is_theirs(actor, before)
@@ -426,7 +455,7 @@ def _unknown(name: object) -> NoReturn:
 
 
 def _instant(at: datetime | str, tz: str) -> int:
-    """A moment; without an offset it is what the clocks of the zone show."""
+    """Returns a time in microseconds since 1970. Without an offset, it is in the time zone."""
     if isinstance(at, str):
         try:
             at = datetime.fromisoformat(at if len(at) <= TEXTS.time else "")
@@ -440,8 +469,10 @@ def _instant(at: datetime | str, tz: str) -> int:
 
 
 def _check_shown(schedule: Schedule) -> None:
-    """`InvalidSchedule` for one that could be stored and never be shown: what it says, and its
-    first times in UTC and in its zone."""
+    """Raises `InvalidSchedule` for a schedule that could be stored but not be shown.
+
+    It tries the view, and the first times in UTC and in the schedule's zone.
+    """
     try:
         where = zone(schedule.tz)
         for slot in (
@@ -456,6 +487,7 @@ def _check_shown(schedule: Schedule) -> None:
 
 
 def _never(schedule: Schedule) -> str:
+    """Returns why the schedule would never start anything."""
     return (
         "at lies in the past"
         if schedule.at is not None

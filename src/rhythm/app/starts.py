@@ -27,7 +27,7 @@ ON_CONFLICT = get_args(OnConflict)
 
 
 class Starts:
-    """What is started: its methods give handles."""
+    """Starts workflows and tasks. Its methods return handles."""
 
     def __init__(self, context: AppContext, workflows: Workflows, executions: Executions) -> None:
         self._context, self._store, self._sizes = context, context.store, context.sizes
@@ -48,13 +48,16 @@ class Starts:
         by: By = None,
         connection: Any = None,
     ) -> Handle:
-        """Starts a workflow in its current version.
+        """Starts a workflow in its current version, and returns its handle.
 
         An `id` or `idempotency_key` that was used before for this workflow starts nothing: the
-        execution that has it is returned, whatever its inputs were (`on_conflict="fail"`:
-        `Conflict`; `"replace"`: whoever has the key is cancelled and a new one starts). `by` says
-        who starts it, and by default may not decide its approvals. With `connection`, your own
-        psycopg or sqlite3 connection to the same database, it is started by your commit.
+        execution that has it is returned, whatever its inputs were.
+
+        - `on_conflict`: "fail" raises `Conflict` instead; "replace" cancels the execution that has
+          the key, and starts a new one.
+        - `by`: who starts it; by default that person may not decide its approvals.
+        - `connection`: your own psycopg or sqlite3 connection to the same database: the workflow is
+          started when you commit.
         """
         request = Start(inputs, id, idempotency_key, queue, priority, delay, attributes)
         return self.workflows(
@@ -70,8 +73,10 @@ class Starts:
         by: By = None,
         connection: Any = None,
     ) -> list[Handle]:
-        """Starts a workflow many times in one transaction, once for each of these inputs or
-        `rhythm.Start` requests."""
+        """Starts a workflow many times in one transaction, and returns the handles.
+
+        It is started once for each of the requests, which are inputs or `rhythm.Start` objects.
+        """
         store = self._store_of(connection)
         program = self._workflows.current(name, store)
         asked = [request if isinstance(request, Start) else Start(request) for request in requests]
@@ -102,8 +107,10 @@ class Starts:
         timeout: float | str | None = None,
         connection: Any = None,
     ) -> Handle:
-        """Queues a task on its own, without a workflow; the handle's result is the task's. Any
-        worker of its queue runs it."""
+        """Queues a task on its own, without a workflow, and returns its handle.
+
+        Any worker of its queue runs it. The result of the handle is that of the task.
+        """
         request = Start(inputs, id, idempotency_key, queue, priority, delay, attributes)
         return self.tasks(
             name,
@@ -124,8 +131,10 @@ class Starts:
         timeout: float | str | None = None,
         connection: Any = None,
     ) -> list[Handle]:
-        """Queues a task many times in one transaction, once for each of these inputs or
-        `rhythm.Start` requests."""
+        """Queues a task many times in one transaction, and returns the handles.
+
+        It is queued once for each of the requests, which are inputs or `rhythm.Start` objects.
+        """
         task = self._context.tasks.get(name)
         options: dict[str, Any] = (
             {} if retries is None else {"retries": at_least(retries, 0, "retries")}
@@ -179,10 +188,12 @@ class Starts:
         return [Handle(self._executions, found.id, found.created) for found in started]
 
     def _store_of(self, connection: Any) -> Store:
+        """Returns the store, on the caller's own connection if there is one."""
         return self._store if connection is None else self._store.within(connection)
 
 
 def _started_by(row: NewExecution, actor: Actor) -> NewExecution:
+    """Returns the row with who starts it: name, contributors and authority."""
     provenance = provenance_of(actor)
     authority = dump_authority(provenance.authority)
     return row.replace(

@@ -1,7 +1,8 @@
 """Tokens of an application: who may act over HTTP.
 
-The secret of a token is seen once, by whoever makes it. It is drawn here and goes nowhere else: the
-database has its hash, and no view, message or log line has more of it than the token's id.
+The secret of a token is shown once, to the caller who creates it. It is drawn here and goes nowhere
+else: the database stores its hash, and no view, message or log line has more of it than the token's
+id.
 """
 
 from __future__ import annotations
@@ -27,18 +28,20 @@ from rhythm.store.access import Actor, Grant, StoredToken
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
 
-DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: they can be read out
+DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # without i, l, o and u, so that it can be read aloud
 # an id, and 260 random bits
 SECRET = re.compile(r"rhy_([0-9a-hjkmnp-tv-z]{12})_[0-9a-hjkmnp-tv-z]{52}")
-NOBODY = "0" * 64  # the hash of no secret: an id that does not exist takes as long as one that does
-USE_NOTED_EVERY_S = 60  # when a token was last used is noted at most so often
+# The hash of no secret. It is compared where an id does not exist, which then takes as long as for
+# an id that does.
+NOBODY = "0" * 64
+USE_NOTED_EVERY_S = 60  # how often the last use of a token is stored, at most
 
 
 class TokenView(Record):
     """A token, without its secret."""
 
     id: str
-    name: str  # of whoever acts with it
+    name: str  # of the actor that uses it
     roles: tuple[str, ...]
     business_roles: tuple[str, ...]
     status: str  # active, expired or revoked
@@ -51,17 +54,21 @@ class TokenView(Record):
 
     @property
     def permissions(self) -> tuple[str, ...]:
-        """What it allows for everything."""
+        """The permissions that the token gives for everything."""
         return permissions(self.roles)
 
     def allows(self, permission: str, name: str | None = None) -> bool:
-        """Whether it allows this for the workflow or queue of this name; without a name, for
-        everything."""
+        """Tells whether the token allows this for the workflow or queue with this name.
+
+        Without a name: whether it allows it for everything.
+        """
         return allows(self.roles, permission, name)
 
     def actor(self, source: str = "") -> Actor:
-        """Whoever acts with this token; which business roles it has is looked up when it
-        decides."""
+        """Returns the actor that uses this token.
+
+        Its business roles are looked up when it decides.
+        """
         return Actor(self.name, token=self.id, source=source, token_roles=self.roles)
 
     def as_json(self) -> dict[str, Any]:
@@ -70,7 +77,7 @@ class TokenView(Record):
 
 
 class NewToken(Record):
-    """A token that was just made. `secret` is what its owner sends; nobody can see it again."""
+    """A token that was just created. `secret` is what its owner sends; it cannot be shown again."""
 
     secret: str
     view: TokenView
@@ -80,13 +87,13 @@ class NewToken(Record):
 
 
 class Tokens:
-    """Tokens: who may act over HTTP. Called, it lists them."""
+    """Tokens: who may act over HTTP. Calling it lists them."""
 
     def __init__(self, context: AppContext) -> None:
         self._store = context.store
 
     def __call__(self) -> list[TokenView]:
-        """All tokens, newest first, also those that are no longer valid."""
+        """Returns all tokens, newest first, including those that are no longer valid."""
         return [token_view(token) for token in self._store.access.tokens()]
 
     def create(
@@ -98,13 +105,16 @@ class Tokens:
         expires: float | str | None = None,
         by: By = None,
     ) -> NewToken:
-        """Makes a token for whoever has this name; its secret is seen only in what this returns.
+        """Creates a token for an actor with this name. Only the returned value has its secret.
 
-        `roles` are those of Rhythm: viewer, operator, approver, author, auditor, admin; without any
-        it is approver if it has business roles, else viewer. `viewer:order*` is a viewer only of
-        workflows and queues of such names. `business_roles` are your own: whose approvals it may
-        decide. It is valid for as long as `expires` says, else until it is revoked. Everyone needs
-        a token of their own: two people with one name are one to the rule of four eyes.
+        - `roles`: those of Rhythm: viewer, operator, approver, author, auditor, admin. Without any,
+          the token is an approver if it has business roles, else a viewer. `viewer:order*` is a
+          viewer only of workflows and queues whose names match.
+        - `business_roles`: your own; they say which approvals it may decide.
+        - `expires`: how long it is valid; else it is valid until it is revoked.
+
+        Give everyone their own token: the rule of four eyes takes two people with one name for one
+        person.
         """
         name, own = valid_name(name, "the name of a token"), _business_roles(business_roles)
         known = _roles(roles if roles is not None else ("approver",) if own else ("viewer",))
@@ -118,8 +128,10 @@ class Tokens:
                 return NewToken(secret, token_view(made))
 
     def revoke(self, id: str, by: By = None) -> bool:
-        """The token is valid no more, from now on. False: it was revoked before. `UnknownToken` if
-        there is none of this id."""
+        """Makes a token invalid from now on. Returns False if it was revoked before.
+
+        Raises `UnknownToken` if there is none with this id.
+        """
         revoked = self._store.access.revoke_token(_id(id), acting(by))
         return _unknown(id) if revoked is None else revoked
 
@@ -131,10 +143,10 @@ class Tokens:
         business_roles: Iterable[str] | None = None,
         by: By = None,
     ) -> TokenView:
-        """Gives a token these roles in place of those it has; what is not given stays. It counts
-        from the next act on.
+        """Replaces the roles of a token, and returns it. Roles that are not given stay.
 
-        `UnknownToken` if there is none of this id, `TokenRevoked` if it is revoked.
+        The change applies from the next act on. Raises `UnknownToken` if there is none with this
+        id, `TokenRevoked` if it is revoked.
         """
         known = None if roles is None else _roles(roles)
         own = None if business_roles is None else _business_roles(business_roles)
@@ -148,8 +160,11 @@ class Tokens:
         return token_view(changed)
 
     def authenticate(self, secret: str) -> TokenView | None:
-        """The token with this secret; None if there is none, or it is expired or revoked. How long
-        that takes tells nothing."""
+        """Returns the token with this secret; None if there is no valid token with it.
+
+        None means that there is no such token, or that it has expired or is revoked; the time that
+        it takes does not reveal which.
+        """
         form = SECRET.fullmatch(secret) if isinstance(secret, str) else None
         if form is None:
             return None
@@ -161,12 +176,13 @@ class Tokens:
             found.last_used_at is None
             or found.now - found.last_used_at >= USE_NOTED_EVERY_S * 1_000_000
         ):
-            with suppress(StoreError):  # nobody is refused because it could not be noted
+            with suppress(StoreError):  # a valid token is accepted even if its use cannot be stored
                 self._store.access.touch_token(found.id)
         return token_view(found)
 
 
 def token_view(token: StoredToken) -> TokenView:
+    """Returns a stored token as callers see it, without its hash."""
     return TokenView(
         token.id,
         token.name,
@@ -183,13 +199,13 @@ def token_view(token: StoredToken) -> TokenView:
 
 
 def _drawn() -> tuple[str, str]:
-    """The id of a new token, and its secret."""
+    """Returns the id of a new token, and its secret."""
     id, rest = ("".join(secrets.choice(DIGITS) for _ in range(length)) for length in (12, 52))
     return id, f"rhy_{id}_{rest}"
 
 
 def _hash(secret: str) -> str:
-    """So many random bits need no slow hash."""
+    """Returns the hash of a secret. A fast hash is enough: nobody can guess 260 random bits."""
     return sha256(secret.encode()).hexdigest()
 
 
@@ -214,14 +230,20 @@ def _lasting(expires: float | str) -> float:
 
 
 def _id(id: Any) -> str:
-    """The id of a token that there may be: what no database could hold is asked of none. A secret
-    is not repeated."""
+    """Returns the id if a token may have it; else raises `UnknownToken`.
+
+    Databases are never asked for an id that they could not hold.
+    """
     return (
         id if isinstance(id, str) and id.isprintable() and len(id) <= LONGEST_KEY else _unknown(id)
     )
 
 
 def _unknown(id: Any) -> NoReturn:
+    """Raises `UnknownToken`.
+
+    A secret that was given in place of an id is not repeated in the message.
+    """
     if isinstance(id, str) and id.startswith("rhy_"):
         raise UnknownToken(
             "a token is named by its id, the 12 characters between rhy_ and _, and never "

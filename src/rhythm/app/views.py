@@ -1,4 +1,4 @@
-"""What callers see and say: executions, pages of them, the steps of a trace, and requests to start
+"""What callers see and give: executions, pages of them, steps of a trace, and requests to start
 something."""
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rhythm.store.lifecycle import STATUS_NAMES, TASK
 from rhythm.store.reading import Moment
 
 TYPES = ("workflow", "task")
-LARGE_FIELDS = tuple(LARGE_COLUMNS)  # of an execution, which a list leaves out
-LONGEST_ESCAPE = 6  # of a character in JSON
-SHOWN_MESSAGE = 1000  # characters of an error's message, where a list cuts it
+LARGE_FIELDS = tuple(LARGE_COLUMNS)  # fields of an execution that a list leaves out
+LONGEST_ESCAPE = 6  # characters of the longest escape in JSON
+SHOWN_MESSAGE = 1000  # characters of an error's message in a list
 BEGINNING = re.compile(
     r'\{"code": ?"((?:[^"\\]|\\.)*)", ?"message": ?"((?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*)'
 )
@@ -36,7 +36,7 @@ LATEST_US = us_of(datetime.max.replace(tzinfo=UTC))
 
 
 class Start(Record):
-    """One of many workflows to start, where inputs alone do not say it all."""
+    """A request to start one of many workflows or tasks, where the inputs alone are not enough."""
 
     inputs: Any = None
     id: str | None = None
@@ -69,20 +69,24 @@ class ExecutionView(Record):
     finished_at: datetime | None
     cancel_requested_at: datetime | None
     paused_at: datetime | None
-    awaiting: Any  # what it waits for, as its snapshot says it
+    awaiting: Any  # what it waits for, as in its snapshot
     attributes: dict[str, Any]
-    paused_reason: str = ""  # approval_required, event, or what was said when somebody paused it
+    paused_reason: str = ""  # approval_required, event, or the reason of the actor who paused it
     paused_by: str = ""
     paused_until: datetime | None = None
-    paused_manually: bool = False  # it takes no turn until it is resumed
+    paused_manually: bool = False  # somebody paused it: it takes no turn until it is resumed
     started_by: str | None = None
 
     @property
     def ended(self) -> bool:
+        """Whether the execution has ended."""
         return self.finished_at is not None
 
     def value(self) -> Any:
-        """The result of an execution that has ended; `ExecutionFailed` if it ended without one."""
+        """Returns the result of an execution that has ended.
+
+        Raises `ExecutionFailed` if it ended without one.
+        """
         if self.error is not None:
             raise ExecutionFailed(self.id, self.status, self.error)
         return self.result
@@ -93,8 +97,10 @@ class ExecutionView(Record):
 
 
 class Page(Record):
-    """Some executions, newest first; `cursor` asks for those after them, None: there are no
-    more."""
+    """Some executions, newest first.
+
+    `cursor` asks for the next page; None means that there are no more.
+    """
 
     items: tuple[ExecutionView, ...]
     cursor: str | None = None
@@ -117,8 +123,10 @@ class WorkflowView(Record):
 
 
 class SourceView(Record):
-    """The text of a version of a workflow; `file`: from which it was registered, empty if it was a
-    text."""
+    """The text of a version of a workflow.
+
+    `file` is the file from which it was registered; empty if it was registered as a text.
+    """
 
     name: str
     file: str
@@ -130,20 +138,20 @@ class TraceStep(Record):
 
     at: datetime
     execution_id: str
-    # started, attempt failed, resumed, completed, failed, cancelled, blocked, or why a turn was
-    # taken
+    # started, attempt failed, resumed, completed, failed, cancelled, blocked, or the reason for a
+    # turn
     what: str
     name: str  # of the workflow or task
-    line: int | None = None  # of the workflow's source, for its turns
-    detail: Any = None  # inputs, result or error; of a resume what let it go on
+    line: int | None = None  # in the workflow's source; only for turns
+    detail: Any = None  # inputs, result or error; for a resume, what let it go on
     worker: str = ""
 
 
 class TracePage(Record):
-    """Some of what has happened, in the order of time; `cursor` asks for what comes after it, None:
-    there is no more.
+    """Some of what has happened, in order of time.
 
-    `cursors`: what asks for that which comes after each step.
+    `cursor` asks for the next page; None means that there is no more. `cursors` has, for each step,
+    the cursor of a page that begins after it.
     """
 
     items: tuple[TraceStep, ...]
@@ -164,11 +172,10 @@ class WorkerView(Record):
     host: str
     pid: int
     queues: tuple[str, ...]
-    concurrency: int  # tasks at once
-    running: int  # of these, at its last beat
-    claims: int  # executions that are its own now
-    # live, draining (it is being stopped) or dead (not heard of for too long: others take over what
-    # it had)
+    concurrency: int  # tasks that it runs at once, at most
+    running: int  # tasks that it ran at its last beat
+    claims: int  # executions that it owns now
+    # live, draining (it is being stopped) or dead (silent for too long: others take over its work)
     state: str
     started_at: datetime
     beat_at: datetime
@@ -184,19 +191,19 @@ class QueueView(Record):
     """What is in a queue. Tasks that a worker runs for a workflow of its own are in none."""
 
     name: str
-    ready: int  # to be taken now
-    oldest_s: float | None  # how long the oldest of it has waited
-    delayed: int  # to be taken later
+    ready: int  # ready to be claimed now
+    oldest_s: float | None  # how long the oldest ready work has waited
+    delayed: int  # due later
     running: int
-    expired: int  # of workers that are gone; others take it over
-    workers: int  # that take from it, and live
+    expired: int  # claimed by workers that are gone; others take it over
+    workers: int  # live workers that serve it
     paused_at: datetime | None = None
     paused_by: str = ""
     paused_reason: str = ""
 
     @property
     def unserved(self) -> bool:
-        """Whether there is work, and no worker that takes it."""
+        """Whether there is work, and no worker that serves the queue."""
         return self.workers == 0 and self.ready + self.delayed + self.expired > 0
 
     def as_json(self) -> dict[str, Any]:
@@ -205,6 +212,7 @@ class QueueView(Record):
 
 
 def worker_view(seen: SeenWorker) -> WorkerView:
+    """Returns a worker as callers see it."""
     silent_s = max(0.0, (seen.now - seen.beat_at) / 1e6)
     return WorkerView(
         seen.worker,
@@ -223,6 +231,7 @@ def worker_view(seen: SeenWorker) -> WorkerView:
 
 
 def queue_view(queue: Queue) -> QueueView:
+    """Returns a queue as callers see it."""
     oldest_s = None if queue.oldest_at is None else max(0.0, (queue.now - queue.oldest_at) / 1e6)
     return QueueView(
         queue.name,
@@ -239,8 +248,10 @@ def queue_view(queue: Queue) -> QueueView:
 
 
 def brief_view(row: Execution) -> ExecutionView:
-    """An execution as a list shows it: of what is large only the beginning was read, and it says
-    that it was cut."""
+    """Returns an execution as a list shows it.
+
+    Of texts that may be large only the beginning was read; the view says where something was cut.
+    """
     error, attributes, reason = row.error, row.attributes, row.paused_reason
     if error is not None and len(error) > CUT_CHARACTERS["error"]:
         error = json.dumps(cut_error(error))
@@ -254,8 +265,10 @@ def brief_view(row: Execution) -> ExecutionView:
 
 
 def cut_error(text: str) -> dict[str, Any]:
-    """An error from the beginning of its JSON text, with what can be read of its code and
-    message."""
+    """Returns an error made from the beginning of its JSON text.
+
+    It has as much of the code and message as can be read, and `"cut": true`.
+    """
     found = BEGINNING.match(text)
     code, message = (_unescaped(part) for part in found.groups()) if found else ("", "")
     whole = (
@@ -272,13 +285,14 @@ def cut_error(text: str) -> dict[str, Any]:
 
 
 def _unescaped(part: str) -> str:
-    """What stands between the quotes of a JSON text, of which the last escape may be cut."""
+    """Returns the text between the quotes of a JSON text, whose last escape may be cut off."""
     with suppress(ValueError):
         return str(json.loads(f'"{part}"'))
     return part
 
 
 def view(row: Execution) -> ExecutionView:
+    """Returns an execution as callers see it."""
     return ExecutionView(
         id=row.id,
         type=TYPES[row.type],
@@ -310,14 +324,17 @@ def view(row: Execution) -> ExecutionView:
 
 
 def paused_at(row: Execution) -> datetime | None:
-    """Since when it is paused: by somebody, or by its last turn, which asked for a decision or an
-    event."""
+    """Returns since when an execution is paused; None if it is not.
+
+    Somebody paused it, or its last turn did, which asked for a decision or an event.
+    """
     if row.status != "paused":
         return None
     return moment_of(row.paused_at if row.paused_at is not None else row.turned_at)
 
 
 def paused_reason(row: Execution) -> str:
+    """Returns why an execution is paused; empty if it is not."""
     if row.status != "paused":
         return ""
     if row.paused_at is not None:
@@ -326,13 +343,17 @@ def paused_reason(row: Execution) -> str:
 
 
 def workflow_view(listed: Listed) -> WorkflowView:
+    """Returns a registered workflow as callers see it."""
     return WorkflowView(
         listed.name, listed.version, listed.language, listed.file, moment(listed.registered_at)
     )
 
 
 def step(moment_: Moment, program: Program | None) -> TraceStep:
-    """Something that happened, as callers see it. `program`: of the workflow whose turn it was."""
+    """Returns a step of a trace as callers see it.
+
+    `program` is that of the workflow whose turn it was.
+    """
     at = moment(moment_.place.at)
     id = moment_.place.id
     detail = load(moment_.detail) if moment_.detail else None
@@ -354,7 +375,7 @@ def step(moment_: Moment, program: Program | None) -> TraceStep:
 
 
 def line_of(program: Program | None, statement: int) -> int | None:
-    """The line of a workflow's source in which a statement stands."""
+    """Returns the line of a statement in a workflow's source; None if it is not known."""
     known = program is not None and 0 <= statement < len(program.code)
     return (
         program.position(getattr(program.code[statement], "at", 0))[0]
@@ -364,22 +385,25 @@ def line_of(program: Program | None, statement: int) -> int | None:
 
 
 def moment(us: int) -> datetime:
-    """A time of a row. What no calendar shows is shown as the end of it: one such row is not to
-    hide all others."""
+    """Returns a time of a row as a datetime, limited to the range that a datetime can hold.
+
+    So one row with an impossible time does not make all others unreadable.
+    """
     return EPOCH + timedelta(microseconds=min(max(us, EARLIEST_US), LATEST_US))
 
 
 def moment_of(us: int | None) -> datetime | None:
+    """Like `moment`; None stays None."""
     return None if us is None else moment(us)
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """The fields of a view as JSON values; times as ISO 8601."""
+    """Returns the fields of a view as JSON values; times as ISO 8601."""
     return {name: plain(getattr(record, name)) for name in record._fields}
 
 
 def plain(value: Any) -> Any:
-    """A field of a view as a JSON value."""
+    """Returns a field of a view as a JSON value."""
     if isinstance(value, tuple):
         return [as_json(item) if isinstance(item, Record) else item for item in value]
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value

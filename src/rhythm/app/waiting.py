@@ -1,5 +1,5 @@
-"""Waiting for an execution to end: woken by the workers of this process, and looking by itself for
-those of others."""
+"""Waiting for an execution to end: woken by the workers of this process, and polling for those of
+others."""
 
 from __future__ import annotations
 
@@ -16,23 +16,28 @@ if TYPE_CHECKING:
     from rhythm.app.handle import Id
     from rhythm.store.interfaces.store import Store
 
-FIRST_S, GROWTH, LONGEST_S = 0.002, 1.5, 1.0  # between two looks: half as long again each time
-SILENCE_S = 30.0  # of the database, that waiting outlives
+FIRST_S, GROWTH, LONGEST_S = 0.002, 1.5, 1.0  # between two polls: 1.5 times as long each time
+SILENCE_S = 30.0  # how long a wait goes on while the database does not answer
 
 
 class Changes:
-    """Tells those who wait in this process that something may have ended, or become another."""
+    """Notifies listeners in this process that executions may have ended or changed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._listeners: dict[int, Callable[[], object]] = {}
 
     def notify(self) -> None:
+        """Calls all listeners."""
         for listener in list(self._listeners.values()):
             listener()
 
     @contextmanager
     def heard_by(self, listener: Callable[[], object]) -> Iterator[None]:
+        """Calls the listener, from any thread, whenever something may have changed.
+
+        It does so until the block ends.
+        """
         self._listeners[id(listener)] = listener
         try:
             yield
@@ -41,7 +46,7 @@ class Changes:
 
     @contextmanager
     def hinted(self, listener: Callable[[], object]) -> Iterator[None]:
-        """Calls the listener, from any thread, also when the database hints at work."""
+        """Like `heard_by`, and calls the listener also when the database hints at work."""
 
         def heard(queues: frozenset[str]) -> None:
             listener()
@@ -54,13 +59,15 @@ class Changes:
             listening.close()
 
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
-        """A text for each execution that is another one whenever it has changed."""
+        """Returns a text for each execution, which differs whenever the execution has changed."""
         return self._store.reading.stamps(ids)
 
 
 class PollBackoff:
-    """How long to wait until the next poll, and when it has been long enough. `now`: seconds of a
-    clock that only goes forward."""
+    """How long to wait until the next poll, and when to give up.
+
+    `now` returns the seconds of a clock that only goes forward.
+    """
 
     def __init__(self, timeout: float | str | None, now: Callable[[], float]) -> None:
         self.limit_s = None if timeout is None else duration_s(timeout)
@@ -68,8 +75,11 @@ class PollBackoff:
         self._silent: float | None = None  # since when the database has not answered
 
     def rest_s(self, found: ExecutionView | StoreError) -> float:
-        """How long to wait now. `ResultTimeout` if the time is over; what the database said, if it
-        is over without an answer."""
+        """Returns how many seconds to wait now. Raises `ResultTimeout` if the timeout is over.
+
+        If the database has not answered when the time is over, or not for 30 s, its error is
+        raised.
+        """
         rest, self._next_s = self._next_s, min(self._next_s * GROWTH, LONGEST_S)
         left = self._left_s(found)
         if left > 0:
@@ -90,7 +100,7 @@ class PollBackoff:
 
 
 def try_get(get: Callable[[Id], ExecutionView], id: Id) -> ExecutionView | StoreError:
-    """The execution, or why the database did not answer."""
+    """Returns the execution, or the error if the database did not answer."""
     try:
         return get(id)
     except StoreError as problem:

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class Why:
-    """Why an execution does not go on: it is called."""
+    """Why an execution does not go on: call it."""
 
     def __init__(self, context: AppContext, workflows: Workflows) -> None:
         self._context, self._workflows = context, workflows
 
     def __call__(self, id: Id, *, scope: Scope = None) -> WhyView:
-        """Why an execution does not go on: what it waits for, since when, and what would help.
+        """Returns why an execution does not go on: what it awaits, since when, and what would help.
 
-        With a `scope`, who serves its queue, who has paused that, why, and how much is in it is
-        told only of a queue that has a name as one of its patterns says.
+        With a `scope`, some things are said only about queues whose names match one of the
+        patterns: which workers serve the queue, who paused it and why, and how much is in it.
         """
         from rhythm.app.explain import explain
 

@@ -1,4 +1,4 @@
-"""Workflows of an application: registering them, and the programs that they have become."""
+"""Workflows of an application: registering them, and their programs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 
 class Workflows:
-    """The workflows that are registered. Called, it lists them."""
+    """The workflows that are registered. Calling it lists them."""
 
     def __init__(self, context: AppContext) -> None:
         self._context, self._store = context, context.store
 
     def __call__(self, limit: int | None = None, after: str = "") -> list[WorkflowView]:
-        """The current versions of all workflows by name, or of so many of those that come after
-        this name."""
+        """Returns the current versions of all workflows by name.
+
+        With a `limit`, only that many of the workflows whose names come after `after`.
+        """
         if limit is None:
             return [workflow_view(listed) for listed in self._listed(name_of(after))]
         found = self._store.definitions.after(
@@ -36,21 +38,22 @@ class Workflows:
         return [workflow_view(listed) for listed in found]
 
     def get(self, name: str) -> WorkflowView:
-        """The current version of a workflow; `UnknownWorkflow` if there is none of this name."""
+        """Returns the current version of a workflow. Raises `UnknownWorkflow` if there is none."""
         found = self._store.definitions.current([name]) if can_be(name) else {}
         return workflow_view(found[name]) if name in found else _unknown(name, self._store)
 
     def get_many(self, names: Sequence[str]) -> dict[str, WorkflowView]:
-        """The current versions of these workflows; those that do not exist are left out."""
+        """Returns the current versions of these workflows. Those that do not exist are left out."""
         return {
             name: workflow_view(listed)
             for name, listed in self._store.definitions.current(names).items()
         }
 
     def source(self, name: str, version: str, *, scope: Scope = None) -> SourceView | None:
-        """The text of a version of a workflow, as it was registered; None if there is none.
+        """Returns the text of a version of a workflow, as it was registered; None if there is none.
 
-        With a `scope`, only its own part of the text, unless all workflows that are in it fit.
+        With a `scope`, only its own part of the text is returned, unless all workflows in the text
+        match.
         """
         found = self._store.definitions.get(name, version)
         return None if found is None else SourceView(found.name, found.file, _text(found, scope))
@@ -62,13 +65,15 @@ class Workflows:
         scope: Scope = None,
         known: Scope = None,
     ) -> tuple[str, ...]:
-        """Registers the workflows of files, folders or texts: all, or none if one does not compile.
-        Their names.
+        """Registers the workflows of files, folders or texts, and returns their names.
 
-        `FlowError` shows every problem of every file. New executions start on the version that was
-        registered last. Only with `by` it is recorded in the audit. `Denied` if the name of one
-        fits no pattern of the `scope`. Of other workflows, that these call, there are those that
-        are `known`.
+        All are registered, or none if one does not compile: `FlowError` shows every problem of
+        every file. New executions start on the version that was registered last.
+
+        - `by`: who registers them; it is recorded in the audit only if this is given.
+        - `scope`: raises `Denied` if the name of a workflow matches none of these patterns.
+        - `known`: of the other workflows that these may call, only those in this scope count as
+          existing.
         """
         from rhythm.app.loading import compile_flows, read_flows
         from rhythm.app.schedules import annotated_schedules
@@ -86,15 +91,19 @@ class Workflows:
         return tuple(definition.name for definition in definitions)
 
     def program(self, name: str, version: str | None = None) -> Program | None:
-        """A program by its version, kept once it is loaded; without a version, the current one."""
+        """Returns a program by its version, or the current one; None if there is none.
+
+        A program that was loaded is cached.
+        """
         if not can_be(name) or not (version is None or can_be(version)):
             return None
         return self._context.programs.get(self._store, name, version)
 
     def current(self, name: str, store: Store | None = None) -> Program:
-        """The program on which new executions start; `UnknownWorkflow` if there is none.
+        """Returns the program on which new executions start.
 
-        `store`: to ask in the transaction of the caller.
+        Raises `UnknownWorkflow` if there is none. With `store`, it is read in the transaction of
+        the caller.
         """
         store = self._store if store is None else store
         return (self._context.programs.get(store, name) if can_be(name) else None) or _unknown(
@@ -108,7 +117,7 @@ class Workflows:
 
 
 def _text(definition: Definition, scope: Scope) -> str:
-    if scope is None:  # then the compiler is not needed
+    if scope is None:  # the compiler need not be imported
         return definition.source
     from rhythm.app.loading import source_within
 
@@ -124,6 +133,7 @@ def _unknown(name: str, store: Store) -> NoReturn:
 
 
 def _refuse_others(names: Sequence[str], scope: Scope) -> None:
+    """Raises `Denied` if one of the names is not in the scope."""
     if others := sorted(name for name in names if not within(scope, name)):
         allowed = ", ".join(scope or ())
         raise Denied(

@@ -1,5 +1,5 @@
-"""Acts on executions over HTTP: pause, resume, cancel, terminate, retry, signals. Each is one audit
-row, whoever asks."""
+"""Acts on executions over HTTP: pause, resume, cancel, terminate, retry, signals. Each is one row
+of the audit, for every caller."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class NewSignal(Body):
     payload: Json = None
 
 
-PAUSE, RESUME, RETRY = PauseExecution(), ResumeExecution(), RetryExecution()  # without a body
+# what a request without a body means
+PAUSE, RESUME, RETRY = PauseExecution(), ResumeExecution(), RetryExecution()
 
 
 def pause(ask: Ask, id: Id, body: PauseExecution = PAUSE) -> Response:

@@ -1,4 +1,4 @@
-"""What is sent back: JSON documents made of records, values and times."""
+"""Answers: JSON documents made of records, values and times."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ JSON = "application/json"
 
 
 def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Returns a response with this value as JSON."""
     return Response(document(value), status, headers, JSON)
 
 
 def document(value: Any) -> bytes:
-    """A record is the object of its fields; times are ISO 8601, in UTC."""
+    """Returns the value as JSON: a record as the object of its fields, times as ISO 8601 in UTC."""
     return orjson.dumps(value, default=_fields, option=orjson.OPT_UTC_Z)
 
 
@@ -29,5 +30,5 @@ def _fields(value: Any) -> Any:
 
 
 def without(record: Record, *names: str) -> dict[str, Any]:
-    """The fields of a record but for these."""
+    """Returns the fields of a record except for these."""
     return {name: getattr(record, name) for name in record._fields if name not in names}

@@ -1,7 +1,7 @@
-"""From the table of routes to the application of FastAPI that serves them, and to the OpenAPI
-document.
+"""Makes the FastAPI application and the OpenAPI document from the table of routes.
 
-It is built once for each process and knows no `Rhythm`: a request brings its own along.
+The application is built once for each process and does not know a `Rhythm`: each request brings its
+own along.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ EVENT = {
     "event": {"const": "execution"},
     "data": {"type": "string", "contentMediaType": "application/json"},
 }
-TEXTS: dict[str, dict[str, Any]] = {  # the forms of answers that are no JSON
+TEXTS: dict[str, dict[str, Any]] = {  # the schemas of answers that are not JSON
     "text/plain": {"type": "string"},
     "text/event-stream": {"type": "object", "properties": EVENT, "required": [*EVENT]},
 }
-GUARDED = (401, 403, 429, 500, 503)  # problems of every route that is not public
+GUARDED = (401, 403, 429, 500, 503)  # error statuses of every route that is not public
 ABOUT = """Executions of workflows: start them, look at them, act on them.
 
 Every request needs a token (`Authorization: Bearer …`), and the token a role that has the
@@ -52,10 +52,14 @@ stays as it is. Lists come in pages: give the `cursor` of one to get the next.""
 
 
 class Guarded(APIRoute):
-    """A route that asks for its permission, and for its permission for what the path names, before
-    it reads a body. Without a line in the table that says both it cannot be made."""
+    """A route that checks its permission before it reads a body.
+
+    It also checks the permission for what the path names. It cannot be built without a line in the
+    table that says both.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Returns the handler of the route, with the checks around it."""
         handle, reads = super().get_route_handler(), self.body_field is not None
         route = TABLE[next(iter(self.methods or ())), self.path]
         check_about(route.about, route.permission, route.path)
@@ -73,7 +77,7 @@ class Guarded(APIRoute):
                 async with shares.thread(asker.who):
                     asker = await _permitted_for_name(route, request, asker)
             if reads or route.body:
-                await given.body()  # whoever sends it slowly holds no thread meanwhile
+                await given.body()  # a client that sends it slowly must not occupy a thread
             turn = route.turn or (LARGE_BODY if given.is_large else "")
             async with shares.thread(asker.who, turn):
                 try:
@@ -88,7 +92,7 @@ class Guarded(APIRoute):
 
 
 def _permitted(route: Route, request: Request) -> Asker:
-    """Whoever asks, if they have the permission for anything at all."""
+    """Returns the caller, if they have the route's permission for at least some names."""
     assert route.permission is not None
     asker: Asker = request.scope["rhythm.asker"]
     asker.must(route.permission)
@@ -96,8 +100,10 @@ def _permitted(route: Route, request: Request) -> Asker:
 
 
 async def _permitted_for_name(route: Route, request: Request, asker: Asker) -> Asker:
-    """Whoever asks with a role for some names, if they have the permission for what the path
-    names."""
+    """Returns the caller, if they have the permission for what the path names.
+
+    It is only called for callers whose role is limited to names.
+    """
     assert route.permission is not None
     assert route.about is not None
     try:
@@ -112,7 +118,7 @@ async def _permitted_for_name(route: Route, request: Request, asker: Asker) -> A
 
 @cache
 def api() -> FastAPI:
-    """All routes."""
+    """Returns the application with all routes."""
     made = FastAPI(
         title="Rhythm",
         version=__version__,
@@ -143,17 +149,20 @@ async def _openapi(request: Request) -> Response:
 
 @cache
 def _served() -> bytes:
-    """The OpenAPI document as it is sent: it is large, and anybody may ask for it."""
+    """Returns the OpenAPI document as it is sent.
+
+    It is cached: it is large, and anybody may ask for it.
+    """
     return as_json(document())
 
 
 def _operation(route: APIRoute) -> str:
-    """Such as `executions_start`: the module and the function."""
+    """Returns the operation id of a route: its module and function, such as `executions_start`."""
     return f"{route.endpoint.__module__.rpartition('.')[2]}_{route.endpoint.__name__}"
 
 
 def _described(route: Route) -> dict[str, Any]:
-    """What the OpenAPI document says of a route."""
+    """Returns what the OpenAPI document says about a route."""
     answers: dict[int | str, dict[str, Any]] = {}
     for status, form in route.answers.items():
         answers[status] = (
@@ -172,7 +181,7 @@ def _described(route: Route) -> dict[str, Any]:
 
 
 def _about(route: Route) -> str:
-    # without the indentation, which Python takes away itself from 3.13 on
+    # `getdoc` removes the indentation; Python does so itself only from 3.13 on.
     said = inspect.getdoc(route.endpoint)
     return (
         f"{said}\n\nNeeds the permission `{route.permission}`."
@@ -183,13 +192,13 @@ def _about(route: Route) -> str:
 
 @cache
 def document() -> dict[str, Any]:
-    """The OpenAPI document."""
+    """Returns the OpenAPI document."""
     made = api().openapi()
     parts = made["components"] = _untitled(made["components"])
-    # FastAPI's own form of problems, which is not ours
+    # These are FastAPI's own schemas of errors, which we do not use.
     for name in ("HTTPValidationError", "ValidationError"):
         parts["schemas"].pop(name, None)
-    for form in (Problem, NewEvent):  # which no route has named to FastAPI
+    for form in (Problem, NewEvent):  # FastAPI does not know them from any route
         parts["schemas"][form.__name__] = _untitled(form.model_json_schema())
     parts["responses"] = {
         f"Problem{status}": _problem(status)
@@ -211,7 +220,7 @@ def document() -> dict[str, Any]:
 
 
 def _problems(route: Route) -> list[int]:
-    """The statuses of the problems that a route may be answered with."""
+    """Returns the error statuses that a route may answer with."""
     guarded = GUARDED if route.permission else ()
     return sorted({*guarded, *route.problems} - route.answers.keys())
 
@@ -224,7 +233,7 @@ def _problem(status: int) -> dict[str, Any]:
 
 
 def _untitled(value: Any) -> Any:
-    """Without the titles that are made of names: they say nothing."""
+    """Returns the schema without the titles that are made from names: they say nothing."""
     if isinstance(value, dict):
         return {
             key: _untitled(item)
@@ -235,5 +244,5 @@ def _untitled(value: Any) -> Any:
 
 
 def written() -> str:
-    """The OpenAPI document as it is checked in."""
+    """Returns the OpenAPI document as the text that is checked in."""
     return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"

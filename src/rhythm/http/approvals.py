@@ -1,4 +1,4 @@
-"""Approvals over HTTP: who is waited for, and their decisions."""
+"""Approvals over HTTP: what people are asked to decide, and their decisions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Escalation(Decision):
     )
 
 
-DECISION, ESCALATION = Decision(), Escalation()  # without a body
+DECISION, ESCALATION = Decision(), Escalation()  # what a request without a body means
 
 
 def find(

@@ -1,4 +1,4 @@
-"""The audit over HTTP: what was done by whom, and whether that is still what was written."""
+"""The audit over HTTP: what was done by whom, and whether the record was changed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rhythm.http.pages import listed
 from rhythm.http.requests import Ask, Cursor, Limit
 from rhythm.http.schemas import form_of, object_of, page_of
 
-# that are verified in one request: others wait for some tenths of a second, however long the chain
-# is
+# Rows that are verified in one request. So others wait for only some tenths of a second, however
+# long the chain is.
 MOST_ROWS = 10_000
 Audit = page_of(form_of(AuditView, "AuditRow"))
 Check = object_of("AuditCheck", str(AuditCheck.__doc__), like=AuditCheck, intact=bool)

@@ -1,5 +1,5 @@
-"""The bodies of requests: limited before they are read to their end, and parsed through the one
-gate of all values."""
+"""The bodies of requests: limited in size as they are read, and parsed by the one function through
+which all values come."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ from rhythm.errors import InvalidPayload
 from rhythm.http.problems import Refused
 from rhythm.limits import DEFAULT_LIMITS
 
-ENVELOPE = 64 * 1024  # around the largest value
+ENVELOPE = 64 * 1024  # for what surrounds the largest value in a body
 MAX_BODY_BYTES = DEFAULT_LIMITS.payload_bytes + ENVELOPE
 LIMITS = DEFAULT_LIMITS.replace(payload_bytes=MAX_BODY_BYTES)
-LARGE_BODY_BYTES = 16 * 1024  # takes long enough to parse that others should not wait for it,
-LONG = 128 * 1024  # and so long that it is done for one at a time
+# A body larger than this is parsed in a thread, so that others do not wait for it.
+LARGE_BODY_BYTES = 16 * 1024
+LONG = 128 * 1024  # bodies larger than this are parsed one at a time
 READ_S = 30.0  # for the whole body
 JSON_KINDS = ("application/json",)
 
 
 class CheckedRequest(Request):
-    """A request whose body is no larger than anything we could store, and whose JSON is JSON."""
+    """A request whose body has a limited size, and whose JSON is checked.
+
+    The limit is what could be stored.
+    """
 
     async def body(self) -> bytes:
+        """Returns the whole body. Raises `Refused` if it is too large, too slow, or ends early."""
         if not hasattr(self, "_body"):
             if (length := self.headers.get("content-length", "")).isdecimal() and int(
                 length
@@ -58,10 +63,11 @@ class CheckedRequest(Request):
 
     @property
     def is_large(self) -> bool:
-        """Whether its body has been read, and takes long to parse."""
+        """Whether the body has been read and takes long to parse."""
         return len(getattr(self, "_body", b"")) > LONG
 
     async def json(self) -> Any:
+        """Returns the body as a JSON value. Raises `Refused` if it is not valid."""
         text = await self.body()
         try:
             return (
@@ -74,7 +80,10 @@ class CheckedRequest(Request):
 
 
 def must_be_json(request: Request, kinds: tuple[str, ...]) -> None:
-    """Other kinds of bodies are refused: a form of another site could send them without asking."""
+    """Refuses a body that is not of one of these media types (415).
+
+    A form on another site could send other types without the browser asking us first.
+    """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     has_body = (
         "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"

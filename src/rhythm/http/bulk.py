@@ -1,4 +1,4 @@
-"""Acts on many executions at once: all that fit what the body says, or only their number."""
+"""Acts on many executions at once over HTTP: on all that match the body, or only counting them."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ class Selection(Body):
 
 
 def _on_many(action: Action, permission: str, about: str) -> Callable[..., Response]:
+    """Returns the function of a route that does this action to all executions that match."""
+
     def act(ask: Ask, body: Selection) -> Response:
         given = body.model_dump()
         if not body.all and not any(

@@ -1,10 +1,10 @@
 """The connections of `rhythm server`: how many there are, and which of them are ended.
 
-uvicorn waits for ever: for a request that does not come, and for a client that does not take its
-answer. So each connection is looked at once a second. Whoever begins a request and does not send
-it, or does not take what is sent, is cut off; and where all places are taken it is those who keep
-the server waiting for longest that make room, before anybody is turned away. Whoever is, is told
-so: there are places for that which nobody else can take.
+uvicorn waits forever for a request that does not come, and for a client that does not take its
+answer. So each connection is checked once a second. A client that begins a request and does not
+send the rest, or does not take what is sent, is cut off. Where all places are taken, the
+connections that have kept the server waiting longest are ended to make room, before a new one is
+turned away. A connection that is turned away is told so: there are places reserved for that.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from rhythm.http.sharing import whose
 if TYPE_CHECKING:
     from rhythm.settings import Settings
 
-HEAD_S = 20.0  # for what comes before the body of a request, from the first sign of it
-POLL_INTERVAL_S = 1.0  # between two polls
-GRACE_S = 1.0  # so long nobody is ended to make room for others
-SLOWEST = 16 * 1024  # bytes that a client must take within the time for writing
-UNSENT = 64 * 1024 * 1024  # bytes that wait for all clients together
-FILES = 128  # that the process needs for itself: the database, its log, its own modules
+# For the headers of a request: from its first byte, or from the connection if it is the first one.
+HEAD_S = 20.0
+POLL_INTERVAL_S = 1.0  # between two checks
+GRACE_S = 1.0  # for this long a connection is not ended to make room for others
+SLOWEST = 16 * 1024  # bytes that a client must take within the write timeout
+UNSENT = 64 * 1024 * 1024  # bytes that may wait for all clients together
+FILES = 128  # files that the process itself needs: the database, its log, its own modules
 MAX_TURNED_AWAY = 32  # connections that are being told that there is no place
-LEAST = 16  # places, however few files there may be
+LEAST = 16  # places, however few files the process may open
 IDLE, HEAD, SENDING, HASTY, BUSY = "idle", "head", "sending", "hasty", "busy"
-# who makes room first: who does not take or asks too often, does not send, says nothing
+# Which connections are ended first to make room: those that do not take their answer or ask too
+# often, then those that do not send their request, then idle ones. Busy ones are not ended.
 RANK = {SENDING: 0, HASTY: 0, HEAD: 1, IDLE: 2}
 
 _PROBLEM = document(
@@ -48,13 +50,16 @@ FULL = (
 
 
 class Counted:
-    """A transport that counts what is written to it: what a client has taken is that, without what
-    waits for it."""
+    """A transport that counts the bytes written to it.
+
+    What a client has taken is that count, less what is still in the write buffer.
+    """
 
     def __init__(self, transport: Any) -> None:
         self._transport, self.written = transport, 0
 
     def write(self, data: Any) -> None:
+        """Counts the bytes and writes them."""
         self.written += len(data)
         self._transport.write(data)
 
@@ -67,12 +72,14 @@ class Seen:
 
     def __init__(self, address: str, now: float) -> None:
         self.address, self.doing, self.since = address, HEAD, now
-        self.request: Any = None  # the last one that was begun
+        self.request: Any = None  # the last request that was begun
         self.unsent = self.taken = self.taken_before = 0
 
     def update(self, connection: Any, now: float) -> None:
-        """Notes what it does now. It is new if it does something else, or the same with another
-        request."""
+        """Notes what the connection does now.
+
+        The time starts anew if it does something else, or waits for another request.
+        """
         self.unsent, request = connection.transport.get_write_buffer_size(), connection.cycle
         self.taken = connection.transport.written - self.unsent
         doing = _doing(connection, self.unsent)
@@ -83,11 +90,14 @@ class Seen:
             self.taken_before = self.taken
 
     def may_go(self, now: float) -> bool:
-        """Whether it may be ended to make room."""
+        """Tells whether the connection may be ended to make room."""
         return self.doing == HASTY or (self.doing in RANK and self.since <= now - GRACE_S)
 
     def too_slow(self, now: float, write_s: float) -> bool:
-        """Whether it has kept us waiting for too long. Who has taken enough begins anew."""
+        """Tells whether the connection has kept the server waiting for too long.
+
+        For a client that has taken enough of its answer, the time starts anew.
+        """
         if self.doing == SENDING and self.since <= now - write_s:
             slow = self.taken - self.taken_before < SLOWEST
             self.since = now
@@ -97,6 +107,7 @@ class Seen:
 
 
 def _doing(connection: Any, unsent: int) -> str:
+    """Returns what a connection does: one of the words above."""
     if unsent:
         return SENDING
     if connection.timeout_keep_alive_task is not None:
@@ -107,8 +118,10 @@ def _doing(connection: Any, unsent: int) -> str:
 
 
 class Connections:
-    """All connections of one server. Those from `proxies` are everybody's, and not counted by
-    address."""
+    """All connections of one server.
+
+    Those from `proxies` come from many clients, and are not limited by address.
+    """
 
     def __init__(
         self,
@@ -118,8 +131,10 @@ class Connections:
         report: Callable[[str, str], None] = lambda address, reason: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`files`: that the process may open; `report`: the address that was cut off or turned
-        away, and why."""
+        """`files` is how many files the process may open.
+
+        `report` gets the address and the reason when a connection is cut off or turned away.
+        """
         self.most = (
             settings.server_connections
             if files is None
@@ -131,11 +146,12 @@ class Connections:
         self._seen: dict[Any, Seen] = {}
         self._of: Counter[str] = Counter()
         self._away: set[Any] = set()
-        self._waiting: list[Any] = []  # who would make room, those who do so first at the end
+        # connections that may be ended to make room; the last of the list is ended first
+        self._waiting: list[Any] = []
         self._checked_at = self._sorted_at = clock() - POLL_INTERVAL_S
 
     def protocol(self, base: type[Any]) -> type[Any]:
-        """The protocol of uvicorn with a place for each of its connections."""
+        """Returns uvicorn's protocol class, extended so that each connection takes a place here."""
         connections = self
 
         class Limited(base):  # type: ignore[misc]  # which of uvicorn's protocols it is turns out when it runs
@@ -154,7 +170,7 @@ class Connections:
         return Limited
 
     def came(self, connection: Any) -> None:
-        """A place for a new one, or none."""
+        """Gives a new connection a place, or turns it away."""
         address = whose(str(connection.client[0])) if connection.client else ""
         if not self._has_room(address):
             self.report(address, "too_many_connections")
@@ -168,7 +184,7 @@ class Connections:
         self._of[address] += 1
 
     def answered(self, connection: Any) -> bool:
-        """Whether it is one that was turned away, and is told so now that it asks."""
+        """Returns whether the connection was turned away; if so, the client gets its answer 503."""
         if connection not in self._away:
             return False
         if not connection.transport.is_closing():
@@ -177,6 +193,7 @@ class Connections:
         return True
 
     def left(self, connection: Any) -> None:
+        """Gives back the place of a connection that has ended."""
         self._away.discard(connection)
         if seen := self._seen.pop(connection, None):
             self._of[seen.address] -= 1
@@ -190,8 +207,11 @@ class Connections:
         return True
 
     def _make_room(self, address: str | None) -> bool:
-        """Ends the connection that has kept us waiting for longest; of one address, if it is that
-        which has too many."""
+        """Ends the connection that has kept the server waiting longest.
+
+        Returns False if there is none. With an address, only connections of this address, which has
+        too many, are considered.
+        """
         now = self.clock()
         if not self._waiting and now - self._sorted_at >= POLL_INTERVAL_S / 10:
             self._sorted_at = now
@@ -216,7 +236,10 @@ class Connections:
         return False
 
     def check(self) -> None:
-        """Ends those who have kept us waiting for too long. To be called several times a second."""
+        """Ends the connections that have kept the server waiting too long.
+
+        Call it several times a second.
+        """
         now = self.clock()
         if now - self._checked_at < POLL_INTERVAL_S:
             return
@@ -235,7 +258,7 @@ class Connections:
             seen.update(each, now)
 
     def _bound_unsent(self) -> None:
-        """Whoever takes least makes room in memory, too."""
+        """Ends the slowest connections if too many bytes wait in memory for clients."""
         unsent = sum(seen.unsent for seen in self._seen.values())
         slowest: Iterable[Any] = sorted(
             (each for each, seen in self._seen.items() if seen.unsent),
@@ -249,13 +272,16 @@ class Connections:
             self._end(each)
 
     def _end(self, connection: Any) -> None:
-        """At once: to close it would wait until everything was taken."""
+        """Ends a connection at once.
+
+        Closing it would wait until the client had taken everything.
+        """
         self.left(connection)
         connection.transport.abort()
 
 
 def open_files() -> int | None:
-    """How many files this process may open; None if nobody says."""
+    """Returns how many files this process may open; None if that is not limited or not known."""
     try:
         import resource
     except ImportError:  # Windows

@@ -78,13 +78,17 @@ async def publish(ask: Ask, request: Request, key: Key = None) -> Response:
 
 
 def _refuse_attributes_twice(request: Request) -> None:
-    """In binary mode a header is a key of the event: which of two is meant, nobody can tell."""
+    """Raises `InvalidEvent` if a header of a binary event comes twice.
+
+    In binary mode a header is a key of the event, and it would be unclear which of the two counts.
+    """
     names = [name for name in request.headers if name.startswith("ce-") or name == "content-type"]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise InvalidEvent(f"the event has the header {twice!r:.80} twice")
 
 
 def _plain(value: Any) -> NewEvent:
+    """Returns a plain event. Raises `RequestValidationError` if it is not valid."""
     try:
         return NewEvent.model_validate(value)
     except ValidationError as problem:

@@ -1,4 +1,4 @@
-"""Executions over HTTP: starting them, and everything there is to know about one."""
+"""Executions over HTTP: starting them, and reading everything about one."""
 
 from __future__ import annotations
 
@@ -86,8 +86,7 @@ def start(ask: Ask, request: Request, body: NewExecution, key: Key = None) -> Re
 
 
 def _refuse_other(key: str, asked: NewExecution, found: ExecutionView) -> None:
-    """A key that comes again must come with the same request: anything else is a mistake of the
-    caller's."""
+    """Refuses a repeated key with different inputs (422): it is a mistake of the caller."""
     if dump(asked.inputs, "inputs") != dump(found.inputs, "inputs"):
         what = "the id" if found.id == asked.id else f"your key {key!r}"
         raise Refused(

@@ -1,10 +1,10 @@
 """Who asks, and whether they may: the one gate before every route.
 
-Whatever is not on the list of public paths, letter by letter, needs a token, also what does not
-exist. What a route needs stands in the table of routes; a route without a line there cannot be
-built. Where a server is open (before there are tokens, on this machine only; or because its owner
-says so), whoever asks is the user it runs as, and decides nothing: decisions take a name and a
-role.
+Only the paths on the list of public paths, compared letter by letter, need no token; paths that do
+not exist need one, too. The permission that a route needs is in the table of routes; a route
+without a line there cannot be built. A server may be open: before there are tokens, to this machine
+only; or because its owner says so. Then every caller acts as the user that the server runs as, and
+cannot decide approvals: a decision needs a name and a role.
 """
 
 from __future__ import annotations
@@ -30,55 +30,59 @@ from rhythm.permissions import PERMISSIONS, READ, Scope, allows, within
 from rhythm.permissions import scope as scope_of
 from rhythm.record import Record
 
-DOCUMENT = "/api/v1/openapi.json"  # public, and large: it is counted by address,
-DOCUMENT_WORTH = 10  # for as many requests as this
+DOCUMENT = "/api/v1/openapi.json"  # public and large, so requests for it are counted by address
+DOCUMENT_WORTH = 10  # a request for the document counts as this many requests
 PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", DOCUMENT)})
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOCAL = ("localhost", "127.0.0.1", "::1")
-# as RFC 9112 has it, and nothing around
+# the form that RFC 9112 defines, and nothing around it
 HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{1,5})?")
-# what proxies add
+# headers that proxies add
 FORWARDED = re.compile(
     "forwarded|x-forwarded-.*|x-(real|client|cluster-client)-ip|via|true-client-ip|cf-.*"
 )
-# Sec-Fetch-Site: a page of this server, or somebody who typed the address
+# values of Sec-Fetch-Site: a page of this server, or an address that somebody typed
 OWN_PAGES = ("same-origin", "none")
-# what everyone may do where a server is open
+# what every caller may do on an open server
 OPEN: Mapping[str, Scope] = dict.fromkeys(PERMISSIONS.keys() - {"approval:decide"})
-# that find out who asks, and do nothing else: they answer also when all others are busy
+# threads that only authenticate callers: they answer even when all others are busy
 THREADS = 4
 T = TypeVar("T")
 
 
 class Asker(Record):
-    """Whoever asks: who they are, and what they may do to what. `secret`: of their token, for as
-    long as they are answered.
+    """The caller of a request: who they are, and what they may do to what.
 
-    `who`: by whom they are counted: their token, or where there is none their address.
+    `secret` is that of their token, kept while they are answered. `who` is what their requests are
+    counted by: their token, or their address if they have none.
     """
 
     app: Rhythm
     actor: Actor
     permissions: Mapping[str, Scope]
-    asked: set[str]  # of which permissions somebody wanted to know the scope
+    asked: set[str]  # permissions whose scope the route asked for
     who: str
     secret: str = ""
-    about: str | None = None  # the name of what they ask about, if it matters and the path says it
+    # the name of what they ask about, if the path says it and their role is limited to names
+    about: str | None = None
 
     def __repr__(self) -> str:
         return f"Asker({self.actor!r})"
 
     @property
     def page_bytes(self) -> int:
-        """How much of a list is read for one page."""
+        """How many bytes of a list are read for one page."""
         return self.app.settings.server_page_bytes
 
     def own(self, key: str | None) -> PersonalKey | None:
-        """Their `Idempotency-Key`: another person who uses the same text does not meet it."""
+        """Returns the caller's own form of an `Idempotency-Key`.
+
+        No other person's key can be equal to it.
+        """
         return None if key is None else own_key_of(self.actor, key)
 
     def must(self, permission: str) -> None:
-        """Refuses those who do not have the permission for anything at all."""
+        """Raises `Refused` (403) if the caller does not have the permission at all."""
         if permission not in self.permissions:
             what = "which the token does not have" if self.secret else "which takes a token"
             raise Refused(
@@ -86,25 +90,28 @@ class Asker(Record):
             )
 
     def scope(self, permission: str) -> Scope:
-        """The names for which they have the permission; `()`: they do not have it."""
+        """Returns the names for which the caller has the permission; `()` if they do not have it.
+
+        It also notes that it was asked: lists are not answered otherwise.
+        """
         self.asked.add(permission)
         return self.permissions.get(permission, ())
 
     def may(self, permission: str, name: str) -> bool:
-        """Whether they have the permission for what has this name."""
+        """Tells whether the caller has the permission for the thing with this name."""
         return within(self.scope(permission), name)
 
     def seen(self, items: Iterable[T], name: Callable[[T], str]) -> list[T]:
-        """Those that they may look at."""
+        """Returns the items that the caller may read."""
         scope = self.scope(READ)
         return [item for item in items if within(scope, name(item))]
 
     def sees_with(self, roles: Sequence[str]) -> bool:
-        """Whether they still could look at what they ask about, with these roles."""
+        """Tells whether the caller could still read what they ask about, with these roles."""
         return allows(roles, READ, self.about)
 
     def refuse(self, permission: str, what: str) -> NoReturn:
-        """For those who have the permission, but not for this."""
+        """Raises `Refused` (403) for a caller who has the permission, but not for this."""
         has = " and ".join(f"`{pattern}`" for pattern in self.permissions.get(permission) or ())
         raise Refused(
             403,
@@ -114,19 +121,23 @@ class Asker(Record):
 
 
 class Guard:
-    """Lets requests in. With `tokens` False also those that have none, as the user of this process,
-    from wherever its owner lets them come; with None from this machine only, and until there is a
-    token."""
+    """Lets requests in, or refuses them.
+
+    With `tokens` None, requests without a token are let in from this machine only, until the first
+    token is made. With False they are let in from wherever the owner of the server lets them come.
+    They act as the user of this process.
+    """
 
     def __init__(self, app: Rhythm, tokens: bool | None, shares: Shares) -> None:
         self.app, self.tokens, self.shares = app, tokens, shares
         self.user = user()
-        # the ids of secrets that were valid; whether they are is asked anew
+        # ids of tokens by the hash of their secret, once they were valid; each request still asks
+        # the database whether they are
         self._tokens: OrderedDict[bytes, str] = OrderedDict()
         self._threads: CapacityLimiter | None = None
 
     async def admit(self, scope: Asgi) -> Asker | None:
-        """Whoever asks; None for what is public. `Refused` for all others."""
+        """Returns the caller; None for a public path. Raises `Refused` for all others."""
         if (scope["method"], path_of(scope)) in PUBLIC:
             if path_of(scope) == DOCUMENT:
                 self.shares.request(f"document {whose(address_of(scope))}", DOCUMENT_WORTH)
@@ -148,13 +159,19 @@ class Guard:
             raise
 
     async def _open(self) -> bool:
-        """Whether nobody needs a token. Once there was one, also if it is no longer valid,
-        everybody does."""
+        """Tells whether requests without a token are let in.
+
+        Once there has been a token, even one that is no longer valid, everybody needs one.
+        """
         if self.tokens is None and len(await self._ask(self.app.tokens)) > 0:
             self.tokens = True
         return not self.tokens
 
     def _secret_from(self, given: str | None, address: str) -> str:
+        """Returns the secret in the header. Raises `Refused` if there is none.
+
+        If the address has failed too often, that is the reason given.
+        """
         try:
             return _secret(given)
         except Refused:
@@ -162,8 +179,12 @@ class Guard:
             raise
 
     async def _by_token(self, secret: str, address: str, scope: Asgi) -> Asker:
-        """Whoever has this secret. Who asks too often is refused before the database is asked: one
-        who had a valid token by its count, all others by that of their address."""
+        """Returns the caller with this secret.
+
+        Raises `Refused` if the secret is not valid, or the caller asks too often. Callers who ask
+        too often are refused before the database is asked: with a secret that was valid before, by
+        the count of its token; all others, by the count of their address.
+        """
         form = SECRET.fullmatch(secret)
         digest = sha256(secret.encode("utf-8", "surrogatepass")).digest()
         scope["rhythm.claimed"] = form[1] if form else ""
@@ -192,13 +213,13 @@ class Guard:
             self._tokens.popitem(last=False)
 
     async def _ask(self, call: Callable[..., T], *args: Any) -> T:
-        """In a thread of its own: whoever comes is not to wait for those who are in."""
+        """Runs the call in the guard's own threads: new requests must not wait for earlier ones."""
         if self._threads is None:
             self._threads = CapacityLimiter(THREADS)
         return await to_thread.run_sync(call, *args, limiter=self._threads)
 
     async def still_authorized(self, asker: Asker) -> bool:
-        """Whether whoever was let in to look still would be, for those who stay for long."""
+        """Tells whether a caller who was let in to read still would be. Long streams ask this."""
         if not asker.secret:
             return await self._open()
         token = await self._ask(self.app.authenticate, asker.secret)
@@ -206,12 +227,13 @@ class Guard:
 
 
 def path_of(scope: Asgi) -> str:
-    """The path below the place where the server is mounted."""
+    """Returns the path below the place where the server is mounted."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path[len(root) :] if root and path.startswith(f"{root}/") else path
 
 
 def _secret(given: str | None) -> str:
+    """Returns the secret in an `Authorization` header. Raises `Refused` (401) if there is none."""
     if given is None:
         raise Refused(
             401,
@@ -226,8 +248,11 @@ def _secret(given: str | None) -> str:
 
 
 def _refuse_two_lengths(headers: Headers) -> None:
-    """A body with two lengths ends elsewhere for a proxy than for us, and what follows would be
-    another's request."""
+    """Refuses a body with two lengths.
+
+    A proxy may see the end of the body elsewhere than we do; what follows would be taken for the
+    request of somebody else.
+    """
     if "transfer-encoding" in headers and "content-length" in headers:
         raise Refused(
             400,
@@ -238,8 +263,11 @@ def _refuse_two_lengths(headers: Headers) -> None:
 
 
 def _refuse_other_sites(method: str, headers: Headers) -> None:
-    """A page of another site may not change anything with what a browser knows: no page of ours is
-    anywhere else."""
+    """Refuses requests that change something and come from a page of another site.
+
+    A browser would send them with whatever it knows of its user. No page of ours is on another
+    site.
+    """
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
     elsewhere = (
         origin is not None and origin.partition("://")[2] != headers.get("host")
@@ -253,9 +281,12 @@ def _refuse_other_sites(method: str, headers: Headers) -> None:
 
 
 def _refuse_other_names(headers: Headers) -> None:
-    """A page whose name was made to mean this machine comes with that name, and what comes from
-    elsewhere with that of a proxy: they are not let into a server that is open. Nor are pages of
-    other sites, also where they would only look."""
+    """Refuses requests to an open server that may come from another machine or another site.
+
+    They name another host, carry the headers of a proxy, or come from a page of another site. An
+    attacker can make a host name resolve to this machine: a page under that name sends the name
+    along. Pages of other sites are refused even if they would only read.
+    """
     if host_of(headers.getlist("host")) not in LOCAL or any(map(FORWARDED.fullmatch, headers)):
         raise Refused(
             403,
@@ -269,7 +300,9 @@ def _refuse_other_names(headers: Headers) -> None:
 
 
 def host_of(given: list[str]) -> str | None:
-    """The name or address in the header `Host`, without the port; None if it is not there once, or
-    is anything else."""
+    """Returns the name or address in the `Host` header, without the port.
+
+    Returns None if there is not exactly one such header, or it has another form.
+    """
     found = HOST.fullmatch(given[0].lower()) if len(given) == 1 else None
     return found and (found["address"] or found["name"])

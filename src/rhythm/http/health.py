@@ -1,6 +1,6 @@
-"""Whether this process lives, whether it is of use, and what it has counted.
+"""Whether this process is alive, whether it is ready, and what it has counted.
 
-`/healthz` and `/readyz` are public: they tell names, never what a database or a program said.
+`/healthz` and `/readyz` are public: they show names, never what a database or a program said.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rhythm.app import Rhythm
     from rhythm.http.server import Server
 
-ANSWER_S = 2.0  # for the database, until it counts as silent
+ANSWER_S = 2.0  # how long the database may take before it counts as not answering
 REQUESTS = Metric(
     "rhythm_http_requests_total",
     "counter",
@@ -66,7 +66,7 @@ def metrics(request: Request) -> Response:
 
 
 class Counts:
-    """Requests of this server, and what the workers of this process count."""
+    """Counts the requests of this server, and shows what the workers of this process count."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -80,10 +80,12 @@ class Counts:
         )
 
     def request(self, method: str, route: str, status: int, took_s: float) -> None:
+        """Counts a request that was answered."""
         self._requests.add(method, route, str(status))
         self._took.observe(took_s, route)
 
     def text(self) -> str:
+        """Returns all metrics, in the text format of Prometheus."""
         workers = self._server.app.running
         rest = workers[0].metrics() if workers else self._own.text()
         streams = written(STREAMS, {(): float(self._server.shares.streams)})
@@ -91,8 +93,7 @@ class Counts:
 
 
 class DatabaseProbe:
-    """Asks the database for those who want to know whether it answers: one question at a time, and
-    nobody waits for long."""
+    """Asks whether the database answers: one question at a time, and no caller waits for long."""
 
     def __init__(self, ask: Callable[[], object]) -> None:
         self._ask = ask
@@ -101,6 +102,10 @@ class DatabaseProbe:
         self._answered = False
 
     def answers(self) -> bool:
+        """Returns whether the database answers, within two seconds.
+
+        Callers that ask at the same time share one question.
+        """
         with self._lock:
             if self._asking is None or not self._asking.is_alive():
                 self._answered = False
@@ -116,12 +121,12 @@ class DatabaseProbe:
         try:
             self._ask()
             self._answered = True
-        except Exception:  # whatever it is, it does not answer
+        except Exception:  # whatever the reason is, the database does not answer
             self._answered = False
 
 
 def problems_of(app: Rhythm) -> list[str]:
-    """What is wrong with the workers of this process."""
+    """Returns what is wrong with the workers of this process."""
     found: list[str] = []
     for worker in list(app.running):
         health = worker.health()

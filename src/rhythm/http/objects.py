@@ -1,11 +1,11 @@
-"""What a route is about, and whether whoever asks may do that to it: the second question of the
+"""What a route is about, and whether the caller may do that to it: the second question of the
 guard, after the permission itself.
 
-A role may be limited to names (`viewer:order*`), and what the name is depends on the route. Where
-the path says what it is about, it is looked up here, before the body is read; what is out of scope
-is answered exactly like what does not exist. A list leaves out what is out of scope, and a route
-whose body says what it is about looks for itself: both ask for the scope (`Asker.scope`), or are
-not answered.
+A role may be limited to names (`viewer:order*`), and which name counts depends on the route. Where
+the path says what the route is about, it is looked up here, before the body is read; what is out of
+scope is answered exactly like what does not exist (except for queues: see `_queue`). A list leaves
+out what is out of scope, and a route whose body says what it is about checks that itself: both must
+ask for the scope (`Asker.scope`), or they are not answered.
 """
 
 from __future__ import annotations
@@ -21,48 +21,61 @@ from rhythm.errors import UnknownWorkflow
 from rhythm.http.guard import Asker
 from rhythm.permissions import READ, Scope, within
 
-# which the path names
+# named by the path
 EXECUTION = "execution"
 APPROVAL = "approval"
 WORKFLOW = "workflow"
 SCHEDULE = "schedule"
 QUEUE = "queue"
-LIST = "list"  # of what is in scope
-BODY = "body"  # says what it is about
-EVERYTHING = "everything"  # it is about nothing that has a name, and takes a role without a pattern
+LIST = "list"  # the route lists what is in scope
+BODY = "body"  # the body says what the route is about
+EVERYTHING = "everything"  # about nothing that has a name: it needs a role without a pattern
 
 
 def _execution(app: Rhythm, scope: Scope, id: str) -> str | None:
-    """An execution goes by the workflow or task at its root: who sees an order sees all that was
-    done for it."""
+    """Returns the name at the root of an execution.
+
+    Raises `UnknownExecution` if it is out of scope. Who may see an order sees everything that was
+    done for it.
+    """
     name = app.details.root_name(id)
     return name if within(scope, name) else unknown_execution(id)
 
 
 def _approval(app: Rhythm, scope: Scope, id: str) -> str | None:
-    """As the execution that asks."""
+    """Returns the name at the root of the execution that asks.
+
+    Raises `UnknownApproval` if it is out of scope.
+    """
     name = app.details.root_name(app.approval(id).execution_id)
     return name if within(scope, name) else no_approval(id)
 
 
 def _workflow(app: Rhythm, scope: Scope, name: str) -> str | None:
+    """Returns the name. Raises `UnknownWorkflow` if it is out of scope."""
     if not within(scope, name):
         raise UnknownWorkflow(f"there is no workflow `{name}`", name)
     return name
 
 
 def _schedule(app: Rhythm, scope: Scope, name: str) -> str | None:
-    """As the workflow that it starts."""
+    """Returns the name of the workflow that a schedule starts.
+
+    Raises `UnknownSchedule` if it is out of scope.
+    """
     return app.get_schedule(name, scope=scope).workflow
 
 
 def _queue(app: Rhythm, scope: Scope, name: str) -> str | None:
-    """There is no queue that does not exist: nothing is told by saying why."""
+    """Returns the name of the queue; None if it is out of scope.
+
+    Every name is that of a queue, so saying that one is out of scope reveals nothing.
+    """
     return name if within(scope, name) else None
 
 
 Named = Callable[[Rhythm, Scope, str], str | None]
-# the parameter of the path, and who knows the name that rights go by
+# the parameter of the path, and the function that finds the name on which permissions depend
 NAMED: Mapping[str, tuple[str, Named]] = {
     EXECUTION: ("id", _execution),
     APPROVAL: ("id", _approval),
@@ -74,8 +87,10 @@ ABOUT = (*NAMED, LIST, BODY, EVERYTHING)
 
 
 def check_about(about: str | None, permission: str | None, path: str) -> None:
-    """A route that does not say what it is about, or whose path does not name it, cannot be
-    built."""
+    """Fails if a route does not say what it is about, or if its path does not name it.
+
+    So such a route cannot be built.
+    """
     assert (about is None) == (permission is None), (
         f"{path}: what is not public says what it is about"
     )
@@ -85,8 +100,10 @@ def check_about(about: str | None, permission: str | None, path: str) -> None:
 
 
 def found(asker: Asker, permission: str, about: str, parameters: Mapping[str, Any]) -> Asker:
-    """Whoever asks, with the name of what they ask about; refused if their scope does not have
-    it."""
+    """Returns the caller, with the name of what they ask about.
+
+    Raises `Refused`, or the error for what does not exist, if their scope does not include it.
+    """
     scope = asker.permissions[permission]
     if scope is None or about in (LIST, BODY):
         return asker
@@ -100,7 +117,7 @@ def found(asker: Asker, permission: str, about: str, parameters: Mapping[str, An
 
 
 def discreet(asker: Asker, unknown: UnknownWorkflow) -> UnknownWorkflow:
-    """The same, without the names of workflows that whoever asks may not see."""
+    """Returns the same error without the names of workflows that the caller may not see."""
     scope = asker.permissions.get(READ, ())
     if scope is None:
         return unknown

@@ -11,14 +11,13 @@ from rhythm.http.answers import JSON, document
 from rhythm.http.guard import Asker
 
 T = TypeVar("T")
-READ_AT_ONCE = 500  # by those who look for what is theirs
+READ_AT_ONCE = 500  # items that are read at a time for callers who may see only some
 
 
 def by_name(
     items: Sequence[T], name: Callable[[T], str], limit: int, cursor: str | None
 ) -> tuple[list[T], bool]:
-    """Some of what is read as a whole, in the order of their names, after that of the cursor;
-    whether there are more."""
+    """Returns a page of these items by name, after the cursor, and whether there are more."""
     rest = sorted((item for item in items if cursor is None or name(item) > cursor), key=name)
     return rest[:limit], len(rest) > limit
 
@@ -30,22 +29,27 @@ def seen_by_name(
     limit: int,
     cursor: str | None,
 ) -> tuple[list[T], bool]:
-    """Some of those that whoever asks may look at, and whether there are more. `read` gives so many
-    that come after a name; rights go by the name `right`."""
+    """Returns a page of the items that the caller may read, and whether there are more.
+
+    `read(most, after)` returns at most `most` items whose names come after `after`. `right` returns
+    the name on which permissions depend.
+    """
     seen, after, most = list[T](), cursor or "", limit + 1
     while len(seen) <= limit:
         found: Sequence[Any] = read(most, after)
         seen += ask.seen(found, right)
         if len(found) < most:
             break
-        after, most = found[-1].name, max(limit + 1, READ_AT_ONCE)  # most of them may be for others
+        # The caller may not see most of them, so more are read at a time from now on.
+        after, most = found[-1].name, max(limit + 1, READ_AT_ONCE)
     return seen[:limit], len(seen) > limit
 
 
 def listed(ask: Asker, items: Sequence[Any], more: bool, place: Callable[[int], str]) -> Response:
-    """A page as an answer. `place`: the cursor of the page that begins after this item.
+    """Returns a page as a response. `place(n)` is the cursor of the page that begins after item n.
 
-    It ends early when it has become too large, with at least one item."""
+    The page ends early when it has become too large, but has at least one item.
+    """
     most, parts, size = ask.page_bytes, list[bytes](), 0
     for item in items:
         parts.append(document(item))

@@ -1,8 +1,7 @@
-"""What went wrong, as RFC 9457 tells it: `application/problem+json` with a `code` that stays as it
-is.
+"""Errors as RFC 9457 defines them: `application/problem+json` with a `code` that never changes.
 
-One table says which status an exception of Rhythm has. What a caller cannot mend is told without
-its details: they are in the log.
+One table says which status each exception of Rhythm has. For errors that a caller cannot fix, the
+details are not sent; they are in the log.
 """
 
 from __future__ import annotations
@@ -22,8 +21,9 @@ from rhythm.http.answers import document
 
 log = logging.getLogger("rhythm.http")
 KIND = "application/problem+json"
-MAX_PROBLEMS = 20  # problems of one request
-# characters of a name or a sentence in these: a key that nobody knows may be of any length
+MAX_PROBLEMS = 20  # problems that are listed for one request
+# Characters that are shown of a name in these; of a message, three times as many. An unknown key
+# may be of any length.
 VALUE_CHARACTERS = 80
 
 STATUS: dict[type[Exception], int] = {
@@ -55,7 +55,7 @@ OF_STATUS = {
     422: "invalid_request",
     500: "internal_error",
 }
-# of RFC 9110
+# names of statuses in RFC 9110, where older Pythons have others
 TITLES = {
     413: "Content Too Large",
     414: "URI Too Long",
@@ -86,13 +86,14 @@ class Refused(HTTPException):
 
 
 def title(status: int) -> str:
-    """What a status is called, whatever older Pythons call it."""
+    """Returns the name of a status, the same for all versions of Python."""
     return TITLES.get(status) or HTTPStatus(status).phrase
 
 
 def problem(
     status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any
 ) -> Response:
+    """Returns a response of the type problem+json."""
     problem = {
         "type": "about:blank",
         "title": title(status),
@@ -105,18 +106,17 @@ def problem(
 
 
 def status_of(error: Exception) -> int:
-    """The status of an exception; the nearest of its classes in the table decides."""
+    """Returns the HTTP status for an exception; its nearest class in the table decides."""
     known = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
     return BY_CODE.get(getattr(error, "code", ""), known)
 
 
 async def problem_response(request: Request, error: Exception) -> Response:
-    """The answer to whatever a route has raised. Attempts that are refused leave a line in the
-    log."""
+    """Returns the response for an exception that a route raised. Refused attempts are logged."""
     if isinstance(error, Refused):
         request.scope["rhythm.server"].refused(request.scope, error.status_code, error.code)
         return problem(error.status_code, error.code, error.detail, error.headers, **error.more)
-    if isinstance(error, HTTPException):  # of the router
+    if isinstance(error, HTTPException):  # raised by the router
         return problem(
             error.status_code,
             OF_STATUS.get(error.status_code, "refused"),

@@ -25,7 +25,7 @@ class PauseQueue(Body):
     reason: str = ""
 
 
-PAUSE = PauseQueue()  # without a body
+PAUSE = PauseQueue()  # what a request without a body means
 
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:

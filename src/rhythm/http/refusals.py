@@ -1,8 +1,8 @@
-"""Attempts that were refused, in the log: who, from where, what, and why.
+"""The log of refused attempts: who, from where, what, and why.
 
-Whoever is refused again and again is told once a minute for each address and reason, with how
-often; and all of them together not faster than a line a second. Nothing that is secret is told: of
-a token that is not valid the id that it claims to have.
+Repeated refusals are logged once a minute for each address and reason, with their number; and all
+of them together at no more than one line a second on average. Nothing secret is logged: of a token
+that is not valid, only the id that it claims to have.
 """
 
 from __future__ import annotations
@@ -23,34 +23,35 @@ if TYPE_CHECKING:
 
 LOG = "rhythm.http"
 STATUSES = (401, 403, 429)
-WINDOW_S = 60.0  # in which one address is told once for each reason
-KNOWN_REFUSALS = 1000  # addresses, each with a reason, that were told of and are counted
+WINDOW_S = 60.0  # within this time, one address is logged once for each reason
+KNOWN_REFUSALS = 1000  # pairs of address and reason whose repetitions are counted
 LINES_PER_S, LINES_AT_ONCE = 1.0, 60.0
 
 
 class RefusalLog:
-    """Tells of refused attempts. Called from the event loop alone."""
+    """Logs refused attempts. Call it only from the event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self._lines = Buckets(LINES_PER_S, LINES_AT_ONCE, clock)
-        self._seen: OrderedDict[tuple[str, str], _Seen] = OrderedDict()  # by when they were told
-        self._unsaid = 0  # for want of lines
+        # by address and reason, in the order in which they were logged
+        self._seen: OrderedDict[tuple[str, str], _Seen] = OrderedDict()
+        self._unsaid = 0  # lines that were left out because there were too many
 
     def note(self, scope: Scope, routes: Router, status: int, code: str) -> None:
-        """Somebody was refused, with this status and code."""
+        """Logs that a request was refused with this status and code."""
         address = address_of(scope)
         if self._is_new(whose(address), code):
             what = {"method": scope["method"], "route": route_of(scope, routes)}
             self._say(address=address, status=status, reason=code, **what, **_who(scope))
 
     def cut(self, address: str, reason: str) -> None:
-        """A connection was ended, or not taken."""
+        """Logs that a connection was ended, or turned away."""
         if self._is_new(address, reason):
             self._say(address=address, reason=reason)
 
     def _is_new(self, whom: str, code: str) -> bool:
-        """Whether to tell of it; else it is counted."""
+        """Tells whether to log a refusal. If it was logged lately, it is only counted."""
         self._forget_old()
         if seen := self._seen.get((whom, code)):
             seen.repeated += 1
@@ -59,10 +60,11 @@ class RefusalLog:
         return True
 
     def close(self) -> None:
-        """Tells what has not been told yet."""
+        """Logs the counts that have not been logged yet."""
         self._forget_old(0.0)
 
     def _forget_old(self, older_s: float = WINDOW_S) -> None:
+        """Forgets old refusals, and logs how often each was repeated."""
         while self._seen:
             (whom, code), seen = next(iter(self._seen.items()))
             if self.clock() - seen.at < older_s and len(self._seen) < KNOWN_REFUSALS:
@@ -72,6 +74,7 @@ class RefusalLog:
                 self._say(address=whom, reason=code, repeated=seen.repeated)
 
     def _say(self, **fields: Any) -> None:
+        """Writes a line. If there were too many lately, it is only counted, for the next line."""
         if self._lines.take(""):
             self._unsaid += 1
             return
@@ -80,13 +83,14 @@ class RefusalLog:
 
 
 class _Seen:
-    """Since when an address is known for a reason, and how often it came again."""
+    """When a refusal was logged, and how often it was repeated since."""
 
     def __init__(self, at: float) -> None:
         self.at, self.repeated = at, 0
 
 
 def _who(scope: Scope) -> dict[str, str]:
+    """Returns the caller's name and token, or the id that an invalid token claims to have."""
     asker: Asker | None = scope.get("rhythm.asker")
     if asker is not None:
         return {"actor": asker.actor.name, "token": asker.actor.token or ""}
@@ -94,7 +98,7 @@ def _who(scope: Scope) -> dict[str, str]:
 
 
 def route_of(scope: Scope, routes: Router) -> str:
-    """The path as the table of routes has it; empty if there is no such route."""
+    """Returns the path as it is in the table of routes; empty if there is no such route."""
     found = scope.get("route") or next(
         (each for each in routes.routes if each.matches(scope)[0] is not Match.NONE), None
     )
@@ -102,6 +106,6 @@ def route_of(scope: Scope, routes: Router) -> str:
 
 
 def address_of(scope: Scope) -> str:
-    """Where a request comes from."""
+    """Returns the address that a request comes from; empty if it is not known."""
     client = scope.get("client")
     return str(client[0]) if client else ""

@@ -1,5 +1,5 @@
-"""What every route is given: whoever asks, the page that is wanted, the key of a request that may
-come twice."""
+"""What every route is given: the caller, the wanted page, and the key that makes a repeated request
+count once."""
 
 from __future__ import annotations
 

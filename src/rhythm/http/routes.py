@@ -1,8 +1,8 @@
-"""The table of all routes: what is served where, by which function, for whom, and how it may be
-answered.
+"""The table of all routes: what is served where, by which function, with which permission, and how
+it may be answered.
 
-A permission, and what it must be for, stand in the line of its route, and nowhere else. Lines
-without one are public; there are no others (`guard.PUBLIC`).
+The permission of a route, and what it must be for, are in the line of the route and nowhere else.
+Lines without a permission are public; there are no other public paths (`guard.PUBLIC`).
 """
 
 from __future__ import annotations
@@ -46,23 +46,26 @@ Readiness = object_of(
 
 
 class Route(Record):
-    """A route. `answers`: the form of each answer that is no problem; `problems`: the statuses of
-    those that are."""
+    """A route of the table.
+
+    `answers` has the schema of each answer that is not an error, `problems` the statuses of errors.
+    """
 
     method: str
     path: str
     endpoint: Endpoint
     permission: str | None
     about: str | None  # what the permission must be for: see `objects`
-    answers: dict[int, Model | str | None]  # a form, or the media type of what is no JSON
+    answers: dict[int, Model | str | None]  # a schema, or the media type of what is not JSON
     problems: tuple[int, ...] = ()
-    # what the document says of a body that its function reads by itself
+    # what the OpenAPI document says about a body that the function reads itself
     body: dict[str, Any] | None = None
-    turn: str = ""  # it computes for long: for one at a time, of all routes with the same word
+    # a long computation: of all routes with the same word here, only one runs at a time
+    turn: str = ""
 
 
 READ, PLAN = "execution:read", "schedule:write"
-OF_ONE = (404,)  # there may be none of this id or name
+OF_ONE = (404,)  # there may be nothing with this id or name
 WITH_BODY = (400, 408, 413, 415, 422)
 ACT = (*OF_ONE, *WITH_BODY)
 

@@ -68,7 +68,7 @@ class PauseSchedule(Body):
     reason: str = ""
 
 
-PAUSE = PauseSchedule()  # without a body
+PAUSE = PauseSchedule()  # what a request without a body means
 
 
 def create(ask: Ask, body: NewSchedule) -> Response:
@@ -82,11 +82,13 @@ def create(ask: Ask, body: NewSchedule) -> Response:
 
 
 def _must_know(ask: Asker, workflow: str) -> None:
+    """Raises `UnknownWorkflow` if the caller may not make schedules for this workflow."""
     if not ask.may("schedule:write", workflow):
         raise UnknownWorkflow(f"there is no workflow `{workflow}`", workflow)
 
 
 def _missing(ask: Ask, name: str) -> bool:
+    """Tells whether there is no schedule with this name."""
     try:
         ask.app.get_schedule(name)
     except UnknownSchedule:

@@ -1,6 +1,7 @@
-"""The forms of answers and questions, for the OpenAPI document: a record's fields are its object's.
+"""Schemas of requests and answers, for the OpenAPI document: an object has the fields of its
+record.
 
-Questions are checked against their form; answers are not, since they are made of the records
+Requests are checked against their schema. Answers are not, since they are made from the records
 themselves.
 """
 
@@ -39,7 +40,7 @@ class Problem(BaseModel):
 
 @cache
 def form_of(record: type[Record], name: str = "", leave_out: tuple[str, ...] = ()) -> Model:
-    """The form of a record, without some of its fields."""
+    """Returns the schema of a record, without the fields in `leave_out`."""
     hints = {
         field: _form(hint)
         for field, hint in get_type_hints(record).items()
@@ -51,6 +52,7 @@ def form_of(record: type[Record], name: str = "", leave_out: tuple[str, ...] = (
 
 @cache
 def page_of(item: Model) -> Model:
+    """Returns the schema of a page of these items."""
     items: Any = (list[item], ...)  # type: ignore[valid-type]  # a model that is made here
     return create_model(
         f"{item.__name__}Page",
@@ -61,7 +63,7 @@ def page_of(item: Model) -> Model:
 
 
 def object_of(name: str, doc: str, /, like: type[Record] | None = None, **fields: Any) -> Model:
-    """An object of these fields, after those of a record that it is like."""
+    """Returns the schema of an object with these fields, after those of the record `like`."""
     wanted: dict[str, Any] = {field: (hint, ...) for field, hint in fields.items()}
     return create_model(
         name, __doc__=doc, __base__=form_of(cast(Any, like)) if like else None, **wanted
@@ -69,7 +71,7 @@ def object_of(name: str, doc: str, /, like: type[Record] | None = None, **fields
 
 
 def _form(hint: Any) -> Any:
-    """A type in which every record is replaced by its form."""
+    """Returns a type in which every record is replaced by its schema."""
     if isinstance(hint, type) and issubclass(hint, Record):
         return form_of(cast(Any, hint))
     origin, args = get_origin(hint), get_args(hint)

@@ -1,9 +1,9 @@
-"""The server: an ASGI application around one `Rhythm`, to be run by `rhythm server` or mounted in
-an application of yours.
+"""The server: an ASGI application around one `Rhythm`, run by `rhythm server` or mounted in an
+application of yours.
 
-The routes are built once for each process and know no application: a request brings its own along.
-Around them is what every request goes through: the guard, the headers of every answer, and the
-count.
+The routes are built once for each process and do not know an application: each request brings its
+own along. Around them is what every request passes: the guard, the headers of every answer, and the
+metrics.
 """
 
 from __future__ import annotations
@@ -38,15 +38,19 @@ HEADERS = {
 }
 _HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 _TLS = (b"strict-transport-security", b"max-age=31536000")
-SERVING = 8  # threads whose questions the database is to answer at the same time
-PIECE = 64 * 1024  # of an answer, after which the client must have taken what came before it
-# until somebody who asks too often is told so: whoever does not wait by themselves is slowed down
+SERVING = 8  # threads that may ask the database at the same time
+PIECE = 64 * 1024  # bytes of an answer that the client must take before more are sent
+# How long the answer 429 is delayed: a client that does not wait by itself is slowed down.
 PENALTY_S = 0.25
 
 
 class Server:
-    """`app` over HTTP. With `tokens=False` whoever reaches it may do everything but decide, as the
-    user of this process; with None, as long as there is no token."""
+    """`app` over HTTP, as an ASGI application.
+
+    With `tokens=False`, everyone who reaches it may do everything except decide approvals, as the
+    user of this process. With None, that holds as long as there is no token, and only for requests
+    from this machine.
+    """
 
     def __init__(self, app: Rhythm, *, tokens: bool | None = True) -> None:
         self.app = app
@@ -54,7 +58,7 @@ class Server:
         self.guard = Guard(app, tokens, self.shares)
         self.watcher = Watcher(app)
         self.counts = Counts(self)
-        # by the way of those who come in, which others cannot block
+        # It asks as the guard does, on a connection that other requests cannot block.
         self._probe = DatabaseProbe(app.database.probe)
         app.database.expect_threads(SERVING)
         self._looking: asyncio.Future[list[str]] | None = None
@@ -62,36 +66,40 @@ class Server:
 
     @asynccontextmanager
     async def lifespan(self, around: object = None) -> AsyncIterator[None]:
-        """For the application that this one is mounted in: streams end with it.
-        `FastAPI(lifespan=server.lifespan)`"""
+        """For the application that this one is mounted in: `FastAPI(lifespan=server.lifespan)`.
+
+        The streams end with it.
+        """
         try:
             yield
         finally:
             self.close()
 
     def close(self) -> None:
-        """Ends the streams. The application is its owner's to close."""
+        """Ends the streams. It does not close the `Rhythm`: its owner does."""
         self.watcher.close()
         self.refusals.close()
 
     def refused(self, scope: Scope, status: int, code: str) -> None:
-        """An attempt was answered with this; those that were refused are told in the log."""
+        """Logs an answer with this status and code, if it is a refusal."""
         if status in STATUSES:
             self.refusals.note(scope, self._api.router, status, code)
 
     def openapi(self) -> dict[str, Any]:
-        """The OpenAPI document."""
+        """Returns the OpenAPI document."""
         return document()
 
     def problems(self) -> list[str]:
-        """Why this process is not ready."""
+        """Returns why this process is not ready; empty if it is."""
         found = [] if self._probe.answers() else ["the database does not answer"]
         found += ["the watcher of streams gets no answers"] if self.watcher.stale else []
         return [*found, *problems_of(self.app)]
 
     async def looked_at(self) -> list[str]:
-        """`problems`; those who ask at the same time share one look, and one thread, which is
-        nobody else's."""
+        """Returns `problems`.
+
+        Callers that ask at the same time share one check, in its own thread.
+        """
         if self._looking is None:
             self._looking = asyncio.ensure_future(asyncio.to_thread(self.problems))
             self._looking.add_done_callback(lambda looked: setattr(self, "_looking", None))
@@ -107,8 +115,11 @@ class Server:
                 await send({"type": "websocket.close", "code": 1008})
 
     async def _slow_down(self, scope: Scope, response: Response) -> None:
-        """Whoever asks too often waits for being told so; and who is nobody in particular must come
-        back for more."""
+        """Delays the answer to a client that asks too often.
+
+        If it has no token that was valid before, its connection is closed, too, so that it must
+        connect again.
+        """
         scope["rhythm.hasty"] = True
         if "rhythm.known" not in scope:
             response.headers["Connection"] = "close"
@@ -134,7 +145,7 @@ class Server:
                 )
             try:
                 for piece in _pieces(message):
-                    # the server itself is to notice first
+                    # Twice the timeout, so that `rhythm server` itself notices first.
                     async with asyncio.timeout(2 * self.app.settings.server_write_timeout_s):
                         await send(piece)
             except TimeoutError:
@@ -156,13 +167,16 @@ class Server:
             try:
                 await self._api(scope, receive, sent)
             except Exception:
-                if not gone:  # whoever takes nothing is no failure of ours
+                if not gone:  # a client that does not take its answer is no error of the server
                     raise
 
 
 def _pieces(message: Message) -> list[Message]:
-    """A message in parts that are not too large: a client that takes no part of an answer is
-    noticed, and keeps its place meanwhile."""
+    """Returns a message in pieces of limited size.
+
+    So a client that takes no part of an answer is noticed, and keeps its place among the requests
+    meanwhile.
+    """
     body = message.get("body", b"")
     if message["type"] != "http.response.body" or len(body) <= PIECE:
         return [message]

@@ -1,9 +1,10 @@
-"""What one may take of a server that is everybody's: requests a second and at once, threads,
-streams; and how often one may fail.
+"""Limits how much of a server one caller may use: requests a second and at once, threads, streams,
+and failures.
 
-Whoever takes more is refused with 429 and told when to come back. Everything is counted in the
-process, by token: several servers of one database count by themselves. It is called from the event
-loop alone, so what is looked at and counted between two awaits is one.
+A caller that uses more is refused with 429, and told when to come back. Everything is counted in
+this process, by token, or by address where there is none: several servers on one database count
+separately. All functions are called from the event loop alone, so what is checked and counted
+between two awaits is atomic.
 """
 
 from __future__ import annotations
@@ -22,24 +23,25 @@ from rhythm.http.problems import Refused
 if TYPE_CHECKING:
     from rhythm.settings import Settings
 
-KNOWN_CALLERS = 10_000  # tokens and addresses that are counted; the longest silent is forgotten
-BURST_S = 2.0  # so many seconds' worth may come in one moment
-AGAIN_S = 10  # until a place may be free
+# Tokens and addresses that are counted; of more, the one that was silent longest is forgotten.
+KNOWN_CALLERS = 10_000
+BURST_S = 2.0  # the requests of this many seconds may come in one moment
+AGAIN_S = 10  # seconds after which a refused caller may try again to get a place
 REGISTERING, LARGE_BODY = "registering", "large body"  # kinds of work that are done one at a time
-PREFIX6 = 64  # bits of an IPv6 address that say whose it is
+PREFIX6 = 64  # bits of an IPv6 address that identify its owner's network
 
 
 class Buckets:
-    """How much each may take: `rate` a second on average, `burst` in one moment."""
+    """Token buckets: each caller may take `rate` a second on average, and `burst` in one moment."""
 
     def __init__(
         self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.rate, self.burst, self.clock = rate, max(1.0, burst), clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what was left when
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what was left, and when
 
     def left(self, who: str) -> float:
-        """What they may take now."""
+        """Returns how much the caller may take now."""
         left, at = self._left.get(who, (self.burst, 0.0))
         return (
             min(self.burst, left + (self.clock() - at) * self.rate)
@@ -48,7 +50,10 @@ class Buckets:
         )
 
     def take(self, who: str, much: float = 1) -> float:
-        """Takes so much: 0, or the seconds until there is so much to take."""
+        """Takes this much, and returns 0.
+
+        If there is not enough, returns the seconds until there is.
+        """
         left = self.left(who)
         if left < much:
             return (much - left) / self.rate
@@ -60,7 +65,7 @@ class Buckets:
 
 
 class Shares:
-    """Who has taken how much of one server."""
+    """How much of one server each caller uses."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self.settings = settings
@@ -73,10 +78,11 @@ class Shares:
 
     @property
     def streams(self) -> int:
+        """How many streams are open."""
         return self._streams.total()
 
     def request(self, who: str, much: float = 1) -> None:
-        """Counts a request, for as many as it is worth. `Refused` if there were too many lately."""
+        """Counts a request as `much` requests. Raises `Refused` if there were too many lately."""
         if seconds := self._requests.take(who, min(much, self._requests.burst)):
             what = f"at most {self.settings.server_requests_per_second} requests a second"
             raise _too_many(
@@ -84,11 +90,11 @@ class Shares:
             )
 
     def failed(self, address: str) -> None:
-        """Counts a request that nobody with a valid token has sent."""
+        """Counts a request without a valid token."""
         self._failures.take(whose(address))
 
     def may_fail(self, address: str) -> None:
-        """`Refused` if too many such requests have come from the address lately."""
+        """Raises `Refused` if too many requests without a valid token came from the address."""
         if (left := self._failures.left(whose(address))) < 1:
             seconds = (1 - left) / self._failures.rate
             raise _too_many(
@@ -99,8 +105,10 @@ class Shares:
 
     @contextmanager
     def at_once(self, who: str) -> Iterator[None]:
-        """A place among the requests that are under way. `Refused` if all of one's own are
-        taken."""
+        """Takes a place among the requests that are under way, for the block.
+
+        Raises `Refused` if the caller has too many of them.
+        """
         most = self.settings.server_requests_at_once
         with _place(
             self._at_once,
@@ -113,7 +121,10 @@ class Shares:
 
     @contextmanager
     def stream(self, who: str) -> Iterator[None]:
-        """A place for a stream. `Refused` if all are taken, or all of one's own."""
+        """Takes a place for a stream, for the block.
+
+        Raises `Refused` if all places of the server are taken, or all of the caller.
+        """
         if self.streams >= self.most_streams:
             raise _too_many(
                 "too_many_streams",
@@ -132,11 +143,12 @@ class Shares:
 
     @asynccontextmanager
     async def thread(self, who: str, turn: str = "") -> AsyncIterator[None]:
-        """Waits for one of the threads that a token may use at once: the others are for the others.
+        """Waits for one of the threads that the caller may use at once; the rest are for others.
 
-        `turn`: the kind of work, if it computes for long. Of each kind one is done at a time: two
-        would take as long, and keep everybody waiting meanwhile. In its queue a token stands once;
-        and whoever has the turn waits for nothing of their own."""
+        `turn` names the kind of work, if it computes for long. Of each kind, one is done at a time:
+        two would take as long, and keep everybody waiting meanwhile. A caller stands in that queue
+        only once; and the caller that has the turn waits for nothing else of its own.
+        """
         if not turn:
             async with self._threads.place(who):
                 yield
@@ -147,16 +159,19 @@ class Shares:
 
 
 class Places:
-    """So many at once for each; the others wait, in the order in which they came."""
+    """A number of places for each key.
+
+    Those who find none wait, in the order in which they came.
+    """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._places: dict[str, asyncio.Semaphore] = {}
-        self._wanting = Counter[str]()  # how many have a place, or wait for one
+        self._wanting = Counter[str]()  # how many have a place or wait for one
 
     @asynccontextmanager
     async def place(self, who: str) -> AsyncIterator[None]:
-        """Waits for one of their places."""
+        """Waits for a place, and keeps it for the block."""
         self._wanting[who] += 1
         try:
             async with self._places.setdefault(who, asyncio.Semaphore(self.most)):
@@ -178,6 +193,7 @@ def _place(taken: Counter[str], who: str, most: int, code: str, refusal: str) ->
 
 
 def _give_back(taken: Counter[str], who: str) -> int:
+    """Gives back a place, and returns how many are still taken."""
     taken[who] -= 1
     left = taken[who]
     if not left:
@@ -190,7 +206,7 @@ def _too_many(code: str, why: str, seconds: float) -> Refused:
 
 
 def whose(address: str) -> str:
-    """Whoever has this address: of IPv6 they have a whole network."""
+    """Returns the owner of an address: itself, or for IPv6 its whole network."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

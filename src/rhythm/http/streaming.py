@@ -1,8 +1,9 @@
 """`GET /executions/{id}/stream`: how an execution changes, as server-sent events.
 
-Each event has the whole execution as it is by then, and an `id` that says which view of it that is:
-whoever comes back with it (`Last-Event-ID`) is told only what is new. After the end the stream is
-closed; whoever comes back then is told, by 204, not to.
+Each event has the whole execution at that time, and an `id` that identifies this view of it: a
+client that comes back with that id (`Last-Event-ID`) gets only what is new. After the end of the
+execution the stream is closed; a client that comes back then gets 204, which tells it not to try
+again.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from starlette.responses import Response, StreamingResponse
 from rhythm.http.guard import Asker, Guard
 from rhythm.http.watching import Update, Watcher
 
-# bytes that are handed out at a time: a client that does not read them is given no more
+# Bytes that are sent at a time: a client that does not read them gets no more.
 SLICE_BYTES = 64 * 1024
-BEAT_S = 15.0  # between two signs of life: proxies close what is silent
+BEAT_S = 15.0  # between two comments on a silent stream: proxies close silent connections
 HEADERS = {"X-Accel-Buffering": "no"}
 KIND = "text/event-stream"
 
@@ -45,8 +46,11 @@ async def stream(
 
 
 def _take_place(places: ExitStack, place: AbstractContextManager[None]) -> None:
-    """A place among the streams instead of one among the requests, before anything is awaited; it
-    is given back when the answer ends, also one that never begins."""
+    """Takes a place among the streams in exchange for the one among the requests.
+
+    This happens before anything is awaited. The place is given back when the answer ends, even if
+    it never begins.
+    """
     with ExitStack() as taken:
         taken.enter_context(place)
         places.close()
@@ -56,12 +60,13 @@ def _take_place(places: ExitStack, place: AbstractContextManager[None]) -> None:
 async def _events(
     watcher: Watcher, guard: Guard, asker: Asker, id: str, known: str
 ) -> AsyncIterator[bytes]:
+    """Yields the events of a stream until the execution ends or the caller loses the permission."""
     with watcher.following(id, known) as followed:
         yield b": this is how the execution changes\n\n"
         looked_at = time.monotonic()
         while not followed.ended:
             news = await followed.next(BEAT_S)
-            # also where something changes all the time
+            # The permission is checked every so often, even if the execution changes all the time.
             if time.monotonic() - looked_at >= BEAT_S or not news:
                 if not await guard.still_authorized(asker):
                     return
@@ -73,7 +78,7 @@ async def _events(
                     yield part
                 if update.ended:
                     return
-                del update  # others have no use for it any more
+                del update  # so that its memory is freed while this stream waits
 
 
 def _slices(update: Update) -> Iterator[bytes]:

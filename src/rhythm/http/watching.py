@@ -1,10 +1,10 @@
 """One watcher for all streams: it notices which executions have changed, and hands the new views to
-whoever follows them.
+the streams that follow them.
 
-It looks when a worker of this process has committed something, when the database hints at work, and
-a few times a second, as long as somebody follows something. A look reads one short row for each
-execution that is followed; only those that have changed are read whole. Whoever is slow gets the
-latest view and misses those in between. A view is made into bytes once, for all who are sent it.
+As long as there are streams, it polls when a worker of this process has committed something, when
+the database hints at work, and a few times a second. A poll reads one short row for each execution
+that is followed; only those that have changed are read completely. A slow client gets the latest
+view and misses those in between. A view is serialised once, for all streams that send it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ from rhythm.errors import StoreError
 from rhythm.http.answers import document
 
 log = logging.getLogger("rhythm.http")
-POLL_INTERVAL_S = (
-    0.25  # between two polls when nothing is heard: on PostgreSQL an end is not told to others
-)
-MIN_INTERVAL_S = 0.02  # between two polls whatever is heard
-UNHEALTHY_AFTER_S = 10.0  # without an answer for so long, it is not well
+# Between two polls without a hint. PostgreSQL does not notify other processes of an end.
+POLL_INTERVAL_S = 0.25
+MIN_INTERVAL_S = 0.02  # between two polls, whatever the hints
+UNHEALTHY_AFTER_S = 10.0  # without an answer of the database for this long, it is unhealthy
 
 
 class Update:
-    """A view as streams send it. It is there as long as one of them has not sent it."""
+    """A view as streams send it. It exists only until the last of them has sent it."""
 
     def __init__(self, stamp: str, view: ExecutionView) -> None:
         self.stamp, self.ended = stamp, view.ended
@@ -38,8 +37,10 @@ class Update:
 
 
 class Followed:
-    """What one stream waits for: the latest view that it has not sent. `stamp` names a view: two
-    that differ have different ones."""
+    """What one stream waits for: the latest view that it has not sent.
+
+    `stamp` identifies a view: views that differ have different stamps.
+    """
 
     def __init__(self, id: str, stamp: str) -> None:
         self.id, self.stamp = id, stamp
@@ -48,7 +49,10 @@ class Followed:
         self._loop, self._changed = asyncio.get_running_loop(), asyncio.Event()
 
     def notify(self, stamp: str, changed: Update | None) -> None:
-        """From any thread; None: the execution is gone, or nobody will tell more."""
+        """Hands over a new view, from any thread. None ends the stream.
+
+        The execution is gone then, or the watcher has stopped.
+        """
         with suppress(RuntimeError):  # the loop has just been closed
             self._loop.call_soon_threadsafe(self._take, stamp, changed)
 
@@ -57,12 +61,12 @@ class Followed:
         self._changed.set()
 
     def take(self) -> Update | None:
-        """What is to be sent; it is forgotten here, so that nobody keeps it after that."""
+        """Returns the view to send, and forgets it, so that its memory is free once it is sent."""
         update, self.update = self.update, None
         return update
 
     async def next(self, seconds: float) -> bool:
-        """Whether there is something new, within this time."""
+        """Waits at most this many seconds, and returns whether there is something new."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), seconds)
         changed = self._changed.is_set()
@@ -71,27 +75,29 @@ class Followed:
 
 
 class Watcher:
-    """Follows executions for streams, in a thread that is there while there are any."""
+    """Follows executions for streams, in a thread that runs while there are any."""
 
     def __init__(self, app: Rhythm) -> None:
         self.app = app
         self.answered_at = time.monotonic()
         self._lock, self._due = threading.Lock(), threading.Event()
-        self._followed: dict[Followed, str] = {}  # and the stamp that it was told last
-        # by execution and stamp, as long as somebody sends it
+        self._followed: dict[Followed, str] = {}  # with the last stamp that each was notified of
+        # by execution and stamp, as long as a stream sends it
         self._updates = WeakValueDictionary[tuple[str, str], Update]()
         self._thread: threading.Thread | None = None
         self._closed = False
 
     @property
     def stale(self) -> bool:
-        """Whether streams wait for a watcher that gets no answers."""
+        """Whether streams wait although the watcher gets no answers from the database."""
         return bool(self._followed) and time.monotonic() - self.answered_at > UNHEALTHY_AFTER_S
 
     @contextmanager
     def following(self, id: str, stamp: str = "") -> Iterator[Followed]:
-        """`stamp`: of the view that is known already; nothing is told until there is another
-        one."""
+        """Follows an execution for the block.
+
+        `stamp` is that of the view that the client has already: it is notified only of another one.
+        """
         one = Followed(id, stamp)
         with self._lock:
             if not self._followed:
@@ -128,12 +134,13 @@ class Watcher:
                     self._due.clear()
                     self._poll()
                     time.sleep(MIN_INTERVAL_S)
-        except Exception:  # a bug: those who follow are told, and come again
+        except Exception:  # a bug: the streams end, and their clients come back
             log.exception("the watcher of streams has failed")
             self.close()
             self._closed = False
 
     def _goes_on(self) -> bool:
+        """Tells whether there are streams. If not, the thread ends."""
         with self._lock:
             if self._followed and not self._closed:
                 return True
@@ -141,6 +148,7 @@ class Watcher:
             return False
 
     def _poll(self) -> None:
+        """Reads what has changed, and notifies the streams."""
         with self._lock:
             known = dict(self._followed)
         try:
@@ -158,8 +166,10 @@ class Watcher:
         self._notify(new, updates)
 
     def _updates_of(self, stamps: Mapping[str, str]) -> dict[str, Update]:
-        """Executions as streams send them. Only those are read that no stream is sending as they
-        are."""
+        """Returns the executions as streams send them.
+
+        A view that some stream is still sending is used again and not read.
+        """
         updates = {
             id: known for id, stamp in stamps.items() if (known := self._updates.get((id, stamp)))
         }

@@ -1,4 +1,4 @@
-"""Workflows over HTTP: registering, looking at them, their graphs."""
+"""Workflows over HTTP: registering and reading them, and their graphs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Registered = object_of(
 def register(ask: Ask, body: NewWorkflow) -> Response:
     """Registers the workflows of a text: all, or none if one does not compile."""
     limits = {"scope": ask.scope("workflow:write"), "known": ask.scope(READ)}
-    # what has a line break is a text, never the name of a file
+    # A source with a line break is taken for a text, never for the name of a file.
     names = ask.app.register(f"{body.source}\n", by=ask.actor, **limits)
     found = ask.app.workflows.get_many(names)
     return answer({"workflows": [found[name] for name in sorted(found)]}, 201)
