@@ -51,8 +51,10 @@ class Act(Record):
 
 
 def act(action: str, subject: str, /, **detail: Any) -> Act:
-    """Returns an act with a detail, in names and JSON values. Do not put payloads into the detail:
-    not everybody who reads the audit may see them."""
+    """Returns an act with a detail, in names and JSON values.
+
+    Do not put payloads into the detail: not everybody who reads the audit may see them.
+    """
     return Act(action, subject, json.dumps(detail, ensure_ascii=False))
 
 
@@ -160,11 +162,10 @@ class StoredToken(Record):
         return limited(self.roles)
 
     def entitlement(self, root: str | None) -> tuple[Collection[str], Collection[str]]:
-        """Returns the business roles with which it may decide, and those that it has lost. If it
-        may not decide at all, it has lost all of them.
+        """Returns the business roles with which it may decide, and those that it has lost.
 
-        `root`: the name of the root of the execution that asks. It is only needed if the token is
-        `limited`.
+        If it may not decide at all, it has lost all of them. `root`: the name of the root of the
+        execution that asks. It is only needed if the token is `limited`.
         """
         if self.status == "active" and allows(self.roles, "approval:decide", root):
             return self.business_roles, self.taken_roles
@@ -173,8 +174,10 @@ class StoredToken(Record):
     def changed(
         self, roles: tuple[str, ...] | None, business_roles: tuple[str, ...] | None
     ) -> StoredToken:
-        """Returns the token with other roles. None leaves them as they are. Business roles that it
-        loses are kept in `taken_roles`."""
+        """Returns the token with other roles. None leaves them as they are.
+
+        Business roles that it loses are kept in `taken_roles`.
+        """
         business = self.business_roles if business_roles is None else business_roles
         taken = tuple(sorted({*self.taken_roles, *self.business_roles} - {*business}))
         return self.replace(
@@ -207,7 +210,10 @@ def authorise(actor: Actor, token: StoredToken | None) -> None:
 
 def fingerprint(hash: str) -> str:
     """Returns the fingerprint by which the audit recognises the secret of a token: a hash of its
-    hash. It cannot be used to log in."""
+    hash.
+
+    It cannot be used to log in.
+    """
     from hashlib import sha256
 
     return sha256(hash.encode()).hexdigest()[:32]
@@ -321,8 +327,10 @@ class Links:
         self.last, self._before = Head(row.n, row.hash), row.hash
 
     def end(self, head: Head | None) -> Iterator[tuple[int, str]]:
-        """Yields what is wrong if no row follows. `head`: where the chain should end, or None if
-        that is not known."""
+        """Yields what is wrong if no row follows.
+
+        `head`: where the chain should end, or None if that is not known.
+        """
         if head is not None and head != self.last:
             yield _ended_elsewhere(self.last, head)
         for kept in self._kept:

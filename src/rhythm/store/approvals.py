@@ -321,7 +321,9 @@ def contributors_of(made: Decision) -> tuple[str, ...]:
 
 class ApprovalEnd(Record):
     """The columns of an approval that is over, and the `data` that its execution goes on with.
-    JSON."""
+
+    JSON.
+    """
 
     decision: ApprovalOutcome
     by: str
@@ -330,8 +332,10 @@ class ApprovalEnd(Record):
 
 
 def end_by(decision: ApprovalOutcome, by: Sequence[str] = (), comment: str = "") -> ApprovalEnd:
-    """Returns how an approval ends that these people decided. Without people, its deadline ended
-    it."""
+    """Returns how an approval ends that these people decided.
+
+    Without people, its deadline ended it.
+    """
     data = {"decision": decision, "by": list(by), "comment": comment}
     return ApprovalEnd(decision, json.dumps(data["by"]), comment, json.dumps(data))
 

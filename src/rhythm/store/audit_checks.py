@@ -70,8 +70,10 @@ def other_decisions(decisions: Iterable[DecisionTold]) -> Iterator[tuple[str, st
 
 
 def collect_token_facts(known: dict[str, TokenFacts], acts: Sequence[TokenAct]) -> None:
-    """Adds what these audit rows say about tokens to `known`. Call it with the rows in their
-    order."""
+    """Adds what these audit rows say about tokens to `known`.
+
+    Call it with the rows in their order.
+    """
     for act in acts:
         detail = _object(act.detail)
         match act.action:

@@ -113,10 +113,10 @@ def new_execution(new: NewExecution) -> dict[str, Any]:
 
 
 def filled(text: str, value: str = ":{}") -> str:
-    """Returns a statement with columns in place of the names of records. `KeyError` for an unknown
-    record or column.
+    """Returns a statement with columns in place of the names of records.
 
-    `value`: how the database writes a value that is given by name.
+    `KeyError` for an unknown record or column. `value`: how the database writes a value that is
+    given by name.
     """
     return PLACEHOLDER.sub(lambda found: ", ".join(_columns(found, value)), text)
 

@@ -267,8 +267,10 @@ RULES: Mapping[str, Rule] = {
 
 
 class Ask(Protocol):
-    """Runs a named statement inside the snapshot. `rows`: pairs that the statement gets as a table
-    with the columns id and n."""
+    """Runs a named statement inside the snapshot.
+
+    `rows`: pairs that the statement gets as a table with the columns id and n.
+    """
 
     def __call__(
         self, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any
@@ -404,8 +406,10 @@ def _audit_rows(ask: Ask, first: int) -> Iterator[AuditRow]:
 
 
 def bounded_text(text: str, limit: str) -> str:
-    """Returns a rule's statement with a bound on its rows. Each row also has the number of all
-    rows."""
+    """Returns a rule's statement with a bound on its rows.
+
+    Each row also has the number of all rows.
+    """
     return (
         f"SELECT subject, message, count(*) OVER () FROM (\n{text}\n) AS found ORDER BY "
         f"subject, message LIMIT {limit}"

@@ -53,10 +53,10 @@ class Match(Record):
 def matches(
     waits: Iterable[Wait], events: Iterable[Event], seen: Collection[tuple[str, str]] = ()
 ) -> list[Match]:
-    """Returns which event ends which wait. The oldest event comes first, and of several waits of
-    one execution the one with the lowest number.
+    """Returns which event ends which wait.
 
-    `seen`: pairs of an execution and an event that it took before.
+    The oldest event comes first, and of several waits of one execution the one with the lowest
+    number. `seen`: pairs of an execution and an event that it took before.
     """
     open_: dict[tuple[str, str], dict[tuple[str, int], Wait]] = defaultdict(dict)
     for wait in waits:
@@ -79,7 +79,10 @@ def matches(
 
 def key_of(wanted: str) -> str:
     """Returns the key of a wait, made from its first wanted value (by path) that is a text, a
-    number, true or false. Without one, `ANY`."""
+    number, true or false.
+
+    Without one, `ANY`.
+    """
     return min(_keys(json.loads(wanted)), default=(ANY, ANY))[1]
 
 

@@ -32,8 +32,11 @@ def counted(turn: TurnCommit, limits: Limits) -> int:
 
 
 def may_have_many(turn: TurnCommit, limits: Limits) -> bool:
-    """Returns whether a workflow may be over its limit of live children. It has started more than
-    the limit, so they must be counted."""
+    """Returns whether a workflow may have more live children than allowed: its child numbers are
+    above the limit.
+
+    The live ones may be fewer, so they must be counted.
+    """
     return bool(turn.starts) and max(new.child_no for new in turn.starts) > limits.children
 
 

@@ -1,5 +1,7 @@
 """Stores in a forked process: connections that were opened before the fork belong to the parent.
-The child neither uses nor closes them, and opens its own."""
+
+The child neither uses nor closes them, and opens its own.
+"""
 
 from __future__ import annotations
 

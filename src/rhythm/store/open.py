@@ -79,8 +79,10 @@ def _sqlite(url: str, rest: str, create: bool) -> Store:
 
 
 def _look_at(path: Path, create: bool) -> None:
-    """Raises `StoreError` for a path that cannot be opened. SQLite's own messages do not say which
-    of these problems it is."""
+    """Raises `StoreError` for a path that cannot be opened.
+
+    SQLite's own messages do not say which of these problems it is.
+    """
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a database file")
     if not path.parent.is_dir():

@@ -56,7 +56,10 @@ class Provenance(Record):
 
     def allows(self, permission: str, name: str | None = None) -> bool:
         """Returns whether everyone who asked for it was allowed to do this to executions whose root
-        has this name. Without a name: to all executions."""
+        has this name.
+
+        Without a name: to all executions.
+        """
         return all(allows(roles, permission, name) for roles in self.authority)
 
     def allows_some(self, permission: str) -> bool:
@@ -160,22 +163,28 @@ def _invisible(character: str) -> bool:
 
 
 def bounded(people: Iterable[str]) -> tuple[str, ...]:
-    """Returns the people, each once, sorted. If they are too many to be kept, returns only
-    `EVERYBODY`."""
+    """Returns the people, each once, sorted.
+
+    If they are too many to be kept, returns only `EVERYBODY`.
+    """
     unique = sorted(set(people))
     return (EVERYBODY,) if EVERYBODY in unique or len(unique) > MAX_CONTRIBUTORS else tuple(unique)
 
 
 def bounded_authority(authority: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """Returns each set of roles once. If they are too many to be kept, nothing is allowed any
-    more."""
+    """Returns each set of roles once.
+
+    If they are too many to be kept, nothing is allowed any more.
+    """
     unique = sorted(set(authority))
     return (NO_ROLES,) if len(unique) > MAX_AUTHORITY else tuple(unique)
 
 
 def is_contributor(name: str, contributors: Iterable[str]) -> bool:
-    """Returns whether this person is one of the contributors, however the name is written. People
-    who only commented do not count."""
+    """Returns whether this person is one of the contributors, however the name is written.
+
+    People who only commented do not count.
+    """
     who = person(name)
     return any(person(each) == who for each in contributors if not each.startswith(COMMENTED))
 

@@ -16,7 +16,7 @@ from rhythm.store.lifecycle import StatusNumber
 T = TypeVar("T")
 MAX_TRACED_EXECUTIONS = 10_000  # in one trace
 MAX_TRACED_TURNS = 100_000  # turns and attempts, of these executions
-STARTED, ENDED, TURN, RESUMED = range(4)  # kinds of moments, in the order of those at one time
+STARTED, ENDED, TURN, RESUMED = range(4)  # kinds of moments; the last criterion of their order
 
 
 class Found(list[T]):
@@ -41,8 +41,10 @@ def size_of(row: Iterable[Any]) -> int:
 
 
 def up_to(rows: Iterable[Any], most_bytes: int | None) -> tuple[list[Any], bool]:
-    """Returns the rows until they have so many bytes, at least one, and whether others follow. Of
-    the others at most one is read."""
+    """Returns the rows until they have so many bytes, at least one, and whether others follow.
+
+    Of the others at most one is read.
+    """
     if most_bytes is None:
         return list(rows), False
     taken, size = list[Any](), 0
@@ -72,8 +74,11 @@ class Place(Record):
 
 
 class Moment(Record):
-    """Something that happened. `detail`: JSON; of a start the inputs, of an end the result or
-    error, of a turn its error, of a resume the data."""
+    """Something that happened.
+
+    `detail`: JSON; of a start the inputs, of an end the result or error, of a turn its error, of a
+    resume the data.
+    """
 
     place: Place
     name: str

@@ -1,5 +1,7 @@
-"""Which migrations there are, and which of them a database still needs. Knows numbers and texts, no
-database."""
+"""Which migrations there are, and which of them a database still needs.
+
+Knows numbers and texts, no database.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,10 @@ from rhythm.record import Record
 
 
 class Migration(Record):
-    """A step of the schema. `sql` is all of it, including the statement that records it, so it can
-    also be run by hand."""
+    """A step of the schema.
+
+    `sql` is all of it, including the statement that records it, so it can also be run by hand.
+    """
 
     number: int
     name: str

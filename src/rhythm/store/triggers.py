@@ -1,8 +1,7 @@
-"""Events that start workflows: which executions an event creates. Both stores ask this module, and
-only supply the rows.
+"""Events that start workflows: which executions an event creates.
 
-An event starts each workflow that is registered for its type once: with its data as inputs, in the
-transaction that publishes it.
+Both stores ask this module, and only supply the rows. An event starts each workflow that is
+registered for its type once: with its data as inputs, in the transaction that publishes it.
 """
 
 from __future__ import annotations
@@ -49,8 +48,10 @@ def triggered(
 
 
 def _execution(event: Event, trigger: Trigger, by: str | None, now: int) -> NewExecution:
-    """Returns the execution that this event starts. The contributors of the event are those of the
-    execution."""
+    """Returns the execution that this event starts.
+
+    The contributors of the event are those of the execution.
+    """
     provenance = load_provenance(event.provenance)
     return NewExecution(
         _id(event, trigger.workflow),

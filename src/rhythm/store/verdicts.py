@@ -146,11 +146,11 @@ class Again(NamedTuple):
 
 
 def end_of_attempt(end: TaskEnd, attempt: int, cancelled: bool) -> Again | Ending:
-    """Returns whether the task is tried again, and if not, how it ends. `attempt`: the number of
-    this one.
+    """Returns whether the task is tried again, and if not, how it ends.
 
-    A task that was asked to end is not tried again, and is cancelled unless it delivers a result
-    all the same. An attempt that does not count is given back, and leaves no history row.
+    `attempt`: the number of this one. A task that was asked to end is not tried again, and is
+    cancelled unless it delivers a result all the same. An attempt that does not count is given
+    back, and leaves no history row.
     """
     if end.retry_s is not None and not cancelled:
         failed = attempt_row(end.id, attempt, end.fence, end.worker, end.value)
@@ -169,8 +169,10 @@ def attempt_row(id: str, attempt: int, fence: int, worker: str, error: str) -> H
 
 
 def is_given_up(crashes: int, crash_limit: int) -> bool:
-    """Returns whether an execution has crashed too often. To try it again would only kill more
-    workers."""
+    """Returns whether an execution has crashed too often.
+
+    To try it again would only kill more workers.
+    """
     return crashes >= crash_limit
 
 
@@ -255,8 +257,10 @@ def received(status: StatusNumber | None, known: bool, waiting: int, limit: int)
 
 
 def unfinished(retries: Iterable[Retry]) -> str | None:
-    """Returns the id of a retry that has not ended. Then no other retry is made. None: there is
-    none."""
+    """Returns the id of a retry that has not ended.
+
+    Then no other retry is made. None: there is none.
+    """
     return next((retry.id for retry in retries if not has_ended(retry.status)), None)
 
 

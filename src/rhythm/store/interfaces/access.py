@@ -29,8 +29,10 @@ class AccessStore(ABC):
 
     @abstractmethod
     def touch_token(self, id: str) -> None:
-        """Records that the token was used just now. It does not wait for transactions that decide
-        with the token or change it."""
+        """Records that the token was used just now.
+
+        It does not wait for transactions that decide with the token or change it.
+        """
 
     @abstractmethod
     def revoke_token(self, id: str, actor: Actor | None = None) -> bool | None:

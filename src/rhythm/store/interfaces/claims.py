@@ -12,8 +12,10 @@ SYSTEM_QUEUE = "system"  # workflows that are woken wait here; every worker serv
 
 
 class Claim(Record):
-    """Ownership of a ready row for a limited time. `wakes` is the row's count when it was claimed,
-    before its owner loads anything."""
+    """Ownership of a ready row for a limited time.
+
+    `wakes` is the row's count when it was claimed, before its owner loads anything.
+    """
 
     id: str
     kind: int
@@ -29,11 +31,10 @@ class ClaimStore(ABC):
 
     @abstractmethod
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
-        """Claims up to `limit` free rows of these queues, in their order. Paused queues are
-        skipped.
+        """Claims up to `limit` free rows of these queues, in their order.
 
-        Woken workflows (the system queue) come first, unless `queues` names that queue in another
-        place.
+        Paused queues are skipped. Woken workflows (the system queue) come first, unless `queues`
+        names that queue in another place.
         """
 
     @abstractmethod
@@ -43,8 +44,10 @@ class ClaimStore(ABC):
 
     @abstractmethod
     def release(self, claims: Mapping[str, int], delay_s: float = 0.0) -> None:
-        """Releases claims, so that they can be claimed again at once or after `delay_s`. The
-        attempt of a task is given back: it did not begin."""
+        """Releases claims, so that they can be claimed again at once or after `delay_s`.
+
+        The attempt of a task is given back: it did not begin.
+        """
 
     @abstractmethod
     def claimed_by(self, worker: str) -> dict[str, int]:

@@ -80,13 +80,18 @@ class DefinitionStore(ABC):
 
     @abstractmethod
     def current(self, names: Sequence[str]) -> dict[str, Listed]:
-        """Returns the current versions of these workflows by name. Names without a workflow are
-        left out."""
+        """Returns the current versions of these workflows by name.
+
+        Names without a workflow are left out.
+        """
 
     @abstractmethod
     def after(self, after: str, limit: int) -> list[Listed]:
         """Returns the current versions of the next `limit` workflows by name, beginning after name
-        `after`. Reads no text and no program."""
+        `after`.
+
+        Reads no text and no program.
+        """
 
     @abstractmethod
     def triggers(self) -> list[Trigger]:

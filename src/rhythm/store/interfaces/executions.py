@@ -168,7 +168,8 @@ class StoredExecution(Record):
     source: str  # the id of the row that was read
     seq: int | None
     statement: int | None
-    # Read, with `owned`, for the first execution and for those that did not complete.
+    # Read, with `owned`, for the first execution and for those that are neither completed nor
+    # blocked.
     snapshot: bytes | None
     owned: str | None
     awaiting: str | None = None  # set for new executions
@@ -230,8 +231,10 @@ class Reach(Record):
 
 
 def family_range(id: str, whole: bool) -> dict[str, str]:
-    """Returns the parameters that select the ids of a family. Without `whole` they select only the
-    first execution."""
+    """Returns the parameters that select the ids of a family.
+
+    Without `whole` they select only the first execution.
+    """
     return (
         {"id": id, "first": f"{id}.", "last": f"{id}/"}
         if whole
@@ -240,10 +243,10 @@ def family_range(id: str, whole: bool) -> dict[str, str]:
 
 
 def refuse_large(id: str, reach: Reach, rows: int, size: int) -> None:
-    """Raises `RetryTooLarge` if a family is larger than `reach` allows. Called before the family is
-    read.
+    """Raises `RetryTooLarge` if a family is larger than `reach` allows.
 
-    `rows` is counted up to one more than the bound; `size` is in bytes.
+    Called before the family is read. `rows` is counted up to one more than the bound; `size` is in
+    bytes.
     """
     if rows > reach.rows or size > reach.bytes:
         raise RetryTooLarge(

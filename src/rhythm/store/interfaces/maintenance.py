@@ -56,11 +56,11 @@ class MaintenanceStore(ABC):
 
     @abstractmethod
     def rescue(self, limit: int, crash_limit: int, dead: bool = False) -> list[str]:
-        """Takes back expired claims and returns their ids. Executions that crashed `crash_limit`
-        times fail.
+        """Takes back expired claims and returns their ids.
 
-        With `dead`, also takes back the claims of workers that have been silent for longer than the
-        limit they announced. A worker without a beat is judged by the expiry of its claims alone.
+        Executions that crashed `crash_limit` times fail. With `dead`, also takes back the claims of
+        workers that have been silent for longer than the limit they announced. A worker without a
+        beat is judged by the expiry of its claims alone.
         """
 
     @abstractmethod
@@ -97,5 +97,7 @@ class MaintenanceStore(ABC):
 
     @abstractmethod
     def prune_events(self, older_than_s: float, limit: int) -> int:
-        """Deletes events that were published longer ago than `older_than_s`. Returns how many. An
-        event that an execution has taken is kept until that execution has gone on."""
+        """Deletes events that were published longer ago than `older_than_s`. Returns how many.
+
+        An event that an execution has taken is kept until that execution has gone on.
+        """

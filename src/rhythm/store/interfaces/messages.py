@@ -30,8 +30,10 @@ class NewSignal(Record):
 
 
 class NewWait(Record):
-    """A wait for the first event of a type that has the wanted values. Only events count that were
-    published since the execution started."""
+    """A wait for the first event of a type that has the wanted values.
+
+    Only events count that were published since the execution started.
+    """
 
     n: int
     type: str
@@ -41,8 +43,10 @@ class NewWait(Record):
 
 
 class NewEvent(Record):
-    """An event to publish. The publisher chooses the id: the same id published twice is one
-    event."""
+    """An event to publish.
+
+    The publisher chooses the id: the same id published twice is one event.
+    """
 
     id: str
     type: str

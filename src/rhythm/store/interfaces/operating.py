@@ -11,8 +11,10 @@ from rhythm.store.interfaces.workers import Queue
 
 
 class Silent(Record):
-    """A worker that has claims and has been silent for too long. `beat_at` is None if it was never
-    heard of."""
+    """A worker that has claims and has been silent for too long.
+
+    `beat_at` is None if it was never heard of.
+    """
 
     worker: str
     claims: int
@@ -20,8 +22,10 @@ class Silent(Record):
 
 
 class Health(Record):
-    """The condition of a database, apart from its correctness. Fields that a database has nothing
-    for stay empty."""
+    """The condition of a database, apart from its correctness.
+
+    Fields that a database has nothing for stay empty.
+    """
 
     now: int
     executions: int
@@ -34,8 +38,10 @@ class Health(Record):
 
 
 class Selection(Record):
-    """Which root executions are selected. Times are microseconds since 1970; an empty or None field
-    selects all."""
+    """Which root executions are selected.
+
+    Times are microseconds since 1970; an empty or None field selects all.
+    """
 
     statuses: tuple[str, ...]  # as they are shown
     workflow: str | None = None
@@ -88,8 +94,10 @@ class OperatingStore(ABC):
 
     @abstractmethod
     def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
-        """Returns where these executions are in their queues. Executions without a ready row are
-        left out."""
+        """Returns where these executions are in their queues.
+
+        Executions without a ready row are left out.
+        """
 
     @abstractmethod
     def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:

@@ -98,7 +98,10 @@ class ReadingStore(ABC):
     @abstractmethod
     def names(self, prefixes: Sequence[str]) -> list[str]:
         """Returns the names of root executions that begin with one of these prefixes, each name
-        once. No prefix may begin with another."""
+        once.
+
+        No prefix may begin with another.
+        """
 
     @abstractmethod
     def root_names(self, ids: Sequence[str]) -> dict[str, str]:
@@ -120,8 +123,10 @@ class ReadingStore(ABC):
 
     @abstractmethod
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
-        """Returns a text for each execution that changes whenever the execution changes. Reads
-        nothing large."""
+        """Returns a text for each execution that changes whenever the execution changes.
+
+        Reads nothing large.
+        """
 
     @abstractmethod
     def due(self, id: str) -> dict[int, int]:

@@ -18,8 +18,10 @@ class ScheduleStore(ABC):
 
     @abstractmethod
     def after(self, after: str, limit: int, brief: bool = False) -> list[Schedule]:
-        """Returns the next `limit` schedules by name, beginning after name `after`. `brief`:
-        without their inputs, which may be large."""
+        """Returns the next `limit` schedules by name, beginning after name `after`.
+
+        `brief`: without their inputs, which may be large.
+        """
 
     @abstractmethod
     def look_at(self, names: Sequence[str]) -> list[Due]:

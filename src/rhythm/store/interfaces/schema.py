@@ -21,11 +21,10 @@ class SchemaStore(ABC):
 
     @abstractmethod
     def migrate(self) -> list[str]:
-        """Runs the pending migrations and returns their names. Safe when many processes start at
-        once.
+        """Runs the pending migrations and returns their names.
 
-        Each migration is one transaction: one that fails leaves nothing behind, and raises
-        `StoreError`.
+        Safe when many processes start at once. Each migration is one transaction: one that fails
+        leaves nothing behind, and raises `StoreError`.
         """
 
     @abstractmethod

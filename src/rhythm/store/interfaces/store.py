@@ -33,8 +33,10 @@ def driver_connection(given: Any) -> Any:
 
 
 class Listening:
-    """A listener for new work, until it is closed. `problem` says why it hears nothing; then
-    workers find work by polling."""
+    """A listener for new work, until it is closed.
+
+    `problem` says why it hears nothing; then workers find work by polling.
+    """
 
     def __init__(self, problem: str = "") -> None:
         self.problem = problem
@@ -70,28 +72,34 @@ class Store(ABC):
 
     @property
     def era(self) -> int:
-        """A number that changes whenever any caller loses a connection. After that the database may
-        be an older copy (after a failover or a restore) and know less."""
+        """A number that changes whenever any caller loses a connection.
+
+        After that the database may be an older copy (after a failover or a restore) and know less.
+        """
         return 0
 
     @abstractmethod
     def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
         """Calls `heard` from another thread, soon after something in these queues can be claimed.
-        An empty set means that it may be any queue.
 
-        It is a hint: some are missed, and some are about work that others have already claimed.
-        Whenever listening begins, also after a lost connection, `heard` is called for all queues.
+        An empty set means that it may be any queue. It is a hint: some are missed, and some are
+        about work that others have already claimed. Whenever listening begins, also after a lost
+        connection, `heard` is called for all queues.
         """
 
     @abstractmethod
     def within(self, connection: Any) -> Store:
-        """Returns the same tables on the caller's own connection. What is started there is
-        committed with the caller's transaction, or not at all."""
+        """Returns the same tables on the caller's own connection.
+
+        What is started there is committed with the caller's transaction, or not at all.
+        """
 
     @abstractmethod
     def sibling(self) -> Store:
-        """Returns the same database on connections of its own. An SQLite database in memory has
-        only one connection, so it returns itself."""
+        """Returns the same database on connections of its own.
+
+        An SQLite database in memory has only one connection, so it returns itself.
+        """
 
     @abstractmethod
     def expect(self, threads: int) -> None:
@@ -100,7 +108,10 @@ class Store(ABC):
 
     def recover(self, limit: int, crash_limit: int, dead: bool = False) -> Recovered:
         """Runs the maintenance that is due: rescue, cancelled tasks, terminated families, and
-        forgetting old workers. If nothing is due, it costs one query."""
+        forgetting old workers.
+
+        If nothing is due, it costs one query.
+        """
         due = self.maintenance.due(dead)
         if due.forgotten:
             self.maintenance.forget_workers(limit)

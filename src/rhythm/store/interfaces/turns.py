@@ -127,8 +127,10 @@ class NewTimer(Record):
 
 
 class Done(Record):
-    """A task that the owner of its workflow has run. Its row is stored only now that it has
-    ended."""
+    """A task that the owner of its workflow has run.
+
+    Its row is stored only now that it has ended.
+    """
 
     n: int
     name: str
@@ -179,7 +181,10 @@ class TurnCommit(Record):
 
     def resumed_upto(self, wakes: int) -> int | None:
         """Returns `resumed`, or all resumes if this is the last turn and it was woken since its
-        owner looked. No later turn would handle those."""
+        owner looked.
+
+        No later turn would handle those.
+        """
         return EVERY_RESUME if self.end == "finish" and wakes != self.wakes else self.resumed
 
 
@@ -225,18 +230,19 @@ class TurnStore(ABC):
 
     @abstractmethod
     def cancelled(self, ids: Sequence[str]) -> set[str]:
-        """Returns the ids of those that were asked to end. Nothing else is read of them, however
-        large their inputs are."""
+        """Returns the ids of those that were asked to end.
+
+        Nothing else is read of them, however large their inputs are.
+        """
 
     @abstractmethod
     def outcomes(
         self, needed: Sequence[Needed], brief: bool = False
     ) -> dict[str, list[ChildOutcome]]:
-        """Returns how the needed children have ended, by workflow. A workflow that cannot go on yet
-        gets nothing.
+        """Returns how the needed children have ended, by workflow.
 
-        `brief`, for display: without results, which may be large, and a long error becomes one
-        without a code.
+        A workflow that cannot go on yet gets nothing. `brief`, for display: without results, which
+        may be large, and a long error becomes one without a code.
         """
 
     @abstractmethod
@@ -260,4 +266,6 @@ class TurnStore(ABC):
     @abstractmethod
     def witness(self, id: str, seq: int) -> int | None:
         """Returns the fence with which turn `seq` of a workflow was committed. None: it was not.
-        For an owner that got no answer to its commit."""
+
+        For an owner that got no answer to its commit.
+        """

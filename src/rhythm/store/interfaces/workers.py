@@ -61,8 +61,10 @@ class SeenWorker(Record):
 
 
 class Declaration(Record):
-    """The declaration of a task, made by the worker that has its handler. Every worker that plans a
-    turn learns about the task from it."""
+    """The declaration of a task, made by the worker that has its handler.
+
+    Every worker that plans a turn learns about the task from it.
+    """
 
     name: str
     queue: str
@@ -126,8 +128,10 @@ class WorkerStore(ABC):
 
     @abstractmethod
     def declare(self, declarations: Sequence[Declaration]) -> None:
-        """Stores what tasks are. If several workers declare the same task, the last declaration
-        counts."""
+        """Stores what tasks are.
+
+        If several workers declare the same task, the last declaration counts.
+        """
 
     @abstractmethod
     def declared(self) -> list[Declaration]:

@@ -19,8 +19,10 @@ from rhythm.store.rows import fields, records
 
 
 class PostgresAccess(PostgresRole, AccessStore):
-    """Tokens and the audit chain. The connection `door` is used only to look up tokens, so it is
-    never busy with something large."""
+    """Tokens and the audit chain.
+
+    The connection `door` is used only to look up tokens, so it is never busy with something large.
+    """
 
     def __init__(
         self, db: Connection, rows: PostgresRows, auditor: PostgresAuditor, door: Connection

@@ -1,5 +1,7 @@
-"""The audit on PostgreSQL: checks the actor's token, and adds rows to the chain. These are the last
-two locks of a transaction."""
+"""The audit on PostgreSQL: checks the actor's token, and adds rows to the chain.
+
+These are the last two locks of a transaction.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,18 @@ class PostgresAuditor:
         self.db = db
 
     def authorise(self, actor: Actor | None) -> None:
-        """Raises `TokenRevoked` or `Denied` if the actor's token no longer allows the act. Nobody
-        can change the token until the end of the transaction."""
+        """Raises `TokenRevoked` or `Denied` if the actor's token no longer allows the act.
+
+        Nobody can change the token until the end of the transaction.
+        """
         if actor is not None and actor.token is not None:
             authorise(actor, self.share_token(actor.token))
 
     def add(self, actor: Actor | None, acts: Sequence[Act], now: int | None) -> None:
-        """Adds acts to the audit, as the last statement of the transaction. Without an actor
-        nothing is added. It does not check the token (`record` does)."""
+        """Adds acts to the audit, as the last statement of the transaction.
+
+        Without an actor nothing is added. It does not check the token (`record` does).
+        """
         if actor is not None:
             who = {"actor": actor.name, "token": actor.token, "source": actor.source}
             self.db.batch("insert_audit", [fields(act) for act in acts], at=now, **who)

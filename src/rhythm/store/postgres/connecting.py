@@ -82,7 +82,10 @@ class PatientConnection(psycopg.Connection[Row]):
 
     def _bounded(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
         """Runs the driver's generator, and raises `OperationalError` if the server does not answer
-        in time. The driver comes back several times a second to ask whether to wait longer."""
+        in time.
+
+        The driver comes back several times a second to ask whether to wait longer.
+        """
         try:
             awaited = next(gen)
             deadline = time.monotonic() + self.answer_s
@@ -138,9 +141,11 @@ def _defaults(url: str) -> dict[str, Any]:
 
 
 def _refuse_half_a_password(given: dict[str, Any]) -> None:
-    """Raises `StoreError` if the URL was split inside a password. After an unescaped @ or / in a
-    password, the rest of it is taken for a host, a port or a database, and would appear in error
-    messages."""
+    """Raises `StoreError` if the URL was split inside a password.
+
+    After an unescaped @ or / in a password, the rest of it is taken for a host, a port or a
+    database, and would appear in error messages.
+    """
     hosts, ports = (str(given.get(name) or "").split(",") for name in ("host", "port"))
     if any("@" in host[1:] for host in hosts) or not all(
         port.isdecimal() or not port for port in ports
@@ -149,8 +154,10 @@ def _refuse_half_a_password(given: dict[str, Any]) -> None:
 
 
 def _to_check(refusal: str) -> str:
-    """Returns advice about a refusal. It must be recognised by its text: a refused connection has
-    no error code."""
+    """Returns advice about a refusal.
+
+    It must be recognised by its text: a refused connection has no error code.
+    """
     return next(
         (f"; {advice}" for said, advice in REFUSALS.items() if re.search(said, refusal)), ""
     )

@@ -117,11 +117,10 @@ class Column(ListBinaryDumper):
 
 
 class Connection:
-    """Runs named statements on the tables of one schema. `clock` replaces the database's time in
-    tests.
+    """Runs named statements on the tables of one schema.
 
-    A call that waits, perhaps for a lock of its own caller's transaction, does not make other
-    threads' calls wait.
+    `clock` replaces the database's time in tests. A call that waits, perhaps for a lock of its own
+    caller's transaction, does not make other threads' calls wait.
     """
 
     def __init__(
@@ -156,8 +155,10 @@ class Connection:
         self._room.release(sum(taken))
 
     def expect(self, threads: int) -> None:
-        """Allows as many sessions as there are threads that ask at once. They are opened when they
-        are needed."""
+        """Allows as many sessions as there are threads that ask at once.
+
+        They are opened when they are needed.
+        """
         more = max(threads - self._sessions, 0)
         self._sessions += more
         if more:
@@ -175,8 +176,10 @@ class Connection:
         return self._thread.open
 
     def transaction(self, work: Callable[[], T]) -> T:
-        """Runs `work` in one transaction: all of it is committed, or nothing. `work` may run more
-        than once."""
+        """Runs `work` in one transaction: all of it is committed, or nothing.
+
+        `work` may run more than once.
+        """
         return self._run(lambda connection: self._in_transaction(connection, work))
 
     def autocommit(self, work: Callable[[], T]) -> T:
@@ -204,10 +207,10 @@ class Connection:
     def batch(
         self, name: str, rows: Sequence[Mapping[str, Any]], more: str = "", /, **values: Any
     ) -> list[Row]:
-        """Runs a statement over rows, which it gets as one array for each column. Without rows it
-        runs nothing.
+        """Runs a statement over rows, which it gets as one array for each column.
 
-        `more`: the name of a text that is appended to it, for more values to return.
+        Without rows it runs nothing. `more`: the name of a text that is appended to it, for more
+        values to return.
         """
         if not rows:
             return []
@@ -346,8 +349,10 @@ class Connection:
 
     @contextmanager
     def _session(self) -> Iterator[None]:
-        """Takes a session for this thread, preferably the one that was used last. A call inside a
-        call uses the same session."""
+        """Takes a session for this thread, preferably the one that was used last.
+
+        A call inside a call uses the same session.
+        """
         if self._thread.busy:
             yield
             return
@@ -512,7 +517,9 @@ class Connection:
 
     def _forget(self) -> None:
         """Closes this session and all idle ones, and begins a new era: the others are as broken.
-        Nothing is sent on them again, whatever the server still does with them."""
+
+        Nothing is sent on them again, whatever the server still does with them.
+        """
         self.era += 1
         if self._open is not None:
             self._open.close()
@@ -523,8 +530,10 @@ class Connection:
 
 
 class Spare:
-    """Connections without our settings, each lent to one user for a while. Any thread may use
-    it."""
+    """Connections without our settings, each lent to one user for a while.
+
+    Any thread may use it.
+    """
 
     def __init__(self, url: str, access: Access) -> None:
         self.url, self.access = url, access
@@ -532,8 +541,10 @@ class Spare:
 
     @contextmanager
     def connection(self) -> Iterator[PatientConnection]:
-        """Lends a connection that nobody else uses. The settings of its last user are reset. Its
-        statements may take any time."""
+        """Lends a connection that nobody else uses.
+
+        The settings of its last user are reset. Its statements may take any time.
+        """
         connection = None
         try:
             connection = self._taken()
@@ -564,8 +575,10 @@ class Spare:
 
 
 class Joined(Connection):
-    """A caller's connection, inside its transaction. It commits nothing, and rolls back only its
-    own work."""
+    """A caller's connection, inside its transaction.
+
+    It commits nothing, and rolls back only its own work.
+    """
 
     def __init__(self, given: Any, store: Connection, notifies: bool = True) -> None:
         """`notifies`: whether hints are sent with the caller's commit, since nobody can send them
@@ -599,8 +612,10 @@ class Joined(Connection):
         return self._thread.freed
 
     def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
-        """Runs `work` on the caller's connection. PostgreSQL's errors are passed on unchanged,
-        because the transaction is the caller's."""
+        """Runs `work` on the caller's connection.
+
+        PostgreSQL's errors are passed on unchanged, because the transaction is the caller's.
+        """
         connection = self._given
         if connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
             raise ValueError(

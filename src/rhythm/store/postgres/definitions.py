@@ -20,8 +20,10 @@ from rhythm.store.triggers import Trigger
 
 
 class PostgresDefinitions(PostgresRole, DefinitionStore):
-    """Workflow definitions and their schedules. A registration locks the definitions first, so
-    there is one at a time."""
+    """Workflow definitions and their schedules.
+
+    A registration locks the definitions first, so there is one at a time.
+    """
 
     def __init__(
         self,

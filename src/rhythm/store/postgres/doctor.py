@@ -25,7 +25,9 @@ def doctor_sql() -> dict[str, bytes]:
 def ask(
     db: Connection, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any
 ) -> list[Row]:
-    """Runs one of the doctor's statements. `rows`: executions and numbers, for statements that take
-    them as columns."""
+    """Runs one of the doctor's statements.
+
+    `rows`: executions and numbers, for statements that take them as columns.
+    """
     columns = {"id": [id for id, _ in rows], "n": [n for _, n in rows]} if rows is not None else {}
     return db.rows(doctor_sql()[name], {**values, **columns})

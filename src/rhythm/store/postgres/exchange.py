@@ -50,8 +50,10 @@ class Exchange:
     def publish(
         self, events: Sequence[NewEvent], publishers: Mapping[str, Sender], now: int
     ) -> list[Event]:
-        """Publishes the events that are new, and returns them. `publishers`: by the id of the
-        event."""
+        """Publishes the events that are new, and returns them.
+
+        `publishers`: by the id of the event.
+        """
         provenances = {
             id: dump_provenance(publisher.provenance) for id, publisher in publishers.items()
         }
@@ -118,8 +120,10 @@ class Exchange:
     def _numbered(
         self, events: Sequence[NewEvent], provenances: Mapping[str, str | None], now: int
     ) -> list[dict[str, object]]:
-        """Returns the rows of events with their numbers. The number of each type was counted up by
-        as many before."""
+        """Returns the rows of events with their numbers.
+
+        The number of each type was counted up by as many before.
+        """
         left = Counter(event.type for event in events)
         rows = []
         for event in events:

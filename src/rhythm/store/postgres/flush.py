@@ -106,8 +106,10 @@ class Flush:
         return opening | {wait.type for turn in self.turns for wait in turn.waits}
 
     def _related(self) -> list[str]:
-        """Returns everything else that may be woken. It is read before the locks, so that one
-        sorted pass takes them all."""
+        """Returns everything else that may be woken.
+
+        It is read before the locks, so that one sorted pass takes them all.
+        """
         finishing = [turn.id for turn in self.turns if turn.end == "finish"]
         ranges = [
             *(Range(turn.id, *numbers) for turn in self.turns for numbers in turn.cancels),
@@ -160,8 +162,8 @@ class Flush:
         return answers, accepted
 
     def _owns(self, item: TurnCommit | TaskEnd) -> bool:
-        """Returns whether the claim of a turn or an end is still valid, and nothing above it was
-        terminated."""
+        """Returns whether the claim of a turn or an end is still valid, and neither it nor anything
+        above it was terminated."""
         row = self.locked.get(item.id)
         return (
             row is not None
@@ -227,8 +229,10 @@ class Flush:
         return won
 
     def _count(self, turns: Sequence[TurnCommit]) -> dict[str, str]:
-        """Returns which turns would start more executions than allowed, and why. Counts the starts
-        of the others."""
+        """Returns which turns would start more executions than allowed, and why.
+
+        Counts the starts of the others.
+        """
         limits, full = self.limits, dict[str, str]()
         if many := {turn.id: len(turn.starts) for turn in turns if may_have_many(turn, limits)}:
             alive = dict(self.db.all("live_children", ids=list(many), limit=limits.children))
@@ -405,8 +409,10 @@ class Flush:
     def _allowed(
         self, signals: Sequence[NewSignal], senders: Mapping[str, Sender]
     ) -> Sequence[NewSignal]:
-        """Returns the signals that everybody who asked for their senders may send. The others are
-        not delivered."""
+        """Returns the signals that everybody who asked for their senders may send.
+
+        The others are not delivered.
+        """
         limited = [
             signal
             for signal in signals

@@ -1,9 +1,8 @@
-"""Hints to other processes that there is something to claim, by NOTIFY. A process that misses a
-hint finds the work by polling.
+"""Hints to other processes that there is something to claim, by NOTIFY.
 
-A hint is sent after the commit and apart from it, several in one: a transaction that notifies takes
-a lock that every other notifying transaction of the server takes, and fails when the queue of the
-server is full.
+A process that misses a hint finds the work by polling. A hint is sent after the commit and apart
+from it, several in one: a transaction that notifies takes a lock that every other notifying
+transaction of the server takes, and fails when the queue of the server is full.
 """
 
 from __future__ import annotations
@@ -96,7 +95,9 @@ def _rest_s(failures: int) -> float:
 
 class Notifier:
     """Sends the hints of one store, from a thread that exists while there are hints to send.
-    Failures are only logged: hints may be lost."""
+
+    Failures are only logged: hints may be lost.
+    """
 
     def __init__(self, connect: Connect, channel: str) -> None:
         self._connect, self._channel = connect, channel
@@ -170,12 +171,16 @@ class Notifier:
 
 
 class PostgresListening(Listening):
-    """A thread that hears hints on a connection of its own. Whenever it begins to listen, it asks
-    to poll all queues."""
+    """A thread that hears hints on a connection of its own.
+
+    Whenever it begins to listen, it asks to poll all queues.
+    """
 
     def __init__(self, listen: Connect, send: Connect, channel: str, heard: Heard) -> None:
-        """`listen` opens a session with the server itself. `send` opens one as the store does, to
-        test whether its hints are heard."""
+        """`listen` opens a session with the server itself.
+
+        `send` opens one as the store does, to test whether its hints are heard.
+        """
         self._listen = listen
         self._connect_sender = send
         self._channel = channel
@@ -252,8 +257,10 @@ class PostgresListening(Listening):
             self._call(read(heard))
 
     def _begin_probe(self) -> None:
-        """Sends a test hint to this listener over another connection. A connection that a pooler
-        lends for each transaction hears only itself."""
+        """Sends a test hint to this listener over another connection.
+
+        A connection that a pooler lends for each transaction hears only itself.
+        """
         self._probe, self._probe_until = PROBE + secrets.token_hex(8), time.monotonic() + PROBE_S
         try:
             with contextlib.closing(self._connect_sender()) as session:

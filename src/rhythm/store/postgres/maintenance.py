@@ -46,8 +46,10 @@ class _Expired(Record):
 
 
 class PostgresMaintenance(PostgresRole, MaintenanceStore):
-    """The work of the services. It is found without a lock, and done in a transaction that does not
-    wait long for others."""
+    """The work of the services.
+
+    It is found without a lock, and done in a transaction that does not wait long for others.
+    """
 
     def __init__(
         self, db: Connection, rows: PostgresRows, auditor: PostgresAuditor, people: PostgresPeople
@@ -96,8 +98,10 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         asked: Sequence[str],
         now: int,
     ) -> tuple[int, list[int]]:
-        """Fires what is due. Returns how many, and when the timers among them were due. `asked`:
-        executions whose approval or pause is over, to be woken too."""
+        """Fires what is due. Returns how many, and when the timers among them were due.
+
+        `asked`: executions whose approval or pause is over, to be woken too.
+        """
         waiting = [*(id for id, _ in (*timers, *waits)), *asked]
         self.rows.lock(
             [*waiting, *delayed, *(id for id, _, _ in late), *(parent for _, _, parent in late)]
@@ -156,16 +160,21 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         return [row.id for row in lost]
 
     def _dead(self, claimed: Sequence[LockedRow], now: int) -> set[str]:
-        """Returns the owners of these claims that still have sent no beat. It matters only where a
-        claim has not expired."""
+        """Returns the owners of these claims that still have sent no beat.
+
+        It matters only where a claim has not expired.
+        """
         owners = {row.claimed_by for row in claimed if row.claimed_by and not _expired(row, now)}
         if not owners:
             return set()
         return {id for (id,) in self.db.all("dead_workers", ids=sorted(owners), now=now)}
 
     def _rescue_tasks(self, lost: Sequence[LockedRow], crash_limit: int, now: int) -> None:
-        """Frees these tasks again. A task fails if as many workers died with it as the limit says,
-        however many attempts it has left."""
+        """Frees these tasks again.
+
+        A task fails if as many workers died with it as the limit says, however many attempts it has
+        left.
+        """
         verdicts = {row.id: rescued_task(row.crashes + 1, crash_limit) for row in lost}
         ends = [
             end_of(row.id, ended, row.fence, row.claimed_by, row.attempt)
@@ -179,7 +188,9 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
 
     def _rescue_workflows(self, lost: Mapping[str, LockedRow], crash_limit: int, now: int) -> None:
         """Frees these workflows again, under a newer fence that refuses turns of their old owners.
-        A workflow that crashes in the same turn too often fails."""
+
+        A workflow that crashes in the same turn too often fails.
+        """
         raised = {
             id: (seq, fence)
             for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(lost))
@@ -237,8 +248,10 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
 
     @transaction
     def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
-        """Wakes parked workflows as the interface says. A workflow that moved on before it was
-        woken here was not stuck; the wake does no harm."""
+        """Wakes parked workflows as the interface says.
+
+        A workflow that moved on before it was woken here was not stuck; the wake does no harm.
+        """
         made = [id for (id,) in self.db.all("wake_parked", ids=list(stuck))]
         self.db.free([SYSTEM_QUEUE] if made else ())
         seqs = dict(self.db.all("seqs_of", ids=made)) if made else {}
@@ -275,8 +288,10 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
 
 
 def _expired(row: LockedRow, now: int) -> bool:
-    """Returns whether the claim has expired. Tested again under the lock: it may have been extended
-    meanwhile."""
+    """Returns whether the claim has expired.
+
+    Tested again under the lock: it may have been extended meanwhile.
+    """
     return row.claim_expires_at is not None and row.claim_expires_at < now
 
 

@@ -1,5 +1,8 @@
-"""Approvals, pauses and resumes on PostgreSQL. A decision wakes the execution first: its ready row
-puts decisions that are made at once in an order."""
+"""Approvals, pauses and resumes on PostgreSQL.
+
+A decision wakes the execution first: its ready row puts decisions that are made at once in an
+order.
+"""
 
 from __future__ import annotations
 
@@ -243,6 +246,8 @@ class PostgresPeople(PostgresRole, PeopleStore):
 
 
 def _is_due(approval: StoredApproval, now: int) -> bool:
-    """Returns whether the deadline has passed. Tested again under the lock: the approval may have
-    been escalated meanwhile."""
+    """Returns whether the deadline has passed.
+
+    Tested again under the lock: the approval may have been escalated meanwhile.
+    """
     return approval.deadline_at is not None and approval.deadline_at <= now

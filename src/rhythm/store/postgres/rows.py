@@ -1,10 +1,10 @@
-"""What several transactions have in common: the lock pass, waking, starting, ending. Always inside
-a transaction.
+"""What several transactions have in common: the lock pass, waking, starting, ending.
 
-Locks are taken in one order: types of events, all ready rows in one sorted pass, families, contexts
-and their blobs, executions, timers and signals, approvals, contributors, the actor's token, and
-last the head of the audit. Ready rows that are created on the way (the wake of a parked workflow)
-may conflict with those of another transaction; then one of the two is run again.
+Always inside a transaction. Locks are taken in one order: types of events, all ready rows in one
+sorted pass, families, contexts and their blobs, executions, timers and signals, approvals,
+contributors, the actor's token, and last the head of the audit. Ready rows that are created on the
+way (the wake of a parked workflow) may conflict with those of another transaction; then one of the
+two is run again.
 """
 
 from __future__ import annotations
@@ -89,13 +89,17 @@ class PostgresRows:
 
     def lock(self, ids: Iterable[str | None]) -> dict[str, LockedRow]:
         """Locks the ready rows of these executions, in one sorted pass, and returns them by id.
-        Executions without a ready row are left out."""
+
+        Executions without a ready row are left out.
+        """
         rows = self.db.all("lock", ids=sorted({id for id in ids if id is not None}))
         return {row.id: row for row in records(LockedRow, rows)}
 
     def lock_free(self, ids: Iterable[str]) -> dict[str, LockedRow]:
-        """Locks those ready rows that no other transaction has locked, and returns them by id. It
-        waits for nobody. Call it after `lock`, if both are needed."""
+        """Locks those ready rows that no other transaction has locked, and returns them by id.
+
+        It waits for nobody. Call it after `lock`, if both are needed.
+        """
         return {row.id: row for row in records(LockedRow, self.db.all("lock_free", ids=list(ids)))}
 
     def wake(self, ids: Iterable[str | None], now: int) -> None:
@@ -128,11 +132,10 @@ class PostgresRows:
     def start(
         self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None
     ) -> set[str]:
-        """Starts executions, and returns the ids of the new ones. They are ready, unless they are
-        held back.
+        """Starts executions, and returns the ids of the new ones.
 
-        Without `now` it is the time of the database. Raises `TokenRevoked` or `Denied` if the token
-        of the actor no longer allows it.
+        They are ready, unless they are held back. Without `now` it is the time of the database.
+        Raises `TokenRevoked` or `Denied` if the token of the actor no longer allows it.
         """
         created, now = self.insert(executions, now, actor)
         self.make_ready(
@@ -154,8 +157,10 @@ class PostgresRows:
         return created
 
     def existing(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]:
-        """Returns the answers to starts of which some existed before, or are twice in the batch. Of
-        several with one id, the first has created it."""
+        """Returns the answers to starts of which some existed before, or are twice in the batch.
+
+        Of several with one id, the first has created it.
+        """
         asked = [dict(id=new.id, name=new.name, key=new.key) for new in executions]
         existing = {i: (id, name) for i, id, name in self.db.batch("existing_executions", asked)}
         answer = []
@@ -197,8 +202,11 @@ class PostgresRows:
     def _inserted(
         self, columns: Sequence[dict[str, Any]], now: int | None, actor: Actor | None
     ) -> list[Row]:
-        """Inserts executions, and checks the actor's token. The token is read by the same
-        statement, so a start with a token costs no more than one without."""
+        """Inserts executions, and checks the actor's token.
+
+        The token is read by the same statement, so a start with a token costs no more than one
+        without.
+        """
         if actor is None or actor.token is None:
             return self.db.batch("insert_executions", columns, now=now)
         rows = self.db.batch(
@@ -278,14 +286,19 @@ class PostgresRows:
 
     def finish(self, ends: Sequence[End], now: int) -> set[str]:
         """Ends executions and wakes their parents. Returns the ids of those that had not ended
-        before. This is the only way to a terminal status."""
+        before.
+
+        This is the only way to a terminal status.
+        """
         ended = self.db.batch("finish", [fields(end) for end in ends], now=now)
         self.wake((parent for _, parent in ended), now)
         return {id for id, _ in ended}
 
     def end_workflows(self, ends: Sequence[End], now: int, wakes: bool = True) -> None:
-        """Ends workflows, with their timers, waits and approvals. The timers of workflows that fail
-        are kept, cancelled, for a retry."""
+        """Ends workflows, with their timers, waits and approvals.
+
+        The timers of workflows that fail are kept, cancelled, for a retry.
+        """
         self.flag([Range(end.id) for end in ends if not is_orderly(end.status)], now, wakes)
         if ends:
             orderly = [end.id for end in ends if is_orderly(end.status)]
@@ -293,8 +306,10 @@ class PostgresRows:
         self.finish(ends, now)
 
     def end_unclaimed(self, ids: Sequence[str], ended: Ending, now: int) -> set[str]:
-        """Ends tasks that nobody has claimed, and returns their ids. Their ready rows and those of
-        their parents must be locked."""
+        """Ends tasks that nobody has claimed, and returns their ids.
+
+        Their ready rows and those of their parents must be locked.
+        """
         if not ids:
             return set()
         self.db.do("delete_unclaimed", ids=ids)
@@ -305,8 +320,10 @@ class PostgresRows:
         self.db.batch("insert_history", [row._asdict() for row in rows], now=now)
 
     def flag(self, ranges: Sequence[Range], now: int, wakes: bool = True) -> None:
-        """Asks children to end. A turn never touches its children's ready rows, except to wake a
-        workflow."""
+        """Asks children to end.
+
+        A turn never touches its children's ready rows, except to wake a workflow.
+        """
         rows = [fields(numbers) for numbers in ranges]
         self.db.batch("cancel_timers", rows, now=now)
         self.db.batch("cancel_waits", rows, now=now)

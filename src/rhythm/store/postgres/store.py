@@ -33,8 +33,10 @@ from rhythm.store.postgres.workers import PostgresWorkers
 
 
 class PostgresStore(Store):
-    """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in
-    tests."""
+    """Executions in one schema of a PostgreSQL database.
+
+    `clock` replaces the database's clock in tests.
+    """
 
     lends_connections = True
     package = PACKAGE

@@ -1,5 +1,7 @@
-"""The audit on SQLite: checks the actor's token, and adds rows to the chain. Always inside a
-transaction."""
+"""The audit on SQLite: checks the actor's token, and adds rows to the chain.
+
+Always inside a transaction.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,10 @@ class SqliteAuditor:
             authorise(actor, self.token(actor.token, now))
 
     def add(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None:
-        """Adds acts to the audit, without checking the token (`record` checks it). Without an actor
-        nothing is added."""
+        """Adds acts to the audit, without checking the token (`record` checks it).
+
+        Without an actor nothing is added.
+        """
         if actor is None or not acts:
             return
         (head,) = records(Head, self.db.all("audit_head"))

@@ -93,8 +93,10 @@ class SqliteExchange:
     def send(
         self, signals: Sequence[NewSignal], sender: Sender | None, now: int
     ) -> list[NewSignal]:
-        """Delivers the signals of a turn, and returns those that were delivered. A full mailbox
-        takes no more."""
+        """Delivers the signals of a turn, and returns those that were delivered.
+
+        A full mailbox takes no more.
+        """
         room, sent = dict[str, int](), list[NewSignal]()
         for signal in signals:
             to = signal.execution_id

@@ -1,5 +1,7 @@
 """The group commit on SQLite: the ends of tasks and the turns of workflows, one after the other.
-Always inside a transaction."""
+
+Always inside a transaction.
+"""
 
 from __future__ import annotations
 
@@ -151,8 +153,10 @@ class SqliteFlush:
             self.auditor.add(actor, sending_acts(published, sent), now)
 
     def _full(self, turn: TurnCommit, root: str, started: int | None, now: int) -> str:
-        """Returns why the turn must not start its executions. If it may, counts them and returns an
-        empty text."""
+        """Returns why the turn must not start its executions.
+
+        If it may, counts them and returns an empty text.
+        """
         limits = self.rows.limits
         if not turn.starts:
             return ""
@@ -268,7 +272,9 @@ class SqliteFlush:
 
     def _leave(self, turn: TurnCommit) -> tuple[bool, int]:
         """Returns whether the owner has left the ready row, and the row's wakes if it has not.
-        Parking succeeds only if there was no wake since the owner looked."""
+
+        Parking succeeds only if there was no wake since the owner looked.
+        """
         match turn.end:
             case "finish":
                 return True, 0

@@ -14,8 +14,10 @@ from rhythm.store.sqlite.session import Clock, SqliteSession, some
 
 
 class JoinedSession(SqliteSession):
-    """A session on a caller's connection, inside its transaction. It commits nothing, and rolls
-    back only its own work."""
+    """A session on a caller's connection, inside its transaction.
+
+    It commits nothing, and rolls back only its own work.
+    """
 
     def __init__(self, path: str, clock: Clock, connection: Any) -> None:
         if not isinstance(connection, sqlite3.Connection):
@@ -56,8 +58,10 @@ class JoinedSession(SqliteSession):
             self.connection.execute("RELEASE rhythm")
 
     def fetch(self, text: str, args: Any = ()) -> tuple[list[Any], sqlite3.Cursor]:
-        """Runs a statement. SQLite's errors are passed on unchanged, because the transaction is the
-        caller's."""
+        """Runs a statement.
+
+        SQLite's errors are passed on unchanged, because the transaction is the caller's.
+        """
         cursor = self._cursor().execute(text, args)
         return cursor.fetchall(), cursor
 

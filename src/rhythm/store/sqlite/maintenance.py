@@ -76,8 +76,10 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
         return len(timers) + len(waits) + len(delayed) + len(over) + people, next_due
 
     def _time_out(self, id: str, type: int, now: int) -> None:
-        """Wakes a workflow, whose next turn sees that its time is over. Ends a task that nobody
-        runs."""
+        """Wakes a workflow, whose next turn sees that its time is over.
+
+        Ends a task that nobody runs.
+        """
         ended = end_of_timed_out(type)
         if ended is None:
             self.rows.wake(id, now)

@@ -182,8 +182,10 @@ class SqlitePeople(SqliteRole, PeopleStore):
     def _wake_changed(
         self, known: dict[str, SqliteFound], changed: dict[str, bool], now: int
     ) -> None:
-        """Wakes the executions that were changed, so that their owners look again. An execution
-        that is held back is not woken: it looks when it begins."""
+        """Wakes the executions that were changed, so that their owners look again.
+
+        An execution that is held back is not woken: it looks when it begins.
+        """
         for id, found in known.items():
             if changed[id] and not found.held:
                 self.rows.wake(id, now)

@@ -1,5 +1,7 @@
-"""What several transactions have in common: starting, waking, ending. Always inside a
-transaction."""
+"""What several transactions have in common: starting, waking, ending.
+
+Always inside a transaction.
+"""
 
 from __future__ import annotations
 
@@ -136,8 +138,10 @@ class SqliteRows:
         return bool(self.db.run("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,))[0])
 
     def flag(self, id: str, first: int, last: int, now: int, wakes: bool = True) -> None:
-        """Asks children to end. A turn never touches its children's ready rows, except to wake a
-        workflow."""
+        """Asks children to end.
+
+        A turn never touches its children's ready rows, except to wake a workflow.
+        """
         self.db.all("cancel_timers", now, id, first, last)
         self.db.all("cancel_waits", now, id, first, last)
         self.db.all("cancel_approvals", now, id, first, last)
@@ -158,10 +162,9 @@ class SqliteRows:
         attempt: int = 0,
         took_us: int = 0,
     ) -> bool:
-        """Ends an execution and wakes its parent. False: it had ended before. This is the only way
-        to a terminal status.
+        """Ends an execution and wakes its parent. False: it had ended before.
 
-        Without a fence, nobody had claimed it.
+        This is the only way to a terminal status. Without a fence, nobody had claimed it.
         """
         result, error = result_and_error(ended.status, ended.value)
         row = self.db.one(

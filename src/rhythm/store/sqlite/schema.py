@@ -60,8 +60,10 @@ class SqliteSchema(SqliteRole, SchemaStore):
 
 
 def _script(number: int, name: str, text: str) -> str:
-    """Returns a migration with the statement that records it. It uses only SQLite's own functions:
-    ours are missing when it is run by hand."""
+    """Returns a migration with the statement that records it.
+
+    It uses only SQLite's own functions: ours are missing when it is run by hand.
+    """
     now_us = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
     return (
         "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, name "

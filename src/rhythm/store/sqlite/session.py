@@ -154,8 +154,10 @@ class Readers:
         db.close()
 
     def close(self, closed: sqlite3.Connection) -> None:
-        """Closes the idle connections. Later reads use `closed`, which raises the error of a closed
-        database."""
+        """Closes the idle connections.
+
+        Later reads use `closed`, which raises the error of a closed database.
+        """
         with self._lock:
             idle, self._idle, self._closed = self._idle, [], closed
         for db in idle:
@@ -186,8 +188,10 @@ class SqliteSession:
             ) from problem
 
     def renew(self) -> Any:
-        """Opens the connections again, in a forked process. A database in memory is a copy that
-        belongs to the child, and is kept."""
+        """Opens the connections again, in a forked process.
+
+        A database in memory is a copy that belongs to the child, and is kept.
+        """
         before = self.connection, self.readers
         if self.path != ":memory:":
             self._begin(create=False)
@@ -231,8 +235,11 @@ class SqliteSession:
         return NAMED.result(text, rows, cursor) if rows else rows, cursor.rowcount
 
     def read(self, text: str, args: Any = ()) -> list[Any]:
-        """Returns committed rows. For a file it uses connections of its own, so a reader does not
-        wait for a call that waits to write."""
+        """Returns committed rows.
+
+        For a file it uses connections of its own, so a reader does not wait for a call that waits
+        to write.
+        """
         return self.read_some(text, args)[0]
 
     def read_some(
@@ -248,7 +255,10 @@ class SqliteSession:
 
     def _translated(self, problem: sqlite3.OperationalError) -> Exception:
         """Returns `StoreError` for a file that is locked for too long or cannot be written, or a
-        full disk. Errors in a statement are returned as they are."""
+        full disk.
+
+        Errors in a statement are returned as they are.
+        """
         # the statement itself is wrong
         if getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
             return problem
