@@ -187,8 +187,7 @@ def _judged(
 ) -> Verdict:
     name, who = wanted.actor.name, person(wanted.actor.name)
     valid = [each for each in made if each.token is None or each.token not in void]
-    # A voter who has given data since the vote now has a hand in it: the vote no longer counts.
-    if approval.four_eyes:
+    if approval.four_eyes:  # whoever gave data after voting has a hand in it: no vote
         valid = [each for each in valid if not is_contributor(each.actor, contributors)]
     votes = [
         each for each in valid if each.stage == approval.escalated and each.decision != ESCALATE
@@ -320,10 +319,7 @@ def contributors_of(made: Decision) -> tuple[str, ...]:
 
 
 class ApprovalEnd(Record):
-    """The columns of an approval that is over, and the `data` that its execution goes on with.
-
-    JSON.
-    """
+    """The columns of an ended approval, and the JSON `data` that its execution goes on with."""
 
     decision: ApprovalOutcome
     by: str

@@ -257,9 +257,9 @@ def received(status: StatusNumber | None, known: bool, waiting: int, limit: int)
 
 
 def unfinished(retries: Iterable[Retry]) -> str | None:
-    """Returns the id of a retry that has not ended.
+    """Returns the id of a retry that has not ended; None: there is none.
 
-    Then no other retry is made. None: there is none.
+    While there is one, no other retry is made.
     """
     return next((retry.id for retry in retries if not has_ended(retry.status)), None)
 

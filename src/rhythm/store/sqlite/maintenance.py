@@ -76,9 +76,9 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
         return len(timers) + len(waits) + len(delayed) + len(over) + people, next_due
 
     def _time_out(self, id: str, type: int, now: int) -> None:
-        """Wakes a workflow, whose next turn sees that its time is over.
+        """Wakes a workflow whose time is over, or ends a task that nobody runs.
 
-        Ends a task that nobody runs.
+        The next turn of the workflow sees that its time is over.
         """
         ended = end_of_timed_out(type)
         if ended is None:
