@@ -74,7 +74,7 @@ class Store(ABC):
     def era(self) -> int:
         """A number that changes whenever any caller loses a connection.
 
-        After that the database may be an older copy (after a failover or a restore) and know less.
+        Behind the next connection may be a database that knows less, for example after a failover.
         """
         return 0
 

@@ -21,7 +21,8 @@ from rhythm.store.rows import fields, records
 class PostgresAccess(PostgresRole, AccessStore):
     """Tokens and the audit chain.
 
-    The connection `door` is used only to look up tokens, so it is never busy with something large.
+    The connection `door` is used only to look up tokens and to record their use, so it is never
+    busy with something large.
     """
 
     def __init__(

@@ -157,7 +157,8 @@ class PostgresRows:
         return created
 
     def existing(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]:
-        """Returns the answers to starts of which some existed before, or are twice in the batch.
+        """Returns the answers to starts, if some executions existed before or are twice in the
+        batch.
 
         Of several with one id, the first has created it.
         """
