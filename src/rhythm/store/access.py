@@ -1,9 +1,9 @@
-"""Who acts, with which rights, and the record of it: tokens and the audit chain.
+"""Actors and their rights, tokens, and the audit chain.
 
-An act that an operator or a decider asks for is recorded in the transaction that does it: `audit`
+An act that an operator or a decider asks for is recorded in the transaction that does it. `audit`
 rows are only ever added, and each carries the hash of the one before, so that a row which is
-changed, left out or put in between is found. Of a token only a hash is stored, and its id, which is
-no secret.
+changed, removed or inserted is found. Of a token only a hash is stored, and its id, which is no
+secret.
 """
 
 from __future__ import annotations
@@ -16,26 +16,29 @@ from rhythm.errors import Denied, TokenRevoked
 from rhythm.permissions import allows, limited
 from rhythm.record import Record
 
-GENESIS = "0" * 64  # what stands before the first row
-PAGE_ROWS = 1000  # rows that are verified at a time, at most,
-PAGE_SIZE = 4_000_000  # and characters of their details
-MOST_PROBLEMS = 100  # of a chain that are told; the others are only counted
-LOWEST, HIGHEST = -(2**63), 2**63 - 1  # numbers that a row could have, whoever has put it there
+GENESIS = "0" * 64  # the hash before the first row
+PAGE_ROWS = 1000  # how many rows are verified at a time, at most
+PAGE_SIZE = 4_000_000  # and how many characters of their details
+MOST_PROBLEMS = 100  # how many problems of a chain are reported; the others are only counted
+# The numbers that a row could have, also a row that somebody inserted by hand.
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
 
 class Actor(Record):
     """Who asks for something.
 
-    With a `token` its roles are those of the token, looked up in the transaction of the act
-    (`authorise`); without one, whoever has the database says which `roles` the actor has.
+    With a `token`, its roles are those of the token, read in the transaction of the act
+    (`authorise`). Without one, the caller, who has access to the database, says which `roles` the
+    actor has.
     """
 
     name: str
-    # business roles, for approvals; None: all, for which whoever has the database answers
+    # Business roles, for approvals. None: all of them, because the caller has access to the
+    # database.
     roles: tuple[str, ...] | None = None
     token: str | None = None  # the id of the token, never its secret
     source: str = ""  # an address, "cli" or "python"
-    # those of the token when it was shown; None: whoever has the database may do all
+    # The roles of the token when it was presented. None: no token, so everything is allowed.
     token_roles: tuple[str, ...] | None = None
 
 
@@ -48,14 +51,18 @@ class Act(Record):
 
 
 def act(action: str, subject: str, /, **detail: Any) -> Act:
-    """An act with a detail, in names and JSON values. Payloads are no detail: they may hold what is
-    not for everyone who reads this."""
+    """Returns an act with a detail, in names and JSON values.
+
+    Do not put payloads into the detail: not everybody who reads the audit may see them.
+    """
     return Act(action, subject, json.dumps(detail, ensure_ascii=False))
 
 
 class Head(Record):
-    """Where the chain ends: the number of its last row, and that row's hash. Kept elsewhere, it
-    proves that nothing before it changed."""
+    """The end of the chain: the number of its last row, and that row's hash.
+
+    A head that is kept elsewhere proves that nothing before it was changed.
+    """
 
     n: int
     hash: str
@@ -65,7 +72,7 @@ class Head(Record):
 
 
 class Filter(Record):
-    """Which rows of the audit are meant; None: all of them."""
+    """Which rows of the audit are wanted. A field that is None selects all."""
 
     actor: str | None = None
     action: str | None = None
@@ -89,8 +96,11 @@ class AuditRow(Record):
 
     @property
     def computed(self) -> str:
-        """SHA-256 of the row as a JSON list without spaces: prev, n, at, actor, token, source,
-        action, object, detail (as text)."""
+        """The hash that this row must have.
+
+        It is the SHA-256 of the row as a JSON list without spaces: prev, n, at, actor, token,
+        source, action, object, detail (as text).
+        """
         from hashlib import sha256
 
         values = [
@@ -110,7 +120,7 @@ class AuditRow(Record):
 
 
 class Grant(Record):
-    """A token that is to be made."""
+    """A token to create."""
 
     id: str
     name: str
@@ -121,10 +131,10 @@ class Grant(Record):
 
 
 class StoredToken(Record):
-    """A token without its secret. `now` is the time of the database that read it."""
+    """A token without its secret. `now` is the time of the database when it was read."""
 
     id: str
-    name: str  # of whoever acts with it
+    name: str  # of the actor who uses it
     hash: str  # SHA-256 of the secret
     roles: tuple[str, ...]
     business_roles: tuple[str, ...]
@@ -139,6 +149,7 @@ class StoredToken(Record):
 
     @property
     def status(self) -> str:
+        """Its state: "revoked", "expired" or "active"."""
         if self.revoked_at is not None:
             return "revoked"
         return (
@@ -147,15 +158,14 @@ class StoredToken(Record):
 
     @property
     def limited(self) -> bool:
-        """Whether it depends on a name what it may do."""
+        """Whether its rights depend on the name of a workflow or task."""
         return limited(self.roles)
 
     def entitlement(self, root: str | None) -> tuple[Collection[str], Collection[str]]:
-        """The business roles with which it may decide, and those with which it may no more: all, if
-        it is no longer valid.
+        """Returns the business roles with which it may decide, and those that it has lost.
 
-        `root`: the name at the root of the execution that asks; only if it is `limited` it must be
-        given.
+        If it may not decide at all, it has lost all of them. `root`: the name of the root of the
+        execution that asks. It is only needed if the token is `limited`.
         """
         if self.status == "active" and allows(self.roles, "approval:decide", root):
             return self.business_roles, self.taken_roles
@@ -164,8 +174,10 @@ class StoredToken(Record):
     def changed(
         self, roles: tuple[str, ...] | None, business_roles: tuple[str, ...] | None
     ) -> StoredToken:
-        """With other roles; None leaves them as they are. Business roles that it loses are
-        remembered."""
+        """Returns the token with other roles. None leaves them as they are.
+
+        Business roles that it loses are kept in `taken_roles`.
+        """
         business = self.business_roles if business_roles is None else business_roles
         taken = tuple(sorted({*self.taken_roles, *self.business_roles} - {*business}))
         return self.replace(
@@ -173,17 +185,17 @@ class StoredToken(Record):
         )
 
     def granted(self) -> dict[str, Any]:
-        """What it allows, for the audit."""
+        """Returns what the token allows, for the audit."""
         return {"roles": self.roles, "business_roles": self.business_roles}
 
 
 def authorise(actor: Actor, token: StoredToken | None) -> None:
-    """Refuses what is done with a token that is not valid any more (`TokenRevoked`), or has lost a
-    role since it was shown (`Denied`).
+    """Raises `TokenRevoked` if the actor's token is no longer valid, and `Denied` if it has lost a
+    role since it was presented.
 
-    `token` is the actor's, as it is in the transaction of the act, under a lock for which a change
-    of it waits. Whatever was allowed by the roles that were shown is allowed while it has them all;
-    and what is started goes on with them.
+    `token` is the actor's token, read in the transaction of the act, under a lock that a change of
+    the token waits for. An act that was allowed by the presented roles stays allowed while the
+    token has all of them, and what it starts goes on with them.
     """
     if token is None or token.status != "active":
         is_so = token.status if token else "unknown"
@@ -197,15 +209,18 @@ def authorise(actor: Actor, token: StoredToken | None) -> None:
 
 
 def fingerprint(hash: str) -> str:
-    """By what the audit knows the secret of a token again: a hash of its hash, which opens
-    nothing."""
+    """Returns the fingerprint by which the audit recognises the secret of a token: a hash of its
+    hash.
+
+    It cannot be used to log in.
+    """
     from hashlib import sha256
 
     return sha256(hash.encode()).hexdigest()[:32]
 
 
 def token_acts(before: StoredToken | None, after: StoredToken) -> list[Act]:
-    """What was done to a token, for the audit; nothing if nothing was."""
+    """Returns what was done to a token, for the audit; empty if nothing changed."""
     if before == after:
         return []
     if before is None:
@@ -230,7 +245,7 @@ def token_acts(before: StoredToken | None, after: StoredToken) -> list[Act]:
 
 
 def chained(head: Head, actor: Actor, acts: Sequence[Act], now: int) -> list[AuditRow]:
-    """The rows that follow this head."""
+    """Returns the audit rows for these acts, which follow this head."""
     rows = list[AuditRow]()
     for act in acts:
         row = AuditRow(
@@ -251,19 +266,18 @@ def chained(head: Head, actor: Actor, acts: Sequence[Act], now: int) -> list[Aud
 
 
 class Chain(Record):
-    """What reading the audit has shown, or as much of it as was asked for."""
+    """The result of reading the audit chain, or a part of it."""
 
-    head: Head  # where it ends
+    head: Head  # where the chain ends
     last: Head  # the last row that was read
-    rows: int  # that were read, but for the one from which on it was
-    ended: bool  # whether that was all
-    problems: tuple[tuple[int, str], ...]  # row number and what is wrong: the first of them
+    rows: int  # how many were read, without row `after` itself
+    ended: bool  # whether the end was reached
+    problems: tuple[tuple[int, str], ...]  # the first problems: row number and what is wrong
     broken: int  # how many problems there are
 
 
 class Links:
-    """Follows a chain row by row, and says what in it is not what it was: row number and what is
-    wrong.
+    """Follows a chain row by row, and yields what is wrong: row number and message.
 
     `kept` are heads that were kept elsewhere. `after` is one of them: the chain is followed from
     that row on, not from the first.
@@ -277,7 +291,7 @@ class Links:
             self.last, self._before = Head(after.n - 1, ""), None
 
     def follow(self, row: AuditRow) -> Iterator[tuple[int, str]]:
-        """What is wrong with the next row."""
+        """Yields what is wrong with the next row."""
         self.rows += 1
         if row.n < 1:
             yield (
@@ -313,8 +327,10 @@ class Links:
         self.last, self._before = Head(row.n, row.hash), row.hash
 
     def end(self, head: Head | None) -> Iterator[tuple[int, str]]:
-        """What is wrong if nothing more follows. `head`: where the chain ends, as far as that is
-        known."""
+        """Yields what is wrong if no row follows.
+
+        `head`: where the chain should end, or None if that is not known.
+        """
         if head is not None and head != self.last:
             yield _ended_elsewhere(self.last, head)
         for kept in self._kept:
@@ -325,7 +341,7 @@ class Links:
 
 
 def broken(rows: Iterable[AuditRow], head: Head | None, *kept: Head) -> Iterator[tuple[int, str]]:
-    """Where a chain, from its first row on, is not what it was: row number and what is wrong."""
+    """Yields what is wrong with a chain, from its first row on: row number and message."""
     links = Links(*kept)
     for row in rows:
         yield from links.follow(row)

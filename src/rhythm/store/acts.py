@@ -1,4 +1,4 @@
-"""What the audit tells of what people, turns and services do to executions and approvals. Pure."""
+"""The audit rows for what people, turns and services do to executions and approvals. Pure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MOST_ACTS = 100  # rows for one turn
 
 
 def sending_acts(published: Iterable[NewEvent], sent: Iterable[NewSignal]) -> list[Act]:
-    """Audit rows for what was published and sent: one for each type of event, and for each receiver
-    and name of a signal.
+    """Returns audit rows for published events and sent signals: one for each type of event, and for
+    each receiver and name of a signal.
 
     The audit is kept for ever, so a workflow that publishes in a loop must not fill it: a row says
-    how many it stands for (`count`, and the id of the `last`). The last of too many rows says how
-    many are missing (`more`).
+    how many it stands for (`count`, and the id of the `last`). If there are more than `MOST_ACTS`
+    rows, the last one says how many are missing (`more`).
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for event in published:
@@ -49,41 +49,49 @@ def _act(group: tuple[str, ...], ids: list[str], more: int) -> Act:
     return act(group[0], group[1], signal=group[2], id=ids[0], **counted)
 
 
-# executions: of those of whom it has changed something
+# Executions. Callers pass only the ids of executions that were changed.
 
 
 def cancel_acts(ids: Iterable[str]) -> list[Act]:
+    """Returns audit rows for executions that were asked to end."""
     return [Act("execution.cancel", id) for id in ids]
 
 
 def replaced_acts(ids: Iterable[str]) -> list[Act]:
-    """A start has taken the keys of these, and asked them to end."""
+    """Returns audit rows for executions that a start replaced: it took their keys, and asked them
+    to end."""
     return [act("execution.cancel", id, reason="it was replaced") for id in ids]
 
 
 def terminate_acts(ids: Iterable[str]) -> list[Act]:
+    """Returns audit rows for executions that were terminated."""
     return [Act("execution.terminate", id) for id in ids]
 
 
 def retry_acts(id: str, retry: str) -> list[Act]:
+    """Returns the audit row for a retry: its id is in the detail."""
     return [act("execution.retry", id, retry=retry)]
 
 
 def pause_acts(
     ids: Iterable[str], reason: str, timeout_s: float | None, then: AfterPause | None
 ) -> list[Act]:
+    """Returns audit rows for executions that were paused."""
     detail = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then})
     return [Act("execution.pause", id, detail) for id in ids]
 
 
 def resume_acts(ids: Iterable[str], reason: str, data: str) -> list[Act]:
-    """Of what was given only the names: the values may not be for everyone who reads this."""
+    """Returns audit rows for executions that were resumed.
+
+    Of the data only the names are recorded: not everybody who reads the audit may see the values.
+    """
     detail = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
     return [Act("execution.resume", id, detail) for id in ids]
 
 
 def pause_over_act(id: str, then: AfterPause) -> Act:
-    """The time of a pause is over."""
+    """Returns the audit row for a pause whose time is over."""
     action = "execution.cancel" if pause_cancels(then) else "execution.resume"
     return Act(action, id, '{"reason": "its pause is over"}')
 
@@ -92,17 +100,18 @@ def pause_over_act(id: str, then: AfterPause) -> Act:
 
 
 def decision_act(made: StoredDecision, verdict: Verdict) -> Act:
+    """Returns the audit row for a decision about an approval."""
     return Act(f"approval.{made.decision}", made.approval_id, detail(made, verdict))
 
 
 def deadline_act(approval: StoredApproval) -> Act:
-    """The time of an approval is over."""
+    """Returns the audit row for an approval whose deadline has passed."""
     action = "approval.escalate" if approval.escalates else "approval.expire"
     return Act(action, approval.id)
 
 
 def registered_acts(definitions: Sequence[Definition], before: Mapping[str, Listed]) -> list[Act]:
-    """Which workflows have another version by now, for the audit."""
+    """Returns audit rows for workflows that have a new current version."""
     new = [
         each
         for each in definitions
@@ -112,5 +121,5 @@ def registered_acts(definitions: Sequence[Definition], before: Mapping[str, List
 
 
 def queue_acts(queue: str, paused: bool, reason: str) -> list[Act]:
-    """What an operator did to a queue, for the audit."""
+    """Returns the audit row for a queue that an operator paused or resumed."""
     return [act("queue.pause", queue, reason=reason) if paused else act("queue.resume", queue)]

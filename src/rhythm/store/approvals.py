@@ -1,9 +1,9 @@
-"""Approvals as they are stored, and who may decide what: both stores ask `judge`; they only say
-where the rows are.
+"""Approvals as they are stored, and who may decide them: both stores ask `judge`, and only supply
+the rows.
 
 An approval is a row beside the execution that waits for it. A decision, its deadline or a cancel
-ends it, whichever is first, and wakes the execution in the same transaction. `judge` is asked under
-the lock of the row, with the roles that the actor has at that moment.
+ends it, whichever is first, and wakes the execution in the same transaction. `judge` is called
+under the lock of the row, with the roles that the actor has at that moment.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from rhythm.store.provenance import EVERYBODY, commenter, is_contributor, person
 
 Choice = Literal["approve", "reject", "escalate"]  # what somebody decides
 ApprovalOutcome = Literal["approved", "rejected", "expired"]
-AfterDeadline = Literal["expire", "escalate"]  # what becomes of an approval whose time is over
+# what becomes of an approval whose deadline has passed
+AfterDeadline = Literal["expire", "escalate"]
 AfterPause = Literal["resume", "cancel"]  # what becomes of an execution whose pause is over
 APPROVE: Final = "approve"
 REJECT: Final = "reject"
@@ -32,7 +33,7 @@ REJECTED: Final = "rejected"
 EXPIRED: Final = "expired"
 RESUME: Final = "resume"
 CANCEL: Final = "cancel"
-SERVICE = Actor("rhythm", source="service")  # who acts when a time is over
+SERVICE = Actor("rhythm", source="service")  # the actor when a deadline passes or a pause is over
 
 
 class NewApproval(Record):
@@ -46,7 +47,8 @@ class NewApproval(Record):
     four_eyes: bool = True
     timeout_s: float | None = None
     on_deadline: AfterDeadline = "expire"  # "escalate": to the first of the stages
-    stages: str = "[]"  # JSON: [role, timeout in seconds, what follows its deadline], in order
+    # JSON: [role, timeout in seconds, what follows its deadline], in order.
+    stages: str = "[]"
     notify: str = "null"  # JSON: {task, queue, attempts}
     held: bool = False
 
@@ -80,8 +82,8 @@ class StoredApproval(Record):
 
     @property
     def shown(self) -> str:
-        """The hash of what people see when they decide: who may, why, about what, and how many it
-        takes."""
+        """The hash of what people see when they decide: the role, the reason, the data, and the
+        quorum."""
         text = json.dumps(
             [self.id, self.role, self.reason, self.quorum, self.data], ensure_ascii=True
         )
@@ -89,12 +91,12 @@ class StoredApproval(Record):
 
     @property
     def escalates(self) -> bool:
-        """Whether it goes to the next who may decide when its time is over; else it expires."""
+        """Whether it goes to the next role when its deadline passes; otherwise it expires."""
         return self.on_deadline == ESCALATE
 
 
 def pause_cancels(then: AfterPause) -> bool:
-    """Whether an execution is asked to end when its pause is over; else it goes on."""
+    """Returns whether an execution is cancelled when its pause is over; otherwise it goes on."""
     return then == CANCEL
 
 
@@ -115,15 +117,18 @@ class StoredDecision(Record):
 
 
 class Decision(Record):
-    """What somebody wants to decide. `shown`: the hash of what they saw; `then_pause`: the
-    execution stays where it is until it is resumed."""
+    """A decision that somebody wants to make.
+
+    `shown`: the hash of what they saw. `then_pause`: the execution is paused after the decision,
+    until somebody resumes it.
+    """
 
     actor: Actor
     decision: Choice
     comment: str = ""
     shown: str | None = None
     key: str | None = None
-    to: str | None = None  # escalate: to this role of its stages; None: the next
+    to: str | None = None  # escalate: to this role of its stages; None: to the next
     then_pause: bool = False
 
 
@@ -135,18 +140,17 @@ RefusalCode = Literal[
 
 
 class Verdict(Record):
-    """What follows from a decision. Without a refusal it counts; `ended`: the approval is over,
-    with this outcome.
+    """The result of judging a decision. Without a `refusal` it counts.
 
-    `approval`: the row that was judged, as it was under the lock. What people are told is about
-    this row, not about a later one.
+    `ended`: the approval is over, with this outcome. `approval`: the row that was judged, as it was
+    under the lock. Messages to people are about this row, not about a later one.
     """
 
     refusal: RefusalCode = ""
     repeated: bool = False  # the same call was counted before
     ended: ApprovalOutcome | None = None
     by: tuple[str, ...] = ()
-    stage: int | None = None  # escalated to this one of the stages
+    stage: int | None = None  # the approval is escalated to this one of the stages
     approval: StoredApproval | None = None
 
 
@@ -160,12 +164,12 @@ def judge(
     now: int = 0,
     void: Collection[str] = (),
 ) -> Verdict:
-    """Whether the decision counts, and what follows.
+    """Returns whether the decision counts, and what follows from it.
 
-    `roles`: of the actor, now, None: all; `revoked`: those that were taken away; `contributors`:
-    everyone who had a hand in what is decided about; `void`: tokens that were revoked since they
-    were used. A decision that comes after the deadline comes too late, also when nobody has told so
-    yet.
+    `roles`: those of the actor now, None for all. `revoked`: roles that were taken away from the
+    actor. `contributors`: everyone who had a hand in what is decided about. `void`: tokens that
+    were revoked since they were used. A decision after the deadline comes too late, also if the
+    service has not yet ended the approval.
     """
     verdict = _judged(approval, made, wanted, roles, revoked, contributors, now, void)
     return verdict.replace(approval=approval)
@@ -183,7 +187,7 @@ def _judged(
 ) -> Verdict:
     name, who = wanted.actor.name, person(wanted.actor.name)
     valid = [each for each in made if each.token is None or each.token not in void]
-    if approval.four_eyes:  # whoever has given data since they voted has a hand in it now
+    if approval.four_eyes:  # whoever gave data after voting has a hand in it: no vote
         valid = [each for each in valid if not is_contributor(each.actor, contributors)]
     votes = [
         each for each in valid if each.stage == approval.escalated and each.decision != ESCALATE
@@ -225,14 +229,15 @@ class DecisionMade(Record):
     n: int
     actor: str
     at: int
-    decided_by: str | None  # JSON: whose votes have ended the approval
+    decided_by: str | None  # JSON: whose votes ended the approval
     ended_at: int | None
-    contributors: str  # JSON: the people of the family, and since when they had a hand in it
+    # JSON: the people of the family, and since when they had a hand in it.
+    contributors: str
 
 
 def decided_with_a_hand(decisions: Iterable[DecisionMade]) -> Iterator[tuple[str, str]]:
-    """Decisions of people who had a hand in what they decided about, when they did or when their
-    vote was counted."""
+    """Yields decisions of people who had a hand in what they decided about, at the time of the
+    decision or when their vote was counted."""
     for made in decisions:
         counted = made.actor in json.loads(made.decided_by or "[]")
         until = made.ended_at if counted and made.ended_at is not None else made.at
@@ -250,7 +255,7 @@ def _escalated(approval: StoredApproval, wanted: Decision) -> Verdict:
 
 
 def next_stage(approval: StoredApproval, stage: int = 0) -> dict[str, Any]:
-    """The columns of an approval that goes to this one of its stages."""
+    """Returns the new columns of an approval that is escalated to this one of its stages."""
     stages = json.loads(approval.stages)
     role, timeout_s, on_deadline = stages[stage]
     return {
@@ -262,11 +267,11 @@ def next_stage(approval: StoredApproval, stage: int = 0) -> dict[str, Any]:
 
 
 def notice(approval: StoredApproval, what: str) -> dict[str, Any] | None:
-    """The task that tells people about an approval, if its workflow names one: id, name, queue,
-    attempts and inputs.
+    """Returns the task that notifies people about an approval: id, name, queue, attempts and
+    inputs. None if its workflow names no task.
 
-    Its id has spaces, which those that people choose have not: nobody can be there before it, and
-    keep it from being told.
+    The id contains spaces, and ids that people choose cannot. So nobody can take the id first, and
+    prevent the notification.
     """
     task = json.loads(approval.notify)
     if task is None:
@@ -292,7 +297,7 @@ def notice(approval: StoredApproval, what: str) -> dict[str, Any] | None:
 
 
 def decision_row(approval: StoredApproval, n: int, made: Decision, now: int) -> StoredDecision:
-    """The row of a decision that counts, the `n`th about this approval."""
+    """Returns the row of a decision that counts, the `n`th about this approval."""
     return StoredDecision(
         approval_id=approval.id,
         n=n,
@@ -309,12 +314,12 @@ def decision_row(approval: StoredApproval, n: int, made: Decision, now: int) -> 
 
 
 def contributors_of(made: Decision) -> tuple[str, ...]:
-    """Who has given data to the execution by deciding: whoever comments."""
+    """Returns who has given data to the execution by deciding: the actor, if there is a comment."""
     return (commenter(made.actor),) if made.comment else ()
 
 
 class ApprovalEnd(Record):
-    """The columns of an approval that is over, and the `data` its execution goes on with. JSON."""
+    """The columns of an ended approval, and the JSON `data` that its execution goes on with."""
 
     decision: ApprovalOutcome
     by: str
@@ -323,19 +328,23 @@ class ApprovalEnd(Record):
 
 
 def end_by(decision: ApprovalOutcome, by: Sequence[str] = (), comment: str = "") -> ApprovalEnd:
-    """How an approval ends that these people have decided, or, without them, its deadline."""
+    """Returns how an approval ends that these people decided.
+
+    Without people, its deadline ended it.
+    """
     data = {"decision": decision, "by": list(by), "comment": comment}
     return ApprovalEnd(decision, json.dumps(data["by"]), comment, json.dumps(data))
 
 
 def detail(made: StoredDecision, verdict: Verdict) -> str:
-    """What the audit keeps of a decision."""
+    """Returns the detail of a decision, for the audit."""
     kept = {"role": made.role, "comment": made.comment, "shown": made.shown}
     return json.dumps({**kept, "ended": verdict.ended or ""})
 
 
 def refuse_data(execution_id: str, data: str, open_: Sequence[str]) -> None:
-    """`Undecidable` for data that would come under what somebody is being asked to decide about."""
+    """Raises `Undecidable` if data is given while approvals (`open_`) are open: it would change
+    what people are asked to decide about."""
     if data not in ("null", "{}") and open_:
         raise Undecidable(
             (
@@ -347,7 +356,8 @@ def refuse_data(execution_id: str, data: str, open_: Sequence[str]) -> None:
 
 
 def message_of(error: str) -> str | None:
-    """What an error says, for the record of what led to it."""
+    """Returns the message of an error, to record it with the resume that led to it. None if the
+    error has none."""
     said = json.loads(error)
     return said.get("message") if isinstance(said, dict) else None
 
@@ -361,7 +371,7 @@ def _moment(us: int | None) -> str | None:
 
 
 class ResumeRequest(Record):
-    """A row of `execution_resume_requests`."""
+    """A row of `execution_resume_requests`: one thing that let an execution go on."""
 
     id: int
     execution_id: str

@@ -9,7 +9,10 @@ from rhythm.limits import TEXTS
 
 
 def with_attributes(before: str, new: str) -> str:
-    """What it had and what was set, as JSON. Of too many, those go that were set longest ago."""
+    """Returns the old attributes with the new ones, as JSON.
+
+    If they are too many or too large, the oldest are dropped.
+    """
     old, set_now = json.loads(before), json.loads(new)
     merged: dict[str, Any] = {
         name: value for name, value in old.items() if name not in set_now

@@ -1,8 +1,7 @@
-"""What the audit says must be so: decisions and tokens are as the rows tell that were written with
-them.
+"""Checks that decisions and tokens are as the audit recorded them.
 
-Pure: rows in, problems out. The doctor asks for the rows; whether they are those of the chain is
-judged elsewhere (`access.Links`).
+Pure: rows in, problems out. The doctor reads the rows. Whether the audit rows themselves are
+genuine is checked elsewhere (`access.Links`).
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from typing import Any
 from rhythm.record import Record
 from rhythm.store.access import fingerprint
 
-DECISION = ("role", "comment", "shown")  # what the detail of a decision repeats of it
-TOKEN = ("name", "roles", "business_roles", "expires_at", "fingerprint")  # and that of a token
+DECISION = ("role", "comment", "shown")  # fields of a decision that its audit detail repeats
+TOKEN = ("name", "roles", "business_roles", "expires_at", "fingerprint")  # the same for a token
 
 
 class DecisionTold(Record):
@@ -53,11 +52,11 @@ class TokenRow(Record):
     revoked_at: int | None
 
 
-TokenFacts = dict[str, Any]  # what the audit says of a token, by field; `revoked_at` too
+TokenFacts = dict[str, Any]  # what the audit says of a token, by field; also `revoked_at`
 
 
 def other_decisions(decisions: Iterable[DecisionTold]) -> Iterator[tuple[str, str]]:
-    """Decisions whose rows in the audit tell something else: approval, and what is wrong."""
+    """Yields decisions that differ from their audit rows: approval, and what is wrong."""
     for made in decisions:
         facts = _object(made.detail)
         if wrong := [name for name in DECISION if facts.get(name) != getattr(made, name)]:
@@ -71,7 +70,10 @@ def other_decisions(decisions: Iterable[DecisionTold]) -> Iterator[tuple[str, st
 
 
 def collect_token_facts(known: dict[str, TokenFacts], acts: Sequence[TokenAct]) -> None:
-    """Adds to what is known of tokens what these rows tell, which follow those before."""
+    """Adds what these audit rows say about tokens to `known`.
+
+    Call it with the rows in their order.
+    """
     for act in acts:
         detail = _object(act.detail)
         match act.action:
@@ -86,7 +88,8 @@ def collect_token_facts(known: dict[str, TokenFacts], acts: Sequence[TokenAct]) 
 def other_tokens(
     tokens: Sequence[TokenRow], facts: dict[str, TokenFacts]
 ) -> Iterator[tuple[str, str]]:
-    """Tokens that are not as the audit says, or not in one of the two: id, and what is wrong."""
+    """Yields tokens that differ from the audit, or are missing in the audit or in the table: id,
+    and what is wrong."""
     for token in tokens:
         if "name" not in facts.get(token.id, ()):
             yield (
@@ -95,7 +98,7 @@ def other_tokens(
             )
             continue
         is_so, said = _facts_of(token), facts[token.id]
-        # which the audit did not have at first
+        # Older audit rows have no fingerprint.
         audited = {"fingerprint": is_so["fingerprint"], **said}
         if wrong := [name.replace("_", " ") for name in TOKEN if audited.get(name) != is_so[name]]:
             yield (
@@ -132,12 +135,14 @@ def _granted(value: Any) -> dict[str, Any]:
 
 
 def _object(text: str) -> dict[str, Any]:
-    """The object that a text holds; of one that somebody has forged it may hold anything."""
+    """Returns the JSON object in a text; empty if it holds anything else, which a forged row
+    may."""
     value = _json(text)
     return value if isinstance(value, dict) else {}
 
 
 def _json(text: str) -> Any:
+    """Returns the parsed JSON; None if the text is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, TypeError, RecursionError):

@@ -1,8 +1,8 @@
-"""Snapshots that are too large for the row they belong to lie in table `blobs`; the row refers to
-them with one byte.
+"""Large snapshots, which are stored in table `blobs`; the row that they belong to refers to them
+with one byte.
 
 An execution has at most one blob, under its own id. It is written in the transaction of the turn
-that left it, in place of the one before, and is there exactly as long as the row says so.
+that left it, in place of the one before, and exists exactly as long as the row refers to it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ REFERENCE = b"@"  # no snapshot begins with it
 
 
 def is_large(snapshot: bytes | None) -> bool:
+    """Returns whether a snapshot is too large for its row."""
     return snapshot is not None and len(snapshot) > INLINE_BYTES
 
 
 def inline(snapshot: bytes | None) -> bytes | None:
-    """What stands in the row."""
+    """Returns what is stored in the row: the snapshot, or the reference to its blob."""
     return REFERENCE if is_large(snapshot) else snapshot

@@ -1,6 +1,6 @@
 """The columns of statements, made from the fields of records.
 
-A record has one list of columns, whatever reads or writes it, on both databases.
+A record has one list of columns for all statements that read or write it, on both databases.
 
 In an `.sql` file the name of a record stands for its columns:
 
@@ -13,8 +13,8 @@ In an `.sql` file the name of a record stands for its columns:
     {Claim = excluded}      id = excluded.id, kind = excluded.kind …
     {e.Claim but id, kind}  all but these, which the statement gets from elsewhere
 
-Rows are read by name (`rows`), so what the statement gets from elsewhere may stand anywhere in its
-list, with `AS` its name.
+Rows are read by name (`rows`), so columns that the statement gets from elsewhere may stand anywhere
+in its list, with `AS` and their name.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ RECORDS: tuple[type[Record], ...] = (
     Trigger, Wait,
 )  # fmt: skip
 
-# Fields that are no columns of the table: others are made of them, or they are of another table.
+# Fields that are not columns of the table: other columns are computed from them, or they belong to
+# another table.
 NO_COLUMNS: Mapping[type[Record], str] = {
     Beat: "worker dead_after_s",
     Definition: "source on queue timeout_s schedules",
@@ -75,7 +76,7 @@ NO_COLUMNS: Mapping[type[Record], str] = {
 }
 US = 1_000_000
 
-# What PostgreSQL calls the types of fields, as they are written.
+# The PostgreSQL names of field types, as the types are written.
 TYPES = {
     "str": "text", "int": "bigint", "bool": "bool", "float": "float8", "bytes": "bytea",
     "StatusNumber": "bigint", "AfterDeadline": "text", "ApprovalOutcome": "text", "Choice": "text",
@@ -86,7 +87,7 @@ PLACEHOLDER = re.compile(
 
 
 def columns_of(record: type[Record]) -> tuple[str, ...]:
-    """The columns of a record, in the order of its fields."""
+    """Returns the columns of a record, in the order of its fields."""
     others = NO_COLUMNS.get(record, "").split()
     return tuple(name for name in record._fields if name not in others)
 
@@ -97,12 +98,13 @@ _new_execution = attrgetter(*COLUMNS["NewExecution"])
 
 
 def given(record: Record) -> dict[str, Any]:
-    """What a record has for its columns."""
+    """Returns the values of a record for its columns, by name."""
     return {name: getattr(record, name) for name in COLUMNS[type(record).__name__]}
 
 
 def new_execution(new: NewExecution) -> dict[str, Any]:
-    """What a new execution has for its columns, and for those that are made of something else."""
+    """Returns the values of a new execution for its columns, and for the columns that are computed
+    from other fields."""
     row = dict(zip(COLUMNS["NewExecution"], _new_execution(new), strict=True))
     row["root_id"] = new.root_id or new.id
     row["timeout_us"] = None if new.timeout_s is None else int(new.timeout_s * US)
@@ -111,9 +113,10 @@ def new_execution(new: NewExecution) -> dict[str, Any]:
 
 
 def filled(text: str, value: str = ":{}") -> str:
-    """A statement with its columns in place of the names of records; `KeyError` for an unknown one.
+    """Returns a statement with columns in place of the names of records.
 
-    `value`: how the database writes a value that is given by name.
+    `KeyError` for an unknown record or column. `value`: how the database writes a value that is
+    given by name.
     """
     return PLACEHOLDER.sub(lambda found: ", ".join(_columns(found, value)), text)
 
@@ -141,5 +144,5 @@ def _columns(found: re.Match[str], value: str) -> Iterator[str]:
 
 
 def _type(written: str) -> str:
-    """What PostgreSQL calls the type of a field."""
+    """Returns the PostgreSQL name of a field's type."""
     return TYPES[written.removesuffix(" | None")]

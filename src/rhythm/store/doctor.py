@@ -1,8 +1,8 @@
-"""The rules that every database of Rhythm keeps, and asking for what breaks them.
+"""The rules that every database of Rhythm keeps, and the check for rows that break them.
 
 A rule is a statement in `doctor.sql` of each database, or, where a plan must be understood, part of
-the judge that the caller brings along (`rhythm.engine.doctor`): a store knows rows, not meanings.
-Whoever asks sees one snapshot of a moving database.
+the judge that the caller passes (`rhythm.engine.doctor`): a store knows rows, not meanings. A check
+reads one snapshot of a changing database.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from rhythm.store.lifecycle import STATUS_NAMES, TERMINAL, StatusNumber
 from rhythm.store.rows import records
 
 MAX_FINDINGS = 20  # findings of one rule; the others are only counted
-DECISIONS = 100  # that are compared with the audit at a time: their comments may be long
+DECISIONS = 100  # how many are compared with the audit at a time: their comments may be long
 US = 1_000_000
 
 REPORT = (
@@ -49,8 +49,10 @@ SERVE = "is a worker running? its services do this; if one is, look at its log"
 
 
 class Finding(Record):
-    """A rule that is broken: `subject` is the id of an execution. Of `of` such findings only the
-    first are told."""
+    """A broken rule. `subject` is the id of an execution or of another object.
+
+    `of`: how many such findings there are; only the first are reported.
+    """
 
     rule: str
     subject: str
@@ -67,7 +69,7 @@ class Live(Record):
     paused: bool
     cancel_requested: bool
     timed_out: bool
-    ready: bool  # somebody looks at it, or will
+    ready: bool  # it has a ready row, so it is claimed or will be
     seq: int
     statement: int
     snapshot: bytes | None
@@ -86,6 +88,8 @@ class Child(Record):
 
 
 class Timer(Record):
+    """A timer, or a wait for an event, of a workflow."""
+
     execution_id: str
     n: int
     fired_at: int | None
@@ -103,7 +107,7 @@ class Mailed(Record):
 
 
 class Rule(Record):
-    """What must hold, and what to do where it does not."""
+    """What must hold (`law`), and what to do where it does not (`remedy`)."""
 
     law: str
     remedy: str = REPORT
@@ -263,8 +267,10 @@ RULES: Mapping[str, Rule] = {
 
 
 class Ask(Protocol):
-    """Runs a named statement inside the snapshot. `rows`: pairs that it gets as a table of the
-    columns id and n."""
+    """Runs a named statement inside the snapshot.
+
+    `rows`: pairs that the statement gets as a table with the columns id and n.
+    """
 
     def __call__(
         self, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any
@@ -272,13 +278,13 @@ class Ask(Protocol):
 
 
 class Evidence:
-    """What a judge may ask about, all of it in one snapshot."""
+    """What a judge may read, all of it in one snapshot."""
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
 
     def live(self, page: int) -> Iterator[list[Live]]:
-        """The workflows that have not ended, of `page` contexts at a time."""
+        """Yields the workflows that have not ended, from `page` contexts at a time."""
         after = ""
         while rows := self.ask("contexts", after=after, limit=page):
             page_read = records(Live, rows)
@@ -301,7 +307,7 @@ Judge = Callable[[Evidence], Iterable[Finding]]
 def examine(
     ask: Ask, names: Iterable[str], now: int, grace_s: float, judge: Judge | None
 ) -> list[Finding]:
-    """Everything that breaks a rule, in the order of the rules."""
+    """Returns everything that breaks a rule, in the order of the rules."""
     before = now - int(grace_s * US)
     found = [
         Finding(name, subject, _with_names(message), of)
@@ -332,7 +338,7 @@ def _decided_with_a_hand(ask: Ask) -> Iterator[tuple[str, str]]:
 
 
 def _other_decisions(ask: Ask) -> Iterator[tuple[str, str]]:
-    """Decisions that the audit tells otherwise."""
+    """Yields decisions that differ from the audit."""
     after = ("", -1)
     while page := records(
         DecisionTold, ask("decisions_told", id=after[0], n=after[1], limit=DECISIONS)
@@ -342,7 +348,7 @@ def _other_decisions(ask: Ask) -> Iterator[tuple[str, str]]:
 
 
 def _other_tokens(ask: Ask) -> Iterator[tuple[str, str]]:
-    """Tokens that the audit tells otherwise, or does not know."""
+    """Yields tokens that differ from the audit, or are not in it."""
     facts, after = dict[str, TokenFacts](), 0
     while page := records(TokenAct, ask("token_acts", after=after, limit=PAGE_ROWS)):
         collect_token_facts(facts, page)
@@ -357,11 +363,11 @@ def verified(
     limit: int | None = None,
     size: int | None = None,
 ) -> Chain:
-    """The audit chain from its lowest row on, or from row `after`, and what is wrong with it: all
-    of it, or as much as was asked for.
+    """Reads the audit chain from its lowest row, or from row `after`, and returns what is wrong
+    with it.
 
-    Row `after` itself is read once more, and counts for nothing: whoever goes on from part to part
-    comes to the end.
+    It reads all of it, or as much as `limit` and `size` allow. Row `after` itself is read once more
+    and is not counted, so a caller that reads part by part reaches the end.
     """
     passed = [known] if known is not None and after is not None and known.n < after.n else []
     head = records(Head, ask("audit_head"))[0]
@@ -383,7 +389,7 @@ def verified(
 
 
 def _not_there(ask: Ask, kept: Head) -> list[tuple[int, str]]:
-    """What is wrong with the one row whose head was kept."""
+    """Returns what is wrong with one row, whose head was kept."""
     links = Links(after=kept)
     found = records(AuditRow, ask("audit_page", first=kept.n, limit=1, size=PAGE_SIZE))
     return [problem for row in found if row.n == kept.n for problem in links.follow(row)] or list(
@@ -400,7 +406,10 @@ def _audit_rows(ask: Ask, first: int) -> Iterator[AuditRow]:
 
 
 def bounded_text(text: str, limit: str) -> str:
-    """A rule's statement, with the number of its rows beside each of the first."""
+    """Returns a rule's statement with a bound on its rows.
+
+    Each row also has the number of all rows.
+    """
     return (
         f"SELECT subject, message, count(*) OVER () FROM (\n{text}\n) AS found ORDER BY "
         f"subject, message LIMIT {limit}"
@@ -408,6 +417,7 @@ def bounded_text(text: str, limit: str) -> str:
 
 
 def _bounded(found: Iterable[Finding]) -> Iterator[Finding]:
+    """Returns the first findings of each rule, each with the number of all findings of its rule."""
     of: Counter[str] = Counter()
     kept: list[Finding] = []
     for finding in found:
@@ -418,4 +428,5 @@ def _bounded(found: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _with_names(message: str) -> str:
+    """Returns a message with the names of statuses in place of their numbers."""
     return re.sub(r"status (\d+)", lambda found: STATUS_NAMES.get(int(found[1]), found[0]), message)

@@ -1,9 +1,9 @@
-"""Which wait takes which event. Both stores ask this; they only say where the rows are.
+"""Which wait takes which event: both stores ask this module, and only supply the rows.
 
 A wait takes the first event of its type that was published since its execution started and has the
 wanted values. An event is for every execution that waits, but each execution sees it once.
-Thousands may wait for an event of the same type, each with the number of its own order: a wait is
-stored with a key made of one wanted value, and an event looks only at waits whose key is one of its
+Thousands may wait for an event of the same type, each with the number of its own order. So a wait
+is stored with a key made of one wanted value, and an event reads only waits whose key is one of its
 own.
 """
 
@@ -17,13 +17,13 @@ from typing import Any
 
 from rhythm.record import Record
 
-EVENTS_PAGE = 200  # events read at once by those who look for one
-LARGE = 10**300  # not every whole number beyond it is a float
-ANY = ""  # the key of a wait that only reading it can tell
+EVENTS_PAGE = 200  # events read at a time when a new wait looks for an earlier one
+LARGE = 10**300  # some integers above it cannot become a float
+ANY = ""  # the key of a wait that has no value to make a key of
 
 
 class Wait(Record):
-    """A wait that is open, and since when its execution lives."""
+    """An open wait, and since when its execution exists."""
 
     execution_id: str
     n: int
@@ -33,7 +33,7 @@ class Wait(Record):
 
 
 class Event(Record):
-    """An event as it is stored; `n` numbers those of its type."""
+    """An event as it is stored; `n` numbers the events of its type."""
 
     id: str
     type: str
@@ -53,10 +53,10 @@ class Match(Record):
 def matches(
     waits: Iterable[Wait], events: Iterable[Event], seen: Collection[tuple[str, str]] = ()
 ) -> list[Match]:
-    """What is ended by what: the oldest event first, and of several waits of one execution the one
-    with the lowest number.
+    """Returns which event ends which wait.
 
-    `seen`: executions and the events that they have taken before.
+    The oldest event comes first, and of several waits of one execution the one with the lowest
+    number. `seen`: pairs of an execution and an event that it took before.
     """
     open_: dict[tuple[str, str], dict[tuple[str, int], Wait]] = defaultdict(dict)
     for wait in waits:
@@ -78,18 +78,22 @@ def matches(
 
 
 def key_of(wanted: str) -> str:
-    """The key of a wait: of the first wanted value that is a text, a number, true or false. Without
-    one, `ANY`."""
+    """Returns the key of a wait, made from its first wanted value (by path) that is a text, a
+    number, true or false.
+
+    Without one, `ANY`.
+    """
     return min(_keys(json.loads(wanted)), default=(ANY, ANY))[1]
 
 
 def keys_of(data: Any) -> set[str]:
-    """The keys of all waits that may want an event with this data."""
+    """Returns the keys of all waits that may want an event with this data."""
     return {ANY, *(key for _, key in _keys(data))} if isinstance(data, dict) else {ANY}
 
 
 def _keys(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each path to a text, number, true or false, and the key: a hash of the path and the value."""
+    """Yields each path to a text, number, true or false, and its key: a hash of the path and the
+    value."""
     stack = [("", values)]
     while stack:
         before, inside = stack.pop()
@@ -107,24 +111,25 @@ def _keys(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _plain(value: Any) -> str:
-    """The same text for values that are equal as JSON: 1 is 1.0, but neither true nor "1"."""
+    """Returns the same text for values that are equal as JSON: 1 is 1.0, but neither true nor
+    "1"."""
     if isinstance(value, bool):
         return f"bool {value}"
     if isinstance(value, int | float):
-        # and -0.0 is 0
+        # adding 0.0 turns -0.0 into 0.0
         return f"number {float(value) + 0.0!r}" if abs(value) < LARGE else "large number"
     return f"text {value}"
 
 
 def _at_path(data: Any, path: str) -> Any:
-    """What lies at a dotted path of keys; null where it leads nowhere."""
+    """Returns the value at a dotted path of keys; None where there is nothing."""
     for key in path.split("."):
         data = data.get(key) if isinstance(data, dict) else None
     return data
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Equal as JSON: 1 is 1.0, but not true."""
+    """Returns whether two values are equal as JSON: 1 is 1.0, but not true."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
     if isinstance(left, list) and isinstance(right, list):

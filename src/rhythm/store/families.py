@@ -1,10 +1,9 @@
-"""How many may live in one family: below an execution that nobody else started, and below one
-workflow.
+"""How many executions may be live in one family: below one root, and below one workflow.
 
-A limit is on those who live, not on those who ever lived: a workflow that starts children for years
-is no fork bomb. Counting them in every turn would make the turns of one family wait for each other,
-so what is counted is starts, and of small turns only samples; only where that count goes over the
-limit are those who live counted, and their number is the count from then on.
+A limit is on live executions, not on all that ever were: a workflow that starts children for years
+is no fork bomb. Counting them in every turn would make the turns of one family wait for each other.
+So starts are counted instead, and of small turns only samples. Only where that count goes over the
+limit are the live executions counted, and their number is the count from then on.
 """
 
 from __future__ import annotations
@@ -14,14 +13,18 @@ from zlib import crc32
 from rhythm.limits import Limits
 from rhythm.store.interfaces.turns import TurnCommit
 
-SAMPLES = 100  # of a full family, at least: a family may be larger than its limit by about a tenth
-COUNT_EVERY_US = 10_000_000  # a family that was too large is not counted more often
+# At least so many samples of a full family: a family may exceed its limit by about a tenth.
+SAMPLES = 100
+# A family that was too large is counted again after this time at the earliest.
+COUNT_EVERY_US = 10_000_000
 
 
 def counted(turn: TurnCommit, limits: Limits) -> int:
-    """What a turn adds to the count of its family. Of turns that start few, one in many counts for
-    all of them; which one depends on nothing but the turn, so that a turn that is sent twice counts
-    the same."""
+    """Returns what a turn adds to the count of its family.
+
+    Of turns that start few executions, one in many counts for all of them. Which one depends only
+    on the turn, so a turn that is sent twice counts the same.
+    """
     step, starts = max(1, limits.family // SAMPLES), len(turn.starts)
     if starts >= step:
         return starts
@@ -29,12 +32,16 @@ def counted(turn: TurnCommit, limits: Limits) -> int:
 
 
 def may_have_many(turn: TurnCommit, limits: Limits) -> bool:
-    """Whether a workflow may have more children than it may: those who live are fewer than those it
-    ever started."""
+    """Returns whether a workflow may have more live children than allowed: its child numbers are
+    above the limit.
+
+    The live ones may be fewer, so they must be counted.
+    """
     return bool(turn.starts) and max(new.child_no for new in turn.starts) > limits.children
 
 
 def full_family(limits: Limits) -> str:
+    """Returns why a turn is refused whose family is too large."""
     return (
         f"more than {limits.family:,} children are under way below the execution that all "
         f"of this began with; wait for some of them before "
@@ -43,6 +50,7 @@ def full_family(limits: Limits) -> str:
 
 
 def many_children(limits: Limits) -> str:
+    """Returns why a turn is refused whose workflow has too many children."""
     return (
         f"more than {limits.children:,} children of this execution are under way; wait for "
         f"some of them before starting more"

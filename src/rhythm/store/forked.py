@@ -1,5 +1,7 @@
-"""Stores in a process that was forked: what was opened before is the parent's. The child neither
-uses nor closes it, and opens its own."""
+"""Stores in a forked process: connections that were opened before the fork belong to the parent.
+
+The child neither uses nor closes them, and opens its own.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +11,25 @@ from weakref import WeakSet
 
 
 class Renewed(Protocol):
+    """A store, or a part of it, that can be opened again after a fork."""
+
     def renew(self) -> Any:
-        """Opens everything anew, in the child; returns what was open before."""
+        """Opens everything again, in the child. Returns what was open before."""
 
 
 _stores: WeakSet[Renewed] = WeakSet()
-# kept: what nobody refers to any more would be closed, for the parent, too
+# Kept, because Python would close unreferenced connections, and that would close them for the
+# parent, too.
 _inherited: list[Any] = []
 
 
 def renew_after_fork(store: Renewed) -> None:
+    """Has this store opened again in every child process that is forked from now on."""
     _stores.add(store)
 
 
 def forget(store: Renewed) -> None:
-    """It was closed: a child has nothing to open."""
+    """Forgets a store that was closed: a child process has nothing to open again."""
     _stores.discard(store)
 
 

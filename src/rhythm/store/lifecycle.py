@@ -1,11 +1,12 @@
-"""The life of an execution: which statuses there are, and what leads from one to another. Pure.
+"""The life of an execution: its statuses, and what leads from one to another. Pure.
 
 This table is the only place that knows. The diagram in the documents is drawn from it, and the
 tests take each of its transitions on every database. What becomes of a turn, an attempt or a lost
 claim is decided in `verdicts`; a store reads rows, asks, and writes.
 
-Whether somebody has paused an execution (`paused_at`), whether it was asked to end
-(`cancel_requested_at`) or is being run (its ready row) is no status: it is stored beside it.
+Some states are not statuses and are stored beside it: whether somebody has paused an execution
+(`paused_at`), whether it was asked to end (`cancel_requested_at`), and whether it is being run (its
+ready row).
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ COMPLETED: Final = 5
 FAILED: Final = 6
 CANCELLED: Final = 7
 BLOCKED: Final = 8
-TERMINAL = 5  # this status and all above it absorb
+TERMINAL = 5  # this status and all above it are final
 WORKFLOW, TASK = 0, 1  # types of executions, and kinds of ready rows
 EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
-APPROVAL = 3  # and of one that people have decided
+APPROVAL = 3  # the type of an outcome that is an approval
 FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
 
 StatusNumber = Literal[0, 1, 2, 5, 6, 7, 8]
@@ -36,7 +37,8 @@ Delivery = Literal["sent", "duplicate", "missing", "late", "full"]  # what becam
 Publication = Literal["published", "duplicate"]  # what became of an event
 # What became of the end of a task that was to be committed with what its handler wrote.
 Completion = Literal["kept", "undone", "lost", "aborted"]
-OnConflict = Literal["return", "fail", "replace"]  # what a start does whose key or id there is
+# What a start does if its key or id exists already.
+OnConflict = Literal["return", "fail", "replace"]
 By = Literal[
     "start",
     "turn",
@@ -52,12 +54,13 @@ By = Literal[
 
 
 class Status(Record):
-    """A status as it is stored and as it is called."""
+    """A status: its stored number and its name."""
 
     number: StatusNumber
     name: str
     says: str  # of an execution: "it …"
-    orderly: bool = False  # an end after which what was started and not awaited goes on
+    # After such an end, children that were started and not awaited go on.
+    orderly: bool = False
 
     @property
     def terminal(self) -> bool:
@@ -79,25 +82,26 @@ LIVE = tuple(status.number for status in STATUSES if status.number < TERMINAL)
 
 
 def has_ended(status: StatusNumber) -> bool:
+    """Returns whether this status is final."""
     return status >= TERMINAL
 
 
 def is_orderly(status: StatusNumber) -> bool:
-    """Whether an execution that ends so lets go on what it started and did not await."""
+    """Returns whether children that were started and not awaited go on after such an end."""
     return status in ORDERLY
 
 
 class StatusTransition(Record):
-    """One transition. Without `before` the row is made so."""
+    """One transition. Without `before` it creates the row."""
 
     of: Type
     before: StatusNumber | None
     after: StatusNumber
     by: By
-    cause: str | None = None  # of the row in the history; None: it leaves none
+    cause: str | None = None  # the cause in the history row; None: no history row is written
 
     def __str__(self) -> str:
-        """For people, and for the names of tests."""
+        """Returns the transition in words, for people and for the names of tests."""
         before = "nothing" if self.before is None else STATUS_NAMES[self.before]
         return f"{self.of}: {before} to {STATUS_NAMES[self.after]} by {self.by}"
 
@@ -105,8 +109,8 @@ class StatusTransition(Record):
 class Change(Record):
     """Transitions of one kind: from each of `before` to each of `after`.
 
-    Without `before` the row is made so; without `after` the status stays as it is. The `cause` of
-    the row in the history is `OF_TURN` if whoever plans the turn says it.
+    Without `before` it creates the row; without `after` the status stays as it is. `cause` is the
+    cause in the history row; `OF_TURN` means that the planned turn supplies it.
     """
 
     of: Type
@@ -117,13 +121,14 @@ class Change(Record):
     cause: str | None = None
 
     def transitions(self) -> Iterator[StatusTransition]:
+        """Yields every transition of this kind."""
         for before in self.before or (None,):
             for after in self.after or (before,):
                 assert after is not None, "a change leads somewhere"
                 yield StatusTransition(self.of, before, after, self.by, self.cause)
 
 
-OF_TURN = "…"  # the cause that whoever plans a turn has given it
+OF_TURN = "…"  # stands for the cause that the planned turn supplies
 CHANGES = (
     Change("workflow", (), (PENDING,), "start",
            "is started: from outside, by an event, or by the turn of its parent"),
@@ -174,4 +179,5 @@ CHANGES = (
 )  # fmt: skip
 TRANSITIONS = tuple(each for change in CHANGES for each in change.transitions())
 
-EVENT_CAME, EVENT_MISSED = COMPLETED, FAILED  # how a wait for an event ends, if nobody cancels it
+# How a wait for an event ends, unless it is cancelled.
+EVENT_CAME, EVENT_MISSED = COMPLETED, FAILED

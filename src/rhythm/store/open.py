@@ -1,5 +1,4 @@
-"""From a database URL to a store. The driver of a database is imported only when a URL asks for
-it."""
+"""From a database URL to a store. The driver of a database is imported only when a URL needs it."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ POSSIBLE = (
     "postgresql://user@host/database"
 )
 SCHEMA = "rhythm"  # of PostgreSQL, unless the URL says ?schema=name
-# parameters of a PostgreSQL URL that the server does not know
+# Parameters of a PostgreSQL URL that are for Rhythm, and unknown to the server.
 OURS = ("schema", "pooled", "notify")
 SWITCH = {
     "true": True,
@@ -30,10 +29,10 @@ SWITCH = {
 
 
 def open_store(url: str, create: bool = True, listen_url: str = "") -> Store:
-    """The store behind a URL, not migrated. `create=False`: an SQLite file must be there already.
-    `StoreError` says what is wrong.
+    """Opens the store behind a URL, without migrating it. Raises `StoreError` with what is wrong.
 
-    `listen_url`: of the same PostgreSQL database, past a pooler, for those who listen.
+    `create=False`: an SQLite file must exist already. `listen_url`: a URL of the same PostgreSQL
+    database that bypasses a pooler, for listeners.
     """
     scheme, colon, rest = url.partition("://")
     match scheme.lower() if colon else "":
@@ -45,7 +44,7 @@ def open_store(url: str, create: bool = True, listen_url: str = "") -> Store:
 
 
 def require_schema(store: Store) -> None:
-    """`StoreError` unless the tables are those that this Rhythm works with."""
+    """Raises `StoreError` unless the tables are those that this Rhythm works with."""
     found, newest = store.schema.version(), migrations(store.package)[-1][0]
     if not found:
         raise StoreError("the database has no tables of Rhythm: is it the right one?")
@@ -80,7 +79,10 @@ def _sqlite(url: str, rest: str, create: bool) -> Store:
 
 
 def _look_at(path: Path, create: bool) -> None:
-    """SQLite's own messages do not say which of these it was."""
+    """Raises `StoreError` for a path that cannot be opened.
+
+    SQLite's own messages do not say which of these problems it is.
+    """
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a database file")
     if not path.parent.is_dir():
@@ -107,7 +109,7 @@ def _postgres(url: str, listen_url: str) -> Store:
 
 
 def _parted(url: str) -> tuple[str, dict[str, str]]:
-    """A URL without the parameters that are ours, and these."""
+    """Splits a URL into the URL for the server and the parameters for Rhythm."""
     base, _, query = parted_url(url)
     parts = [part.partition("=") for part in query.split("&") if part]
     ours = {name: value for name, _, value in parts if name in OURS}
@@ -116,6 +118,7 @@ def _parted(url: str) -> tuple[str, dict[str, str]]:
 
 
 def _switch(ours: dict[str, str], name: str, default: bool) -> bool:
+    """Returns a parameter as true or false. Raises `StoreError` for other values."""
     if name not in ours:
         return default
     if (value := ours[name].lower()) not in SWITCH:

@@ -2,13 +2,13 @@
 
 People start executions, send signals, publish events, give data with a resume, make schedules. What
 they gave flows on: an event starts an execution, a turn publishes another event, a retry begins
-anew. Their names flow with it, in the transaction that moves the data, so that four eyes need look
-nowhere else. Two things travel:
+anew. Their names flow with it, in the transaction that moves the data, so that the four-eyes check
+needs to look nowhere else. Two things travel:
 
 - *contributors*: everyone whose data may be in it. All executions of a family (a root and
   everything below it) share one set.
-- *authority*: the roles of those who asked for it. What a workflow does to others, each of them
-  must have been allowed to do.
+- *authority*: the roles of those who asked for it. A workflow may do to others only what each of
+  them was allowed to do.
 """
 
 from __future__ import annotations
@@ -23,27 +23,30 @@ from rhythm.record import Record
 from rhythm.store.access import Actor
 
 MAX_CONTRIBUTORS = 1000  # people of one family
-EVERYBODY = "\t*"  # stands for more people than are kept; nobody's name, since names are printable
-COMMENTED = "\t"  # before the name of somebody who gave nothing but the comment of a decision
+# Stands for more people than are kept. It is nobody's name, since names are printable.
+EVERYBODY = "\t*"
+# Precedes the name of somebody who gave nothing but the comment of a decision.
+COMMENTED = "\t"
 MAX_AUTHORITY = 50  # different sets of roles
-MAX_ROUNDS = 8  # until nothing changes any more; three were enough for every name that was tried
+# Until nothing changes any more; three were enough for every name that was tried.
+MAX_ROUNDS = 8
 NO_ROLES: tuple[str, ...] = ()
 
-# letters and marks that show nothing
+# Letters and marks that are not visible.
 _BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 class Provenance(Record):
     """Everyone who had a hand in something, and the roles that each of them acted with.
 
-    No roles at all stand for whoever has the database, and may do everything.
+    An empty `authority` stands for a caller with access to the database, who may do everything.
     """
 
     contributors: tuple[str, ...] = ()
     authority: tuple[tuple[str, ...], ...] = ()
 
     def joined(self, other: Provenance) -> Provenance:
-        """Of what comes from both."""
+        """Returns the provenance of something that comes from both."""
         if not other.contributors and not other.authority:
             return self
         return Provenance(
@@ -52,17 +55,21 @@ class Provenance(Record):
         )
 
     def allows(self, permission: str, name: str | None = None) -> bool:
-        """Whether everyone who asked for it was allowed to do this to what has this name at its
-        root; without one, to everybody."""
+        """Returns whether everyone who asked for it was allowed to do this to executions whose root
+        has this name.
+
+        Without a name: to all executions.
+        """
         return all(allows(roles, permission, name) for roles in self.authority)
 
     def allows_some(self, permission: str) -> bool:
-        """Whether everyone who asked for it was allowed to do this to somebody."""
+        """Returns whether everyone who asked for it was allowed to do this to at least some
+        executions."""
         return all(allows_some(roles, permission) for roles in self.authority)
 
     @property
     def limited(self) -> bool:
-        """Whether it depends on a name what is allowed."""
+        """Whether the rights depend on the name of a workflow or task."""
         return any(limited(roles) for roles in self.authority)
 
 
@@ -70,7 +77,7 @@ NOBODY = Provenance()
 
 
 class Sender(Record):
-    """Who publishes an event or sends a signal: somebody, or the turn of an execution that somebody
+    """Who publishes an event or sends a signal: an actor, or the turn of an execution that somebody
     started."""
 
     started_by: str | None = None  # of a turn: who started the root of its family
@@ -79,21 +86,22 @@ class Sender(Record):
 
     @property
     def name(self) -> str | None:
-        """As what it starts names whoever did; None: nobody says."""
+        """The name that is stored as the starter of what this starts. None: nobody is named."""
         return self.started_by or (f"execution:{self.root_id}" if self.root_id else None)
 
     def actor(self, id: str) -> Actor | None:
-        """Who is audited for what a turn of this execution publishes and sends; None: nobody has
-        started it."""
+        """Returns who the audit names for what a turn of this execution publishes and sends. None:
+        it is not known who started it."""
         return Actor(self.started_by, source=f"execution:{id}") if self.started_by else None
 
 
 def sender_of(actor: Actor | None) -> Sender:
+    """Returns the actor of a call as a sender."""
     return Sender(actor.name if actor else None, provenance=provenance_of(actor))
 
 
 class SendingFamily(Record):
-    """What is stored of the family of an execution whose turn publishes or sends."""
+    """What is stored about the family of an execution whose turn publishes or sends."""
 
     started_by: str | None
     root_id: str
@@ -102,23 +110,24 @@ class SendingFamily(Record):
 
 
 def sending_turn(family: SendingFamily) -> Sender:
-    """The turn of an execution, by what is stored of its family."""
+    """Returns the turn of an execution as a sender, from what is stored about its family."""
     people = (each if each == EVERYBODY else each.removeprefix(COMMENTED) for each in family.people)
     provenance = Provenance(bounded(people), load_authority(family.authority))
     return Sender(family.started_by, family.root_id, provenance)
 
 
 def commenter(actor: Actor) -> str:
-    """Somebody who decides with a comment, as a contributor of the family that asked.
+    """Returns the contributor for somebody who decides with a comment.
 
-    A workflow can read the comment and send it on, so it counts for whatever takes that. In the
-    family itself it does not: one person may well decide twice there.
+    A workflow can read the comment and send it on, so the person counts as a contributor of
+    everything that receives it. In the family itself they do not: one person may well decide twice
+    there.
     """
     return f"{COMMENTED}{person(actor.name)}"
 
 
 def provenance_of(actor: Actor | None) -> Provenance:
-    """Of what somebody does now; nobody's, if nobody says who it is."""
+    """Returns the provenance of what an actor does now; `NOBODY` without an actor."""
     if actor is None:
         return NOBODY
     roles = () if actor.token_roles is None else (tuple(sorted(actor.token_roles)),)
@@ -127,10 +136,11 @@ def provenance_of(actor: Actor | None) -> Provenance:
 
 @lru_cache(maxsize=4096)
 def person(name: str) -> str:
-    """Whose name this is: ann, Ann and ANN are one, and so is what looks the same because some of
-    it cannot be seen."""
+    """Returns the normal form of a person's name: ann, Ann and ANN are one person, and so are names
+    that look the same because a part of them is invisible."""
     plain = name
-    # what becomes visible together when something between it is taken out is composed, too
+    # Characters that become neighbours when something between them is removed must be composed,
+    # too.
     for _ in range(MAX_ROUNDS):
         before, plain = plain, _plainer(plain)
         if plain == before:
@@ -153,19 +163,28 @@ def _invisible(character: str) -> bool:
 
 
 def bounded(people: Iterable[str]) -> tuple[str, ...]:
-    """Each once, in order; `EVERYBODY` alone where they are too many to be kept."""
+    """Returns the people, each once, sorted.
+
+    If they are too many to be kept, returns only `EVERYBODY`.
+    """
     unique = sorted(set(people))
     return (EVERYBODY,) if EVERYBODY in unique or len(unique) > MAX_CONTRIBUTORS else tuple(unique)
 
 
 def bounded_authority(authority: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """Each set of roles once; nothing is allowed any more where they are too many to be kept."""
+    """Returns each set of roles once.
+
+    If they are too many to be kept, nothing is allowed any more.
+    """
     unique = sorted(set(authority))
     return (NO_ROLES,) if len(unique) > MAX_AUTHORITY else tuple(unique)
 
 
 def is_contributor(name: str, contributors: Iterable[str]) -> bool:
-    """Whether this is one of them, however the name is written."""
+    """Returns whether this person is one of the contributors, however the name is written.
+
+    People who only commented do not count.
+    """
     who = person(name)
     return any(person(each) == who for each in contributors if not each.startswith(COMMENTED))
 
@@ -179,7 +198,7 @@ def load_authority(text: str | None) -> tuple[tuple[str, ...], ...]:
 
 
 def dump_provenance(provenance: Provenance) -> str | None:
-    """As an event or a schedule keeps it; None: nobody's."""
+    """Returns the provenance as JSON, as an event or a schedule stores it. None: nobody's."""
     return json.dumps(provenance.astuple(), ensure_ascii=False) if provenance != NOBODY else None
 
 

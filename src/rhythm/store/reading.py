@@ -1,8 +1,8 @@
-"""Reading what may be much: rows up to a size, and what has happened in an execution and below it,
+"""Reading large results: rows up to a size, and the trace of an execution and everything below it,
 page by page.
 
-A page costs the same number of statements however much there is, and no more memory than it may:
-where it ends is decided by the database, or while its rows come in, before the rest is read.
+A page costs the same number of statements however much there is, and its memory is bounded: the
+database decides where it ends, or the reader does while rows come in, before the rest is read.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from rhythm.store.lifecycle import StatusNumber
 
 T = TypeVar("T")
 MAX_TRACED_EXECUTIONS = 10_000  # in one trace
-MAX_TRACED_TURNS = 100_000  # and attempts, of these
-STARTED, ENDED, TURN, RESUMED = range(4)  # kinds of moments, in the order of those at one time
+MAX_TRACED_TURNS = 100_000  # turns and attempts, of these executions
+STARTED, ENDED, TURN, RESUMED = range(4)  # kinds of moments; the last criterion of their order
 
 
 class Found(list[T]):
-    """Rows that were read up to a size. `cut`: others follow that were not read."""
+    """Rows that were read up to a size. `cut`: more rows follow that were not read."""
 
     cut: bool = False
 
@@ -32,7 +32,7 @@ class Found(list[T]):
 
 
 def size_of(row: Iterable[Any]) -> int:
-    """The bytes of the texts of a row."""
+    """Returns the bytes of the texts in a row."""
     return sum(
         len(value) if value.isascii() else len(value.encode())
         for value in row
@@ -41,8 +41,10 @@ def size_of(row: Iterable[Any]) -> int:
 
 
 def up_to(rows: Iterable[Any], most_bytes: int | None) -> tuple[list[Any], bool]:
-    """The rows until they have so many bytes, at least one; and whether others follow. No more than
-    one of those is taken."""
+    """Returns the rows until they have so many bytes, at least one, and whether others follow.
+
+    Of the others at most one is read.
+    """
     if most_bytes is None:
         return list(rows), False
     taken, size = list[Any](), 0
@@ -55,12 +57,16 @@ def up_to(rows: Iterable[Any], most_bytes: int | None) -> tuple[list[Any], bool]
 
 
 class Place(Record):
-    """Where in a trace something stands: by time; of what one commit did, ends come first, then
-    turns, then starts; what is below another ends before it, and starts after it."""
+    """The position of something in a trace, by time.
+
+    Within one commit, ends come first, then turns, then starts. A child ends before its parent, and
+    starts after it.
+    """
 
     at: int
     rank: int
-    length: int  # of the id: what is below another has a longer one. Of ends it is negative
+    # The length of the id: a child has a longer one than its parent. Negative for ends.
+    length: int
     child_no: int
     id: str
     kind: int
@@ -68,8 +74,11 @@ class Place(Record):
 
 
 class Moment(Record):
-    """Something that happened. `detail`: JSON; of a start the inputs, of an end the result or
-    error, of a turn its error, of a resume the data."""
+    """Something that happened.
+
+    `detail`: JSON; of a start the inputs, of an end the result or error, of a turn its error, of a
+    resume the data.
+    """
 
     place: Place
     name: str
@@ -77,7 +86,7 @@ class Moment(Record):
     version: str
     status: StatusNumber
     detail: str | None
-    what: str = ""  # why a turn was taken; what a resume was triggered by
+    what: str = ""  # the cause of a turn, or what triggered a resume
     worker: str = ""
     statement: int = 0
     by_id: str = ""

@@ -1,11 +1,11 @@
 """Rows as records, by the names of their columns.
 
-A row goes to the fields of a record that have the names of its columns, in whatever order either
-has them. A column without a field, and a field that must be there without a column, are errors when
-a statement is first read, never a wrong value.
+A column fills the field of the same name, in whatever order either stands. A column without a
+field, or a required field without a column, is an error when a statement is first read, never a
+wrong value.
 
-What goes where is worked out once for each statement and record; to fill one costs no more than by
-position.
+Which column fills which field is worked out once for each statement and record. Filling a record
+then costs no more than by position.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Convert = Callable[[Any], Any]
 
 
 def _names(stored: str | list[str]) -> tuple[str, ...]:
-    """Names, which are stored as JSON; PostgreSQL also collects them in an array."""
+    """Returns names, which are stored as JSON; PostgreSQL also collects them in an array."""
     return tuple(json.loads(stored) if isinstance(stored, str) else stored)
 
 
-# What makes a field of this type of what is stored, where that is something else. SQLite has
-# numbers for true and false.
+# Conversions from the stored value to a field of this type, where the two differ. SQLite stores
+# true and false as numbers.
 STORED: Mapping[str, Convert] = {"tuple[str, ...]": _names}
 STORED_WITHOUT_BOOLEANS: Mapping[str, Convert] = {**STORED, "bool": bool}
 
@@ -43,13 +43,14 @@ class Columns:
         self._readers: dict[Any, Reader] = {}
 
     def reader(self, record: type[Record]) -> Reader:
-        """What makes a record of a row."""
+        """Returns the function that makes a record of a row."""
         return self._readers.get(record) or self._made(record, record, ())
 
     def reader_with(self, record: type[Record], beside: tuple[str, ...]) -> Reader:
-        """What makes a record of a row, and tells the values of columns that are not its own.
+        """Returns the function that makes a record of a row, and returns it with the columns
+        `beside` that are not fields of the record.
 
-        One column is told by its value, several by a tuple.
+        One such column is returned as its value, several as a tuple.
         """
         return self._readers.get((record, beside)) or self._made((record, beside), record, beside)
 
@@ -65,7 +66,8 @@ class Columns:
         return make
 
     def _refuse(self, record: type[Record], beside: tuple[str, ...]) -> None:
-        """`TypeError` unless each column has one place to go to, and each field has a value."""
+        """Raises `TypeError` unless each column has exactly one field, and each required field has
+        a column."""
         own = {*self.names} - {*beside}
         twice = {name for name in self.names if self.names.count(name) > 1}
         wrong = (
@@ -84,7 +86,7 @@ def _reader(
     converts: list[tuple[str, Convert]],
     beside: tuple[str, ...],
 ) -> Reader:
-    # as many names as values: both are from one answer
+    # There are as many names as values: both come from one result.
     new, named = object.__new__, partial(zip, names)
 
     def read(row: Row) -> Any:
@@ -117,13 +119,13 @@ def _reader(
 
 
 def field_types(record: type[Record]) -> dict[str, str]:
-    """The fields of a record and their types, as they are written."""
+    """Returns the fields of a record and their types, as the source has them."""
     kinds = (kind for kind in reversed(record.__mro__) if issubclass(kind, Record))
     return {name: str(text) for kind in kinds for name, text in kind.__annotations__.items()}
 
 
 def fields(record: Record) -> dict[str, Any]:
-    """All fields by name, also those that have their default."""
+    """Returns all fields by name, also those with their default."""
     kind: Any = type(record)
     return {**_defaults(kind), **record.__dict__}
 
@@ -140,17 +142,19 @@ class Result(list[Any]):
 
 
 class StatementColumns:
-    """The columns of every statement that has had rows, by its text: so they are asked for once."""
+    """The columns of every statement that has returned rows, by its text, so that they are worked
+    out once."""
 
     def __init__(self, stored: Mapping[str, Convert]) -> None:
         self._stored = stored
         self._columns: dict[str | bytes, Columns] = {}
 
     def columns(self, text: str | bytes, row: Row, cursor: Any) -> Columns:
-        """The columns of a statement that has this row."""
+        """Returns the columns of a statement that has returned this row."""
         known = self._columns.get(text)
         if known is None:
-            # A row may be shorter than described: what only bounds a result is cut off at its end.
+            # A row may have fewer values than described: a last column that only bounds the result
+            # is cut off.
             described = zip(cursor.description, row, strict=False)
             known = self._columns[text] = Columns(
                 (column[0] for column, _ in described), self._stored
@@ -158,14 +162,14 @@ class StatementColumns:
         return known
 
     def result(self, text: str | bytes, rows: list[Any], cursor: Any) -> Result:
-        """The rows, of which there are some, with their columns."""
+        """Returns the rows with their columns. There must be at least one row."""
         made = Result(rows)
         made.columns = self._columns.get(text) or self.columns(text, rows[0], cursor)
         return made
 
 
 def with_columns_of(rows: list[Any], taken: list[Any]) -> list[Any]:
-    """Some rows of a result, with its columns."""
+    """Returns some rows of a result, with its columns."""
     if not isinstance(rows, Result):
         return taken
     made = Result(taken)
@@ -174,7 +178,7 @@ def with_columns_of(rows: list[Any], taken: list[Any]) -> list[Any]:
 
 
 def records(record: type[R], rows: list[Any]) -> list[R]:
-    """The rows of a statement as records."""
+    """Returns the rows of a statement as records."""
     if not rows:
         return []
     assert isinstance(rows, Result)
@@ -182,15 +186,16 @@ def records(record: type[R], rows: list[Any]) -> list[R]:
 
 
 def record_of(record: type[R], named: Mapping[str, Any]) -> R:
-    """A record of what the database tells by name itself, in an object of JSON."""
+    """Returns a record made from a JSON object of the database."""
     made: R = Columns(named, STORED).reader(record)(tuple(named.values()))
     return made
 
 
 def records_with(record: type[R], rows: list[Any], *beside: str) -> list[tuple[R, Any]]:
-    """The rows of a statement as records, each with the value of a column that is not its own.
+    """Returns the rows of a statement as records, each with the value of the column `beside` that
+    is not its field.
 
-    Of several columns it is a tuple of the values.
+    For several columns it is a tuple of values.
     """
     if not rows:
         return []

@@ -3,9 +3,9 @@
 A slot of a schedule is one row of `schedule_fires`, written in the transaction that starts its
 execution and moves the schedule on to its next slot. What to do about a schedule that is due is
 worked out before that, outside of any transaction, by a pure plan (`rhythm.engine.schedules`). The
-plan holds for the schedule as it was read: every change of it, and every slot, is a new revision,
-and under the lock of the row a plan for another revision is dropped. Any number of processes may
-try, and one does it.
+plan is valid only for the schedule as it was read: every change of it, and every slot, makes a new
+revision, and under the lock of the row a plan for another revision is dropped. Any number of
+processes may try, and one does it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Schedule(Record):
     tz: str = "UTC"
     every_us: int | None = None
     anchor_at: int = 0  # from when an interval counts
-    at: int | None = None  # of a schedule that comes once
+    at: int | None = None  # of a schedule that fires once
     inputs: str = "null"
     overlap: str = "skip"
-    catch_up: int = 1  # how many slots that were missed are made up for
-    origin: str = ""  # the workflow by whose `@schedule` it was made
-    next_at: int | None = None  # the slot to come; None: no more
+    catch_up: int = 1  # how many missed slots are run later
+    origin: str = ""  # the workflow whose `@schedule` annotation made it
+    next_at: int | None = None  # the next slot; None: no more
     queued_at: int | None = None  # a slot that waits for the end of the execution before it
     paused_at: int | None = None
     paused_by: str = ""
@@ -58,8 +58,8 @@ class Fire(Record):
     """What became of a slot: "started", "skipped" (an execution still ran), "missed" (with all
     slots until `until_at`) or "failed".
 
-    Of a run that was asked for before, with the same key, nothing is written: it is told as
-    "repeated".
+    If somebody asks for a run a second time with the same key, nothing is written, and the outcome
+    is "repeated".
     """
 
     schedule: str
@@ -67,17 +67,20 @@ class Fire(Record):
     outcome: str
     execution_id: str | None = None
     until_at: int | None = None
-    manual: bool = False  # somebody asked for it: no slot of the clock
+    manual: bool = False  # somebody asked for it: it is no slot of the clock
     detail: str = ""
     at: int = 0  # when that was decided
 
 
 class NewFire(Record):
+    """A slot to write, and the execution that it starts."""
+
     fire: Fire
     start: NewExecution | None = None
 
     def started(self, id: str | None) -> Fire:
-        """With this execution: its own, or the one that was there before, where its key was."""
+        """Returns what became of the slot, with this execution: the new one, or the one that
+        already had the key."""
         repeated = self.fire.manual and self.start is not None and id != self.start.id
         return self.fire.replace(
             execution_id=id, outcome=REPEATED if repeated else self.fire.outcome
@@ -85,7 +88,7 @@ class NewFire(Record):
 
 
 class Due(Record):
-    """A schedule as it was read, and the executions that it started and that have not ended."""
+    """A schedule as it was read, and its executions that have not ended."""
 
     schedule: Schedule
     running: tuple[str, ...]
@@ -97,8 +100,8 @@ class Firing(Record):
     """What to do about a schedule: slots to write, executions to start and to cancel, and the slot
     where it goes on.
 
-    It is for this `revision` of the schedule alone; without one, for whichever there is, and its
-    slots stay as they are.
+    It is for this `revision` of the schedule alone. Without a revision it is for any, and the next
+    slots of the schedule are not changed.
     """
 
     name: str
@@ -114,7 +117,7 @@ Registered = Callable[[Sequence[Schedule], int], Mapping[str, Schedule | None]]
 
 
 def changed(action: str, name: str, before: Schedule | None, after: Schedule | None) -> Act:
-    """What is recorded of a change: how the schedule is after it."""
+    """Returns the audit row for a change: what the schedule is after it."""
     if after is None:
         return Act("schedule.delete", name)
     named = ("workflow", "cron", "tz", "every_us", "at", "overlap", "catch_up", "paused_reason")
@@ -123,5 +126,5 @@ def changed(action: str, name: str, before: Schedule | None, after: Schedule | N
 
 
 def ran(fire: Fire) -> Act:
-    """What is recorded of a run that somebody asked for."""
+    """Returns the audit row for a run that somebody asked for."""
     return act("schedule.run", fire.schedule, execution=fire.execution_id)

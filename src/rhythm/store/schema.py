@@ -1,5 +1,7 @@
-"""Which migrations there are, and which of them a database still needs. Knows numbers and texts, no
-database."""
+"""Which migrations there are, and which of them a database still needs.
+
+Knows numbers and texts, no database.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,10 @@ from rhythm.record import Record
 
 
 class Migration(Record):
-    """A step of the schema. `sql` is all of it, with the line that says it has run: by hand it does
-    the same."""
+    """A step of the schema.
+
+    `sql` is all of it, including the statement that records it, so it can also be run by hand.
+    """
 
     number: int
     name: str
@@ -19,8 +23,8 @@ class Migration(Record):
 
 
 def missing(known: Sequence[Migration], version: int) -> list[Migration]:
-    """What a database at this version needs. `StoreError` if it has been migrated by a newer
-    Rhythm: nothing here may touch it."""
+    """Returns the migrations that a database at this version needs. Raises `StoreError` if a newer
+    Rhythm has migrated it: this one must not touch it."""
     newest = known[-1].number
     if version > newest:
         raise StoreError(
@@ -30,6 +34,7 @@ def missing(known: Sequence[Migration], version: int) -> list[Migration]:
 
 
 def failed(migration: Migration, problem: Exception) -> StoreError:
+    """Returns the error for a migration that failed and was rolled back."""
     return StoreError(
         f"migration {migration.name} failed, and nothing of it stays: {str(problem).strip()}"
     )

@@ -1,6 +1,6 @@
 """SQL in files: statements by name, each under a line `-- name: what_it_does`.
 
-Where they name a record, its columns are put in place (`columns`).
+Where a statement names a record, the record's columns are put in its place (`columns`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)  # for readers, not for the d
 
 
 def statements(package: str, file: str) -> dict[str, str]:
-    """The statements of a file by their names."""
+    """Returns the statements of a file by their names."""
     parts, value = _NAME.split(_read(package, file))[1:], VALUES[package.rpartition(".")[2]]
     pairs = zip(parts[::2], parts[1::2], strict=True)
     plain = ((name, _COMMENT.sub("", text).strip().removesuffix(";")) for name, text in pairs)
@@ -24,7 +24,7 @@ def statements(package: str, file: str) -> dict[str, str]:
 
 
 def migrations(package: str) -> list[tuple[int, str, str]]:
-    """The migrations of a package in order: number, name, text."""
+    """Returns the migrations of a package in order: number, name, text."""
     folder = resources.files(package) / "migrations"
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return [

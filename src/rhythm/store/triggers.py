@@ -1,8 +1,7 @@
-"""Events that start workflows: which executions an event makes. Both stores ask this; they only say
-where the rows are.
+"""Events that start workflows: which executions an event creates.
 
-An event starts each workflow that is registered for its type once: with its data as inputs, in the
-transaction that publishes it.
+Both stores ask this module, and only supply the rows. An event starts each workflow that is
+registered for its type once: with its data as inputs, in the transaction that publishes it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from rhythm.store.provenance import dump_authority, load_provenance
 
 
 class Trigger(Record):
-    """A workflow that events of a type start, in the version that is current."""
+    """A workflow that events of a type start, in its current version."""
 
     type: str
     workflow: str
@@ -32,10 +31,11 @@ class Trigger(Record):
 def triggered(
     triggers: Iterable[Trigger], events: Sequence[Event], by: Mapping[str, str | None], now: int
 ) -> list[NewExecution]:
-    """What these events start. `by`: who has published each.
+    """Returns the executions that these events start. `by`: who published each event.
 
-    It lives from after its event: what it waits for is another one. The key lets each event start a
-    workflow once, also when the event has been forgotten and is published again.
+    An execution is created just after its event, so it cannot wait for the event that started it.
+    Its key lets each event start a workflow once, also when the event has been deleted and is
+    published again.
     """
     of_type: dict[str, list[Trigger]] = {}
     for trigger in triggers:
@@ -48,7 +48,10 @@ def triggered(
 
 
 def _execution(event: Event, trigger: Trigger, by: str | None, now: int) -> NewExecution:
-    """Whoever had a hand in the event has one in what it starts."""
+    """Returns the execution that this event starts.
+
+    The contributors of the event are those of the execution.
+    """
     provenance = load_provenance(event.provenance)
     return NewExecution(
         _id(event, trigger.workflow),
@@ -68,6 +71,6 @@ def _execution(event: Event, trigger: Trigger, by: str | None, now: int) -> NewE
 
 
 def _id(event: Event, workflow: str) -> str:
-    """The same for the same event, so no randomness is needed here."""
+    """Returns the same id for the same event and workflow, so no randomness is needed here."""
     digest = hashlib.sha256(f"{event.id}\0{workflow}".encode()).digest()
     return encode_id(event.published_at // 1000, int.from_bytes(digest[:10], "big"))

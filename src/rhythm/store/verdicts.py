@@ -1,8 +1,8 @@
-"""What becomes of a turn, of an attempt, of what was lost, cancelled or too late. Pure.
+"""What becomes of a turn, an attempt, a lost claim, a cancel, a timeout or a signal. Pure.
 
-Both stores ask here: they read rows, ask, and write what they are told. No rule about the life of
-an execution is written down twice, and none in a store. Verdicts are tuples: every turn and every
-end of a task makes some.
+Both stores ask here: they read rows, ask, and write the answer. No rule about the life of an
+execution is written down twice, and none in a store. Verdicts are tuples, which are cheap: every
+turn and every end of a task makes some.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from rhythm.store.lifecycle import (
 
 
 def result_and_error(status: StatusNumber, value: str) -> tuple[str | None, str | None]:
-    """The two columns for the value of an end: only what has completed has a result."""
+    """Returns the columns `result` and `error` for the value of an end: only a completed execution
+    has a result."""
     return (value, None) if status == COMPLETED else (None, value)
 
 
@@ -42,7 +43,7 @@ class Ending(NamedTuple):
 
 
 class HistoryRow(NamedTuple):
-    """A row of the history, but for its time."""
+    """A row of the history, without its time."""
 
     id: str
     seq: int  # of a task: the attempt
@@ -68,7 +69,7 @@ BY_TIMEOUT = Ending(FAILED, _error("Timeout", "the task was not done in time"))
 
 
 def end_of_turn(turn: TurnCommit, cancelled: bool) -> Ending | None:
-    """How the workflow ends with this turn; None: it goes on.
+    """Returns how the workflow ends with this turn; None: it goes on.
 
     A cancel that was acknowledged before the result wins over it.
     """
@@ -80,7 +81,7 @@ def end_of_turn(turn: TurnCommit, cancelled: bool) -> Ending | None:
 
 
 def turn_row(turn: TurnCommit, before: StatusNumber, ended: Ending | None) -> HistoryRow:
-    """What the history tells of a turn. `before`: the status that it found."""
+    """Returns the history row of a turn. `before`: the status that it found."""
     status, error = (ended.status, ended.error) if ended else (turn.status, None)
     return HistoryRow(
         turn.id,
@@ -96,10 +97,11 @@ def turn_row(turn: TurnCommit, before: StatusNumber, ended: Ending | None) -> Hi
 
 
 def answer(turn: TurnCommit, left: bool, wakes: int, promoted: Mapping[int, int]) -> Committed:
-    """What the owner is told of a turn that was accepted.
+    """Returns the answer to the owner of a turn that was accepted.
 
-    `left`: its ready row is no longer its own; `wakes`: of the row, if it is. One that would have
-    parked and has not left was woken since it looked.
+    `left`: the owner no longer has the ready row. `wakes`: those of the row, if the owner still has
+    it. A turn that should park, and whose owner still has the row, was woken since the owner
+    looked.
     """
     match turn.end:
         case "finish":
@@ -115,17 +117,17 @@ def answer(turn: TurnCommit, left: bool, wakes: int, promoted: Mapping[int, int]
 
 
 def refused(id: str, refusal: str = "") -> Committed:
-    """What the owner is told of a turn of which nothing was done.
+    """Returns the answer to the owner of a turn that was refused: nothing of it was done.
 
-    Its claim is lost, or, with a `refusal`, it would start more than there may be.
+    Its claim is lost or, with a `refusal`, it would start more executions than allowed.
     """
     return Committed(id, "full", refusal=refusal) if refusal else Committed(id, "lost")
 
 
 def answer_to_park(id: str, left: bool, wakes: int | None) -> Committed:
-    """What the owner is told that had nothing to do.
+    """Returns the answer to an owner that had nothing to do and wanted to park.
 
-    `left`: it is parked; `wakes`: of its ready row, None if that is not its own.
+    `left`: it is parked. `wakes`: those of its ready row, None if another owner has the row.
     """
     if left:
         return Committed(id, "parked")
@@ -139,15 +141,16 @@ class Again(NamedTuple):
     """A task is tried again."""
 
     delay_s: float
-    attempt: int  # how many count so far
-    row: HistoryRow | None  # what the history tells of this one
+    attempt: int  # how many attempts count so far
+    row: HistoryRow | None  # the history row of this attempt; None: it does not count
 
 
 def end_of_attempt(end: TaskEnd, attempt: int, cancelled: bool) -> Again | Ending:
-    """Whether the task is tried again, and if not, how it ends. `attempt`: which one this was.
+    """Returns whether the task is tried again, and if not, how it ends.
 
-    One that was asked to end is not tried again, and is cancelled unless it brings a result all the
-    same. An attempt that does not count is given back, and is not told.
+    `attempt`: the number of this one. A task that was asked to end is not tried again, and is
+    cancelled unless it delivers a result all the same. An attempt that does not count is given
+    back, and leaves no history row.
     """
     if end.retry_s is not None and not cancelled:
         failed = attempt_row(end.id, attempt, end.fence, end.worker, end.value)
@@ -158,30 +161,34 @@ def end_of_attempt(end: TaskEnd, attempt: int, cancelled: bool) -> Again | Endin
 
 
 def attempt_row(id: str, attempt: int, fence: int, worker: str, error: str) -> HistoryRow:
-    """An attempt that has failed, in the history of its task."""
+    """Returns the history row of a failed attempt."""
     return HistoryRow(id, attempt, fence, worker, PENDING, PENDING, "attempt failed", error=error)
 
 
-# the lost
+# lost claims
 
 
 def is_given_up(crashes: int, crash_limit: int) -> bool:
-    """Whether so many crashes are enough. Others would only be killed in turn."""
+    """Returns whether an execution has crashed too often.
+
+    To try it again would only kill more workers.
+    """
     return crashes >= crash_limit
 
 
 def rescued_task(crashes: int, crash_limit: int) -> Ending | None:
-    """How a task ends whose worker died; None: it is free again, however many attempts it has left.
+    """Returns how a task ends whose worker died; None: it is free again, however many attempts it
+    has left.
 
-    `crashes`: how many workers have died while it was there, this one among them.
+    `crashes`: how many workers have died while they had it, including this one.
     """
     return _crashed("its worker died", crashes) if is_given_up(crashes, crash_limit) else None
 
 
 def rescued_workflow(crashes: int, crash_limit: int) -> Ending | None:
-    """How a workflow ends whose worker died; None: it is free again.
+    """Returns how a workflow ends whose worker died; None: it is free again.
 
-    `crashes`: how many workers have died in the same turn, this one among them.
+    `crashes`: how many workers have died in the same turn, including this one.
     """
     died = "its worker died in the same turn"
     return _crashed(died, crashes) if is_given_up(crashes, crash_limit) else None
@@ -200,7 +207,8 @@ def crash_loop_row(
     before: StatusNumber,
     ended: Ending,
 ) -> HistoryRow:
-    """The turn after `seq`, which ends a workflow that has killed its workers."""
+    """Returns the history row of the turn after `seq`, which ends a workflow that has killed its
+    workers."""
     return HistoryRow(id, seq + 1, fence, worker, before, ended.status, "crash loop")
 
 
@@ -208,7 +216,7 @@ def crash_loop_row(
 
 
 def end_of_cancelled(type: int) -> Ending | None:
-    """How it ends when it is asked to, unless somebody runs it.
+    """Returns how an execution ends that is asked to end while nobody runs it.
 
     None: its next turn ends it, so it is woken.
     """
@@ -216,7 +224,7 @@ def end_of_cancelled(type: int) -> Ending | None:
 
 
 def end_of_timed_out(type: int) -> Ending | None:
-    """How it ends when its time is over, unless somebody runs it.
+    """Returns how an execution ends whose time is over while nobody runs it.
 
     None: its next turn ends it, so it is woken.
     """
@@ -224,16 +232,17 @@ def end_of_timed_out(type: int) -> Ending | None:
 
 
 def terminated_row(id: str, seq: int, fence: int, before: StatusNumber) -> HistoryRow:
-    """The turn after `seq`, which ends a workflow by force."""
+    """Returns the history row of the turn after `seq`, which ends a workflow by force."""
     status, error = BY_FORCE.status, BY_FORCE.error
     return HistoryRow(id, seq + 1, fence, "", before, status, "terminated", error=error)
 
 
 def received(status: StatusNumber | None, known: bool, waiting: int, limit: int) -> Delivery:
-    """What becomes of a signal to an execution of this status; None: there is none.
+    """Returns what becomes of a signal to an execution with this status; None: there is no such
+    execution.
 
-    `known`: the signal was received before, which counts whatever came after it. `waiting`: how
-    many there are that were not consumed.
+    `known`: the signal was received before, which counts whatever happened since. `waiting`: how
+    many signals have not been consumed.
     """
     if known:
         return "duplicate"
@@ -248,15 +257,20 @@ def received(status: StatusNumber | None, known: bool, waiting: int, limit: int)
 
 
 def unfinished(retries: Iterable[Retry]) -> str | None:
-    """The retry that another one is not made beside."""
+    """Returns the id of a retry that has not ended; None: there is none.
+
+    While there is one, no other retry is made.
+    """
     return next((retry.id for retry in retries if not has_ended(retry.status)), None)
 
 
 def begins(status: StatusNumber, held: bool) -> bool:
-    """Whether what a retry stores must be looked at: it has not ended, and nobody holds it back."""
+    """Returns whether an execution that a retry stores gets a ready row: it has not ended, and it
+    is not held back."""
     return not has_ended(status) and not held
 
 
 def has_turn(type: int, status: StatusNumber) -> bool:
-    """Whether what a retry stores has taken a turn, of which its history tells."""
+    """Returns whether an execution that a retry stores has taken a turn, so that it gets a history
+    row."""
     return type == WORKFLOW and status != PENDING

@@ -2,7 +2,7 @@
 
 Every method is one transaction: it happened, or it did not. All values are already JSON text or
 bytes; a store knows rows, not meanings. Times are microseconds since 1970 on the database's clock;
-what comes in are durations. The records that a role takes and gives stand beside it.
+callers pass durations. The records that a role takes and returns are defined in its module.
 
 The protocol, in short. `ready` holds a row for every workflow that somebody must look at, and for
 every task that is queued, delayed or running. A claim draws a `fence` from one sequence; whoever

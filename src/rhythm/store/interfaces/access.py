@@ -13,25 +13,30 @@ class AccessStore(ABC):
 
     @abstractmethod
     def create_token(self, grant: Grant, actor: Actor | None = None) -> StoredToken | None:
-        """Makes a token; None if its id is taken."""
+        """Creates a token. Returns None if its id is taken."""
 
     @abstractmethod
     def token(self, id: str) -> StoredToken | None:
-        """A token, also one that is no longer valid. One statement, which waits for nobody who
-        looks at something large."""
+        """Returns the token with this id, also if it is no longer valid. None: there is no such
+        token.
+
+        This is one statement, and it does not wait for callers that read a lot of data.
+        """
 
     @abstractmethod
     def tokens(self) -> list[StoredToken]:
-        """All tokens, newest first."""
+        """Returns all tokens, newest first."""
 
     @abstractmethod
     def touch_token(self, id: str) -> None:
-        """Notes that the token is used. It waits for nobody who decides with it or changes it."""
+        """Records that the token was used just now.
+
+        It does not wait for transactions that decide with the token or change it.
+        """
 
     @abstractmethod
     def revoke_token(self, id: str, actor: Actor | None = None) -> bool | None:
-        """The token is valid no more. False: it was revoked before; None: there is none of this
-        id."""
+        """Revokes a token. False: it was revoked before. None: there is no token with this id."""
 
     @abstractmethod
     def change_token(
@@ -41,16 +46,23 @@ class AccessStore(ABC):
         business_roles: tuple[str, ...] | None,
         actor: Actor | None = None,
     ) -> StoredToken | None:
-        """Gives a token other roles; None leaves them as they are. One that is revoked stays as it
-        is. None: there is none of this id."""
+        """Replaces the roles of a token and returns the token. None: there is no token with this
+        id.
+
+        `roles` or `business_roles` None leaves those as they are. A revoked token is not changed.
+        """
 
     @abstractmethod
     def audit(self, wanted: Filter, limit: int, most_bytes: int | None = None) -> Found[AuditRow]:
-        """The audit, newest first. `most_bytes`: no more than these and one row."""
+        """Returns the matching rows of the audit, newest first, at most `limit`.
+
+        `most_bytes`: reading stops once the rows have this many bytes; at least one row is
+        returned.
+        """
 
     @abstractmethod
     def audit_after(self, n: int, limit: int) -> list[AuditRow]:
-        """What follows row `n` of the audit, in the order of the chain."""
+        """Returns at most `limit` rows of the audit after row `n`, in the order of the chain."""
 
     @abstractmethod
     def audit_chain(
@@ -60,14 +72,15 @@ class AccessStore(ABC):
         limit: int | None = None,
         size: int | None = None,
     ) -> Chain:
-        """Reads the chain in one snapshot, from row `after` on (else from the lowest), and says
-        what is wrong with it (see `Links`).
+        """Reads the chain in one snapshot and returns what is wrong with it (see `Links`).
 
-        No more than `limit` rows, and none after as many characters of details as `size` says.
-        `known`: a head that was kept.
+        Reading begins at row `after`, or at the lowest row without it. It stops after `limit` rows,
+        or once the details of the rows have `size` characters. `known`: a head that was kept
+        elsewhere.
         """
 
     def verify_audit(self, known: Head | None = None) -> tuple[Head, list[tuple[int, str]]]:
-        """Reads the whole chain: where it ends, and what is wrong with it."""
+        """Reads the whole chain. Returns where it ends, and what is wrong with it: row numbers and
+        messages."""
         chain = self.audit_chain(known)
         return chain.head, list(chain.problems)

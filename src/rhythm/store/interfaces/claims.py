@@ -1,4 +1,4 @@
-"""Time-limited ownership of ready rows."""
+"""Time-limited ownership of ready rows: claim, extend, release, park."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 from rhythm.record import Record
 from rhythm.store.interfaces.turns import Committed
 
-SYSTEM_QUEUE = "system"  # resumes go here; every worker serves it
+SYSTEM_QUEUE = "system"  # workflows that are woken wait here; every worker serves it
 
 
 class Claim(Record):
-    """Time-limited ownership of a ready row. `wakes` is what its owner has seen before it
-    loads."""
+    """Ownership of a ready row for a limited time.
+
+    `wakes` is the row's count when it was claimed, before its owner loads anything.
+    """
 
     id: str
     kind: int
@@ -25,33 +27,37 @@ class Claim(Record):
 
 
 class ClaimStore(ABC):
-    """Time-limited ownership of ready rows."""
+    """Claims, extends, releases and parks ready rows."""
 
     @abstractmethod
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
-        """Takes up to `limit` free rows of these queues, in their order; nothing of those that are
-        paused.
+        """Claims up to `limit` free rows of these queues, in their order.
 
-        Resumes come first, unless their queue is named in another place.
+        Paused queues are skipped. Woken workflows (the system queue) come first, unless `queues`
+        names that queue in another place.
         """
 
     @abstractmethod
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
-        """Prolongs claims (id -> fence); the `wakes` of those that are still held."""
+        """Extends claims (id -> fence). Returns the `wakes` of the claims that are still held; the
+        others are lost."""
 
     @abstractmethod
     def release(self, claims: Mapping[str, int], delay_s: float = 0.0) -> None:
-        """Gives claims back, to be taken again at once or after a while. A task gets its attempt
-        back; it was not begun."""
+        """Releases claims, so that they can be claimed again at once or after `delay_s`.
+
+        The attempt of a task is given back: it did not begin.
+        """
 
     @abstractmethod
     def claimed_by(self, worker: str) -> dict[str, int]:
-        """The claims of a worker as the database knows them: id -> fence."""
+        """Returns the claims of a worker as the database knows them: id -> fence."""
 
     @abstractmethod
     def park(self, claims: Sequence[Claim]) -> list[Committed]:
-        """Parks workflows for which there was nothing to do."""
+        """Parks workflows that have nothing to do. Returns what became of each: "parked", "woken"
+        or "lost"."""
 
     @abstractmethod
     def drop(self, claims: Mapping[str, int]) -> None:
-        """Deletes ready rows of workflows that have ended or are gone."""
+        """Deletes the ready rows of workflows that have ended or no longer exist."""

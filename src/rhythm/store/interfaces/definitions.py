@@ -1,4 +1,4 @@
-"""The workflows that are registered, in all their versions."""
+"""The registered workflows, in all their versions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Definition(Record):
     source: str
     program: str
     file: str = ""
-    # types of events that start it; like what follows, only told when it is registered
+    # Types of events that start it. This field and those below are set only when it is registered.
     on: tuple[str, ...] = ()
     queue: str = "default"
     timeout_s: float | None = None
-    schedules: tuple[dict[str, Any], ...] = ()  # what its annotations say
+    schedules: tuple[dict[str, Any], ...] = ()  # from its `@schedule` annotations
 
 
 class Listed(Record):
@@ -39,7 +39,8 @@ class Listed(Record):
 
 
 def source_hashes(definitions: Iterable[Definition]) -> dict[str, str]:
-    """The texts of these workflows, each once, and what names them: their SHA-256."""
+    """Maps the texts of these workflows, each once, to their SHA-256, which names them in the
+    database."""
     from hashlib import sha256
 
     return {
@@ -49,7 +50,7 @@ def source_hashes(definitions: Iterable[Definition]) -> dict[str, str]:
 
 
 class DefinitionStore(ABC):
-    """The workflows that are registered, in all their versions."""
+    """Stores and returns the registered workflows, in all their versions."""
 
     @abstractmethod
     def register(
@@ -58,31 +59,40 @@ class DefinitionStore(ABC):
         schedules: Registered | None = None,
         actor: Actor | None = None,
     ) -> None:
-        """Stores versions that are new, and makes these the current ones of their names: all, or
-        none.
+        """Stores the versions that are new, and makes these versions the current ones: all of them,
+        or none.
 
-        From then on events start these, and only by the types that they name now. `schedules` gets
-        those that these workflows' annotations have made before, and says what becomes of which.
-        With an `actor`, versions that become current are recorded.
+        From then on events start these versions, and only events of the types that they name now.
+        `schedules` is called with the schedules that annotations of these workflows made before,
+        and returns what becomes of each. With an `actor`, the audit records every version that
+        becomes current.
         """
 
     @abstractmethod
     def get(self, name: str, version: str | None = None) -> Definition | None:
-        """A version of a workflow; the current one if none is named."""
+        """Returns a version of a workflow, or the current one without `version`. None: there is
+        none."""
 
     @abstractmethod
     def program(self, name: str, version: str) -> str | None:
-        """The program of a version of a workflow, as it is stored; its text is not read."""
+        """Returns the stored program of a version of a workflow, without reading its text. None:
+        there is none."""
 
     @abstractmethod
     def current(self, names: Sequence[str]) -> dict[str, Listed]:
-        """The current versions of these workflows, as far as there are any."""
+        """Returns the current versions of these workflows by name.
+
+        Names without a workflow are left out.
+        """
 
     @abstractmethod
     def after(self, after: str, limit: int) -> list[Listed]:
-        """The current versions of so many workflows, by name: those that come after this one. No
-        text and no program is read."""
+        """Returns the current versions of the next `limit` workflows by name, beginning after name
+        `after`.
+
+        Reads no text and no program.
+        """
 
     @abstractmethod
     def triggers(self) -> list[Trigger]:
-        """Which events start which workflows, by type and name."""
+        """Returns which events start which workflows, sorted by event type and workflow name."""

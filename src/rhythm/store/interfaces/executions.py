@@ -13,8 +13,8 @@ from rhythm.store.access import Actor
 from rhythm.store.lifecycle import OnConflict, StatusNumber
 from rhythm.store.provenance import Provenance, dump_authority, load_authority
 
-PASS_SIZE = 500  # executions that a pass of a terminate ends in one transaction
-MAX_PASSES = 10  # of one call
+PASS_SIZE = 500  # how many executions one pass of `terminate` ends in one transaction
+MAX_PASSES = 10  # passes of one `terminate` call
 
 
 class NewExecution(Record):
@@ -31,42 +31,43 @@ class NewExecution(Record):
     child_no: int = 0
     root_id: str = ""
     max_attempts: int = 1
-    attempt: int = 0  # attempts already used
+    attempt: int = 0  # attempts that were used before
     options: str = "{}"  # retry policy and timeout of a task, as its call gave them
     timeout_s: float | None = None  # for the whole execution
     delay_s: float = 0.0
     key: str | None = None
     attributes: str = "{}"
-    snapshot: bytes | None = None  # where a branch begins
-    held: bool = False  # make the rows, but let nobody run it before a release
+    snapshot: bytes | None = None  # of a branch: where it begins
+    held: bool = False  # store the rows, but run nothing until the execution is released
     retry_of: str | None = None
-    # a child: how long after its parent's turn, so that events of the same turn keep their order
-    # with it; less than 0: a task that had begun before
+    # Of a child: how long after its parent's turn it starts, so that the children and events of one
+    # turn keep their order. Negative: a task that had begun before the turn.
     later_us: int = 0
-    failed: str | None = None  # how the attempt ended after which the row is made
-    started_by: str | None = None  # of one that nobody else started
-    authority: str | None = None  # JSON: the roles of those who asked for it (see `provenance`)
+    # the error of the last attempt, if the row is stored after one failed
+    failed: str | None = None
+    started_by: str | None = None  # of a root: who started it
+    authority: str | None = None  # JSON: the roles of everybody who asked for it (see `provenance`)
     contributors: tuple[str, ...] = ()  # of a root: whose data it begins with
 
     @property
     def crashes(self) -> int:
-        """Of its attempts, those that ended with their worker."""
+        """How many of its attempts ended because their worker died."""
         return self.attempt if self.failed is None else 0
 
 
 class Started(Record):
-    """What became of a start: a row that was there already is returned, not changed."""
+    """The answer to a start. An execution that existed already is returned, not changed."""
 
     id: str
     created: bool
-    name: str = ""  # of the workflow or task whose execution was there already
+    name: str = ""  # of the workflow or task, if the execution existed already
 
 
 def refuse_conflicts(
     executions: Sequence[NewExecution], started: Sequence[Started], on_conflict: OnConflict
 ) -> None:
-    """`Conflict` for the first start that found something there which the caller did not mean to
-    get."""
+    """Raises `Conflict` for the first start that found an existing execution which its caller did
+    not ask for."""
     for new, found in zip(executions, started, strict=True):
         if found.created:
             continue
@@ -106,7 +107,9 @@ class Execution(Record):
     name: str
     version: str
     queue: str
-    status: str  # `running`: it is claimed, and does not merely wait while somebody looks at it
+    # `running` means that it is claimed for work. A workflow that waits stays `suspended` or
+    # `paused` while a worker checks it.
+    status: str
     inputs: str
     result: str | None
     error: str | None
@@ -131,11 +134,10 @@ class Execution(Record):
 
 
 class StoredExecution(Record):
-    """A row of `executions` with its context: what a retry is made of. Without `created_at`: it
-    begins now.
+    """A row of `executions` with its context: the material for a retry.
 
-    Inputs, results and the like are not in it, as they may be large: the new row gets those of
-    `source`, inside the database.
+    `created_at` None: the new execution begins now. Inputs, results and the like are left out, as
+    they may be large: the database copies them from row `source` into the new row.
     """
 
     id: str
@@ -152,7 +154,8 @@ class StoredExecution(Record):
     attempt: int
     max_attempts: int
     held: bool
-    error: str | None  # of the first whole; of its children if it is short, of others not at all
+    # Of the first execution the whole error. Of its children only a short one. Of all others None.
+    error: str | None
     created_at: int | None
     started_at: int | None
     finished_at: int | None
@@ -162,13 +165,16 @@ class StoredExecution(Record):
     worker: str | None
     started_by: str | None
     authority: str | None
-    source: str  # the id of the row that it was read from
+    source: str  # the id of the row that was read
     seq: int | None
     statement: int | None
-    snapshot: bytes | None  # with `owned`, of the first and of those that did not end well
+    # Read, with `owned`, for the first execution and for those that are neither completed nor
+    # blocked.
+    snapshot: bytes | None
     owned: str | None
-    awaiting: str | None = None  # of a new one
-    ends_alike: bool = False  # it has the result and the error of `source`, not this error
+    awaiting: str | None = None  # set for new executions
+    # the result and the error are copied from `source`; `error` is ignored
+    ends_alike: bool = False
 
 
 class StoredTimer(Record):
@@ -181,11 +187,11 @@ class StoredTimer(Record):
     fire_at: int | None  # None: it is held back
     fired_at: int | None
     cancelled_at: int | None
-    anew: bool = False  # its delay begins when it is stored
+    anew: bool = False  # its delay begins when the row is stored
 
 
 class StoredSignal(Record):
-    """A row of `workflow_signals`; what it brings is that of `source`."""
+    """A row of `workflow_signals`. Its payload is copied from row `source`."""
 
     id: str
     execution_id: str
@@ -193,18 +199,18 @@ class StoredSignal(Record):
     name: str
     received_at: int
     consumed_seq: int | None
-    source: str  # the id of the row that it was read from
+    source: str  # the id of the row that was read
 
 
 class Retry(Record):
-    """An execution that is the retry of another."""
+    """A retry of an execution, with its status."""
 
     id: str
     status: StatusNumber
 
 
 class Family(Record):
-    """An execution, first, everything below it, and its retries, oldest first."""
+    """An execution (the first one), everything below it, and its retries, oldest first."""
 
     executions: tuple[StoredExecution, ...]
     timers: tuple[StoredTimer, ...] = ()
@@ -220,11 +226,15 @@ class Reach(Record):
 
     @staticmethod
     def by(limits: Limits) -> Reach:
+        """Returns the bounds that these limits set for a retry."""
         return Reach(limits.retry_rows, limits.retry_bytes)
 
 
 def family_range(id: str, whole: bool) -> dict[str, str]:
-    """Which ids are those of a family; without `whole`, only the first."""
+    """Returns the parameters that select the ids of a family.
+
+    Without `whole` they select only the first execution.
+    """
     return (
         {"id": id, "first": f"{id}.", "last": f"{id}/"}
         if whole
@@ -233,8 +243,11 @@ def family_range(id: str, whole: bool) -> dict[str, str]:
 
 
 def refuse_large(id: str, reach: Reach, rows: int, size: int) -> None:
-    """Before any of a family is read: `rows` are counted up to one more than may be, `size` is in
-    bytes."""
+    """Raises `RetryTooLarge` if a family is larger than `reach` allows.
+
+    Called before the family is read. `rows` is counted up to one more than the bound; `size` is in
+    bytes.
+    """
     if rows > reach.rows or size > reach.bytes:
         raise RetryTooLarge(
             f"{id} has more below it than a retry may read to go on from there "
@@ -244,6 +257,7 @@ def refuse_large(id: str, reach: Reach, rows: int, size: int) -> None:
 
 
 def from_start(id: str) -> str:
+    """Returns the advice to retry an execution from its start."""
     return (
         f"retry it from the start (`rhythm retry {id} --from-start`; in Python `retry(id, "
         f"from_start=True)`)"
@@ -251,7 +265,8 @@ def from_start(id: str) -> str:
 
 
 def asked_by(family: Family, provenance: Provenance) -> Family:
-    """A retry with the authority of whoever asks for it, besides that of those who asked before."""
+    """Returns the family with the authority of the caller who asks for the retry, added to the
+    authority of everybody who asked before."""
     if not provenance.authority:
         return family
 
@@ -265,7 +280,7 @@ def asked_by(family: Family, provenance: Provenance) -> Family:
 
 
 class ExecutionStore(ABC):
-    """What callers ask of executions: start, cancel, terminate, retry."""
+    """Starts, cancels, terminates and retries executions for callers."""
 
     @abstractmethod
     def start(
@@ -274,26 +289,28 @@ class ExecutionStore(ABC):
         on_conflict: OnConflict = "return",
         actor: Actor | None = None,
     ) -> list[Started]:
-        """Starts them, unless their id or (name, key) is there already; in the order given.
+        """Starts executions, unless their id or (name, key) exists already. Returns the answers in
+        the given order.
 
-        What is there already is returned; with "fail" it is a `Conflict`, and nothing is started.
-        With "replace" the execution that has the key loses it and is asked to end, which is
-        recorded if there is an `actor`. The id of an execution of another name is always a
-        `Conflict`.
+        An execution that exists already is returned. With "fail" it raises `Conflict` instead, and
+        nothing is started. With "replace" the execution that has the key loses it and is cancelled,
+        which the audit records if there is an `actor`. If the id belongs to an execution of another
+        name, it is always a `Conflict`.
         """
 
     @abstractmethod
     def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
-        """Asks executions to end. False: it has ended already; one that does not exist is left
+        """Asks executions to end. False: it has ended already. Ids that do not exist are left
         out."""
 
     def terminate(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
-        """Ends executions and everything below them at once: no turn of theirs is taken, no result
-        accepted. False: it has ended already; one that does not exist is left out.
+        """Ends executions and everything below them at once. False: it has ended already. Ids that
+        do not exist are left out.
 
-        The executions themselves end in one transaction, with the record of who did it. It leaves a
-        mark, by which nobody below them gets on; what is below ends in passes of a bounded size. A
-        large family is left to the services after some of them.
+        None of them takes another turn, and no result of theirs is accepted. The named executions
+        end in one transaction, with the audit record. It leaves a mark that stops everything below
+        them. What is below ends in passes of a bounded size; after `MAX_PASSES` the rest of a large
+        family is left to the services.
         """
         ended = self._terminate_named(ids, actor)
         for _ in range(MAX_PASSES if any(ended.values()) else 0):
@@ -303,12 +320,15 @@ class ExecutionStore(ABC):
 
     @abstractmethod
     def _terminate_named(self, ids: Sequence[str], actor: Actor | None) -> dict[str, bool]:
-        """Ends these, and marks everything below them."""
+        """Ends these executions, and marks everything below them."""
 
     @abstractmethod
     def end_terminated(self, limit: int) -> list[str]:
-        """Ends some of what is below executions that were terminated: at most so many workflows and
-        so many tasks; their ids. None: all have ended, and the marks are gone."""
+        """Ends some executions below terminated ones: at most `limit` workflows and `limit` tasks.
+        Returns their ids.
+
+        An empty list means that all have ended and the marks are deleted.
+        """
 
     @abstractmethod
     def retry(
@@ -318,19 +338,20 @@ class ExecutionStore(ABC):
         actor: Actor | None = None,
         whole: bool = True,
     ) -> Started | None:
-        """Reads an execution with everything below it, and stores what `plan` makes of them: the
-        first one's id. None: there is none.
+        """Reads an execution with everything below it, stores what `plan` returns for it, and
+        returns the new execution. None: there is no such execution.
 
-        A retry of it that has not ended is returned instead, so two at once are one. `plan` is
-        pure, and may be called again. Without `whole`, only the execution itself is read.
-        `RetryTooLarge` if there is more than `limits` allow, before it is read.
+        If a retry of it has not ended, that retry is returned instead, so two calls at once make
+        one retry. `plan` is pure, and may be called again. Without `whole`, only the execution
+        itself is read. Raises `RetryTooLarge`, before reading, if there is more than `limits`
+        allow.
         """
 
     @abstractmethod
     def family(self, id: str, reach: Reach) -> Family:
-        """What `retry` gives to its plan, only to look at it; empty if there is no such execution.
-        `RetryTooLarge` beyond the reach."""
+        """Returns what `retry` gives to its plan, without storing anything. Empty if there is no
+        such execution. Raises `RetryTooLarge` beyond the reach."""
 
     @abstractmethod
     def retries(self, id: str) -> list[Retry]:
-        """The retries of an execution, oldest first."""
+        """Returns the retries of an execution, oldest first."""

@@ -1,4 +1,4 @@
-"""What services do: timers, rescue, mending, pruning."""
+"""The work of the services: timers, rescue, repair of lost wakes, pruning."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rhythm.record import Record
 
-# after so long without a beat, and without claims, nobody asks about a worker any more
+# A worker without claims is forgotten after so long without a beat.
 FORGOTTEN_S = 86_400.0
 
 
 class MaintenanceDue(Record):
-    """Whether there is something for `rescue`, `end_cancelled_tasks` and `forget_workers`; in how
-    long there is for `schedules.fire`; and whether there is for `executions.end_terminated`."""
+    """Which maintenance is due.
+
+    `lost`: there is something for `rescue`; `cancelled`: for `end_cancelled_tasks`; `forgotten`:
+    for `forget_workers`; `terminated`: for `executions.end_terminated`. `slot_us`: in how many
+    microseconds there is something for `schedules.fire`, None if there is nothing.
+    """
 
     lost: bool
     cancelled: bool
@@ -23,43 +27,45 @@ class MaintenanceDue(Record):
 
 
 class Recovered(Record):
-    """What a look after the lost has done: claims that were taken back, cancelled tasks that were
+    """What `Store.recover` did: the ids of claims that it took back, and of cancelled tasks that it
     ended."""
 
     rescued: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
-    # until a schedule has something to do, also if another process has just made it
+    # How long until a schedule is due, also one that another process has just made.
     slot_us: int | None = None
-    terminated: tuple[str, ...] = ()  # what was left below executions that were terminated
+    terminated: tuple[str, ...] = ()  # ended below terminated executions
 
 
 class MaintenanceStore(ABC):
-    """What services do: timers, rescue, mending, pruning."""
+    """The work of the services: timers, rescue, repair of lost wakes, pruning."""
 
     @abstractmethod
     def fire_timers(
         self, limit: int, late: Callable[[float], None] | None = None
     ) -> tuple[int, int | None]:
-        """Fires what is due, frees what was delayed until now, times executions out: how many, and
-        when the next is due.
+        """Fires due timers, frees rows whose delay is over, and times executions out. Returns how
+        many, and when the next is due.
 
-        `late` is told of each timer that has fired, by how many seconds it was late.
+        `late` is called for each timer that fired, with the seconds by which it was late.
         """
 
     @abstractmethod
-    def due(self, dead: bool = False) -> MaintenanceDue: ...
+    def due(self, dead: bool = False) -> MaintenanceDue:
+        """Returns which maintenance is due. `dead`: as `rescue` has it."""
 
     @abstractmethod
     def rescue(self, limit: int, crash_limit: int, dead: bool = False) -> list[str]:
-        """Takes back claims that have expired; those that crashed too often are failed.
+        """Takes back expired claims and returns their ids.
 
-        With `dead` also the claims of workers that have been silent for as long as they said they
-        may be. One of which there is no beat is judged by the expiry of its claims alone.
+        Executions that crashed `crash_limit` times fail. With `dead`, also takes back the claims of
+        workers that have been silent for longer than the limit they announced. A worker without a
+        beat is judged by the expiry of its claims alone.
         """
 
     @abstractmethod
     def end_cancelled_tasks(self, limit: int) -> list[str]:
-        """Ends cancelled tasks that nobody holds; their ids."""
+        """Ends cancelled tasks that nobody has claimed. Returns their ids."""
 
     @abstractmethod
     def forget_workers(self, limit: int) -> None:
@@ -67,28 +73,31 @@ class MaintenanceStore(ABC):
 
     @abstractmethod
     def parked(self, after: str, limit: int) -> list[str]:
-        """Workflows that nobody looks at and that are not paused, by id, beginning after this
-        one."""
+        """Returns the ids of workflows that are parked and not paused, sorted, beginning after id
+        `after`."""
 
     @abstractmethod
     def without_rows(self, children: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-        """Of these children (workflow, number) those of which there is no row: neither an execution
-        nor a timer."""
+        """Returns the children (workflow, number) that have no row: neither an execution nor a
+        timer."""
 
     @abstractmethod
     def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
-        """Wakes workflows that are still parked at this `seq`; of these it fires the timers whose
-        rows are gone. The ids."""
+        """Wakes workflows that are still parked at this `seq`, and fires those of their timers
+        whose rows are gone. Returns the ids of the workflows."""
 
     @abstractmethod
     def prune(self, older_than_s: float, limit: int) -> int:
-        """Deletes root executions that ended so long ago, with everything below them: how many.
+        """Deletes root executions that ended longer ago than `older_than_s`, with everything below
+        them. Returns how many.
 
-        Those stay of which a child still goes on, or from which an execution was made that has not
-        ended.
+        An execution is kept while one of its children goes on, or while an execution made from it
+        has not ended.
         """
 
     @abstractmethod
     def prune_events(self, older_than_s: float, limit: int) -> int:
-        """Deletes events that were published so long ago: how many. Those stay that an execution
-        has taken, until it has gone on."""
+        """Deletes events that were published longer ago than `older_than_s`. Returns how many.
+
+        An event that an execution has taken is kept until that execution has gone on.
+        """

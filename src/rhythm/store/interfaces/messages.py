@@ -1,4 +1,4 @@
-"""Signals and events."""
+"""Signals and events: sending, publishing, and what waits for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Mail(Record):
 
 
 class NewSignal(Record):
-    """A signal to send. The id is the sender's: the same one twice is one signal."""
+    """A signal to send. The sender chooses the id: the same id sent twice is one signal."""
 
     id: str
     execution_id: str
@@ -30,51 +30,61 @@ class NewSignal(Record):
 
 
 class NewWait(Record):
-    """A wait for the first event of a type, published since its execution started, whose data has
-    these values at these paths."""
+    """A wait for the first event of a type that has the wanted values.
+
+    Only events count that were published since the execution started.
+    """
 
     n: int
     type: str
-    wanted: str  # JSON: paths and values
+    wanted: str  # JSON: paths into the event's data, and the values wanted there
     timeout_s: float | None = None
     held: bool = False
 
 
 class NewEvent(Record):
-    """An event to publish. The id is the publisher's: the same one twice is one event."""
+    """An event to publish.
+
+    The publisher chooses the id: the same id published twice is one event.
+    """
 
     id: str
     type: str
     data: str  # JSON
-    # of several in one turn, and of the children it starts: they happen in their order
+    # Keeps the order of the events that one turn publishes and the children that it starts.
     later_us: int = 0
     execution_id: str | None = None  # whose turn publishes it
 
 
 class MessageStore(ABC):
-    """Signals and events."""
+    """Sends signals, publishes events, and returns what waits for them."""
 
     @abstractmethod
     def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> Delivery:
-        """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or
-        "full".
+        """Puts a signal into a mailbox. Returns "sent", "duplicate", "late" (the execution has
+        ended), "missing" or "full".
 
-        One that was received is a "duplicate" whatever came after it: its sender may forget it.
+        A signal that was received before is a "duplicate" whatever happened since, so its sender
+        may forget it.
         """
 
     @abstractmethod
     def publish(self, event: NewEvent, actor: Actor | None = None) -> Publication:
-        """Publishes an event to everyone who waits for it, and to those who live and will, and
-        starts the workflows that are registered for it: "published" or "duplicate"."""
+        """Publishes an event. Returns "published", or "duplicate" if its id was published before.
+
+        It goes to every execution that waits for it now, and to those that started before it and
+        wait for it later. It starts the workflows that are registered for its type.
+        """
 
     @abstractmethod
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
-        """The signals that have not been consumed, in the order of sending."""
+        """Returns the signals that have not been consumed, by workflow, in the order of sending."""
 
     @abstractmethod
     def mailed(self, id: str) -> list[Mail]:
-        """The same of one workflow, for those who only look: without what they bring."""
+        """Returns the signals of one workflow that have not been consumed, without their payloads,
+        for display."""
 
     @abstractmethod
     def waits(self, id: str) -> list[NewWait]:
-        """The events that an execution waits for."""
+        """Returns the events that an execution waits for."""

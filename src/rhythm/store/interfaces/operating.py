@@ -11,8 +11,10 @@ from rhythm.store.interfaces.workers import Queue
 
 
 class Silent(Record):
-    """A worker that has claims, and has not been heard of for too long, or never: then `beat_at` is
-    None."""
+    """A worker that has claims and has been silent for too long.
+
+    `beat_at` is None if it was never heard of.
+    """
 
     worker: str
     claims: int
@@ -20,38 +22,43 @@ class Silent(Record):
 
 
 class Health(Record):
-    """How a database is, besides being right. What the database has no such thing of is empty."""
+    """The condition of a database, apart from its correctness.
+
+    Fields that a database has nothing for stay empty.
+    """
 
     now: int
     executions: int
     queues: tuple[Queue, ...]
-    transaction_s: float | None = None  # the age of the oldest one
+    transaction_s: float | None = None  # the age of the oldest open transaction
     dead_rows: tuple[tuple[str, int, int], ...] = ()  # table, live rows, dead rows
     notifications: float | None = None  # how full their queue is, from 0 to 1
-    server: bool = False  # whether its clock is another machine's
+    server: bool = False  # whether its clock is that of another machine
     silent: tuple[Silent, ...] = ()
 
 
 class Selection(Record):
-    """Which executions are meant, of those that nobody else started. Times are microseconds since
-    1970; what is empty or None counts for nothing."""
+    """Which root executions are selected.
+
+    Times are microseconds since 1970; an empty or None field selects all.
+    """
 
     statuses: tuple[str, ...]  # as they are shown
     workflow: str | None = None
     queue: str | None = None
-    created_after: int | None = None  # or at that time
+    created_after: int | None = None  # inclusive
     created_before: int | None = None
     attributes: str = "{}"  # JSON: names and plain values
     type: int | None = None
-    paused: bool = False  # only those that somebody has paused
-    unpaused: bool = False  # only the others
-    unasked: bool = False  # only those that have not been asked to end
-    unretried: bool = False  # only those of which there is no retry
-    names: tuple[str, ...] | None = None  # only those of these workflows and tasks
+    paused: bool = False  # only executions that somebody has paused
+    unpaused: bool = False  # only executions that nobody has paused
+    unasked: bool = False  # only executions that were not asked to end
+    unretried: bool = False  # only executions without a retry
+    names: tuple[str, ...] | None = None  # only executions of these workflows and tasks
 
     @property
     def asked(self) -> list[str]:
-        """The names of what counts."""
+        """The names of the fields that restrict the selection."""
         values = {name: getattr(self, name) for name in self._fields}
         return [
             name
@@ -61,7 +68,7 @@ class Selection(Record):
 
 
 class Standing(Record):
-    """Where in a queue an execution is, and who has it."""
+    """Where an execution is in its queue, and which worker has claimed it."""
 
     id: str
     state: int  # free, claimed or delayed
@@ -76,26 +83,30 @@ class OperatingStore(ABC):
 
     @abstractmethod
     def count(self, selection: Selection) -> tuple[int, int]:
-        """How many are meant, and what time it is."""
+        """Returns how many executions are selected, and the time of the database."""
 
     @abstractmethod
     def select(
         self, selection: Selection, after: tuple[int, str], limit: int
     ) -> list[tuple[int, str]]:
-        """`created_at` and id of those that are meant, oldest first, beginning after this one."""
+        """Returns `created_at` and id of selected executions, oldest first, beginning after
+        `after`."""
 
     @abstractmethod
     def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
-        """Where these are in a queue; one that nobody must look at is left out."""
+        """Returns where these executions are in their queues.
 
-    @abstractmethod
-    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
-        """What breaks the rules of `store.doctor`, in one snapshot. What takes a moment may be late
-        by `grace_s`.
-
-        The rules about snapshots and waits are the judge's: `engine.doctor.examine` brings it
-        along.
+        Executions without a ready row are left out.
         """
 
     @abstractmethod
-    def health(self) -> Health: ...
+    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+        """Returns what breaks the rules of `store.doctor`, in one snapshot.
+
+        Things that take a moment may be late by `grace_s`. The rules about snapshots and waits
+        belong to `judge`: `engine.doctor.examine` passes it.
+        """
+
+    @abstractmethod
+    def health(self) -> Health:
+        """Returns the condition of the database: queues, long transactions, silent workers."""

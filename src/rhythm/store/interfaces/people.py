@@ -1,4 +1,4 @@
-"""What people do to executions that wait for them."""
+"""What people do to executions: decide approvals, pause, resume."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from rhythm.store.reading import Found
 
 
 class PeopleStore(ABC):
-    """What people do to executions that wait for them."""
+    """Decides approvals, pauses and resumes executions for people."""
 
     @abstractmethod
     def decide(self, id: str, decision: Decision) -> Verdict | None:
-        """Counts a decision, and ends the approval with it if it suffices. None: there is no such
+        """Counts a decision, and ends the approval if it suffices. None: there is no such
         approval."""
 
     @abstractmethod
@@ -37,18 +37,20 @@ class PeopleStore(ABC):
         names: Sequence[str] | None = None,
         most_bytes: int | None = None,
     ) -> Found[StoredApproval]:
-        """Approvals, newest first: "open", by how they ended ("cancelled" too), or all; of an
-        execution and everything below it.
+        """Returns approvals, newest first.
 
-        `before`, `names` and `most_bytes`: as `reading.find` has them.
+        `status`: "open", how they ended ("cancelled" too), or None for all. `execution_id`: only
+        those of this execution and everything below it. `before`, `names` and `most_bytes`: as
+        `reading.find` has them.
         """
 
     @abstractmethod
-    def approval(self, id: str) -> StoredApproval | None: ...
+    def approval(self, id: str) -> StoredApproval | None:
+        """Returns an approval. None: there is no such approval."""
 
     @abstractmethod
     def decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
-        """What was decided about these approvals, in order."""
+        """Returns the decisions about these approvals, in order."""
 
     @abstractmethod
     def pause(
@@ -60,7 +62,7 @@ class PeopleStore(ABC):
         timeout_s: float | None = None,
         then: AfterPause = RESUME,
     ) -> Mapping[str, bool]:
-        """Holds workflows where they are. False: it has ended; one that does not exist is left
+        """Pauses workflows where they are. False: it has ended. Ids that do not exist are left
         out."""
 
     @abstractmethod
@@ -72,10 +74,9 @@ class PeopleStore(ABC):
         data: str = "null",
         actor: Actor | None = None,
     ) -> Mapping[str, bool]:
-        """Lets workflows go on that somebody has paused. False: nobody has; one that does not
-        exist is left out.
+        """Resumes paused workflows. False: it is not paused. Ids that do not exist are left out.
 
-        `Undecidable` if there is data while somebody is asked to decide: they would decide about
+        Raises `Undecidable` if data is given while an approval is open: people would decide about
         something else than they were shown.
         """
 
@@ -83,9 +84,9 @@ class PeopleStore(ABC):
     def resumes(
         self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None
     ) -> Found[ResumeRequest]:
-        """Whatever let an execution go on, oldest first, beginning after this number."""
+        """Returns the resumes of an execution, oldest first, beginning after number `after`."""
 
     @abstractmethod
     def last_resumes(self, id: str) -> list[ResumeRequest]:
-        """The last that let an execution go on, and the last one that gave it data and was no
-        event, oldest first."""
+        """Returns the last resume of an execution, and the last one that gave it data and was not
+        an event, oldest first."""

@@ -1,4 +1,4 @@
-"""Executions, for those who only look."""
+"""Executions, read only for display."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rhythm.store.interfaces.executions import Execution
 from rhythm.store.lifecycle import STATUS_NAMES
 from rhythm.store.reading import Found, Moment, Place
 
-# Whether somebody must decide is told in lists, too: of a plan no more than that. `%%` is `%` for
-# both databases.
+# Lists also say whether somebody must decide, and read no more than that of the plan. `%%` means
+# `%` on both databases.
 _ASKED_PLAN = """CASE WHEN status = 'paused' AND awaiting LIKE '%%"op":"approval"%%'
   THEN '{"op":"approval"}' ELSE 'null' END"""
 
 
-# columns of an execution that may be large, and what stands for them
+# Columns of an execution that may be large, and what lists read in their place.
 LARGE_COLUMNS = {"inputs": "'null'", "result": "NULL", "awaiting": _ASKED_PLAN}
 
 
-# characters of others that a list reads
+# How many characters of other columns a list reads.
 CUT_CHARACTERS = {
     "error": 4096,
     "attributes": TEXTS.attributes_bytes,
@@ -30,7 +30,8 @@ CUT_CHARACTERS = {
 }
 
 
-# the columns of a list; of those that are cut one character more, which tells that they were
+# The columns of a list. Columns that are cut have one character more than allowed, which shows that
+# they were cut.
 _SHORT = {
     **LARGE_COLUMNS,
     **{name: f"substr({name}, 1, {most + 1})" for name, most in CUT_CHARACTERS.items()},
@@ -43,7 +44,7 @@ BRIEF_COLUMNS = ", ".join(
 
 
 class Transition(Record):
-    """A committed step in the life of an execution."""
+    """One row of the history of an execution: a committed change of its status."""
 
     execution_id: str
     seq: int
@@ -58,7 +59,8 @@ class Transition(Record):
 
 
 def with_names(read: Iterable[Any]) -> list[Transition]:
-    """Transitions with the names of their statuses, which were read as they are stored."""
+    """Returns transitions with the names of their statuses; they were read with the stored
+    numbers."""
     return [
         each.replace(
             from_status=STATUS_NAMES[each.from_status], to_status=STATUS_NAMES[each.to_status]
@@ -68,10 +70,11 @@ def with_names(read: Iterable[Any]) -> list[Transition]:
 
 
 class ReadingStore(ABC):
-    """Executions, for those who only look."""
+    """Reads executions for display."""
 
     @abstractmethod
-    def get(self, ids: Sequence[str]) -> dict[str, Execution]: ...
+    def get(self, ids: Sequence[str]) -> dict[str, Execution]:
+        """Returns these executions by id. Ids that do not exist are left out."""
 
     @abstractmethod
     def find(
@@ -84,21 +87,25 @@ class ReadingStore(ABC):
         names: Sequence[str] | None = None,
         most_bytes: int | None = None,
     ) -> Found[Execution]:
-        """Root executions, newest first. `before`: only those that come after the one of this
-        `created_at` and id.
+        """Returns root executions, newest first, at most `limit`.
 
-        `brief`: without inputs, results and what they await, which may be large. `names`: only
-        those that have one of these names. `most_bytes`: no more than these and one row.
+        `before`: begins after the execution with this `created_at` and id. `brief`: without inputs,
+        results and what is awaited, which may be large. `names`: only executions with one of these
+        names. `most_bytes`: reading stops once the rows have this many bytes; at least one row is
+        returned.
         """
 
     @abstractmethod
     def names(self, prefixes: Sequence[str]) -> list[str]:
-        """The names of root executions that begin with one of these, none of which begins with
-        another: each once."""
+        """Returns the names of root executions that begin with one of these prefixes, each name
+        once.
+
+        No prefix may begin with another.
+        """
 
     @abstractmethod
     def root_names(self, ids: Sequence[str]) -> dict[str, str]:
-        """The name of the root of each of these; one that does not exist is left out."""
+        """Returns the name of the root of each execution. Ids that do not exist are left out."""
 
     @abstractmethod
     def children(
@@ -109,27 +116,34 @@ class ReadingStore(ABC):
         brief: bool = False,
         most_bytes: int | None = None,
     ) -> Found[Execution]:
-        """In the order of their numbers, beginning after this one."""
+        """Returns the children of an execution by their number, beginning after number `after`.
+
+        `brief` and `most_bytes`: as `find` has them.
+        """
 
     @abstractmethod
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
-        """A text for each execution that is another one whenever it has changed; reads nothing
-        large."""
+        """Returns a text for each execution that changes whenever the execution changes.
+
+        Reads nothing large.
+        """
 
     @abstractmethod
     def due(self, id: str) -> dict[int, int]:
-        """When the timers and delayed children of an execution are due, by number; 0 is its own
-        start."""
+        """Returns when the timers and delayed children of an execution are due, by number. 0 is its
+        own start."""
 
     @abstractmethod
-    def history(self, id: str) -> list[Transition]: ...
+    def history(self, id: str) -> list[Transition]:
+        """Returns the history of an execution: its turns, or the failed attempts of a task."""
 
     @abstractmethod
     def trace(
         self, id: str, after: Place | None, limit: int, most_bytes: int | None = None
     ) -> Found[Moment]:
-        """What happened in an execution and below it after this place, in the order of time: two
-        statements, however much it is.
+        """Returns what happened in an execution and below it after this place, in the order of
+        time.
 
-        It covers the first `TRACED` executions below it, by id, and `TRACED_TURNS` of their turns.
+        It takes two statements, however much there is. It covers the first `MAX_TRACED_EXECUTIONS`
+        executions below it, by id, and `MAX_TRACED_TURNS` of their turns (`store.reading`).
         """

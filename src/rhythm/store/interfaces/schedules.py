@@ -1,4 +1,4 @@
-"""The schedules of a database."""
+"""Schedules: reading, changing and firing them."""
 
 from __future__ import annotations
 
@@ -10,48 +10,52 @@ from rhythm.store.schedules import Change, Due, Fire, Firing, Schedule
 
 
 class ScheduleStore(ABC):
-    """The schedules of a database."""
+    """Reads, changes and fires schedules."""
 
     @abstractmethod
     def named(self, names: Sequence[str]) -> tuple[list[Schedule], int]:
-        """Those of them that there are, by name; and the time."""
+        """Returns the schedules with these names, sorted by name, and the time of the database."""
 
     @abstractmethod
     def after(self, after: str, limit: int, brief: bool = False) -> list[Schedule]:
-        """So many of those that come after this name, in the order of their names. `brief`: without
-        their inputs, which may be large."""
+        """Returns the next `limit` schedules by name, beginning after name `after`.
+
+        `brief`: without their inputs, which may be large.
+        """
 
     @abstractmethod
     def look_at(self, names: Sequence[str]) -> list[Due]:
-        """These schedules with all that a plan needs, as they are now. It locks nothing."""
+        """Returns these schedules with all that a plan needs, as they are now. It locks nothing."""
 
     @abstractmethod
     def fires(self, name: str, limit: int) -> list[Fire]:
-        """What became of the last slots of a schedule, newest first."""
+        """Returns what became of the last slots of a schedule, newest first."""
 
     @abstractmethod
     def change(
         self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change"
     ) -> Schedule | None:
-        """Makes, changes or deletes (None) a schedule: `change` gets it as it is, if it is there,
-        and the time. What it became.
+        """Creates, changes or deletes a schedule, and returns what it became. None: it was deleted,
+        or there is none.
 
-        `change` is pure, and may be called again. What it leaves as it is is not recorded in the
-        audit.
+        `change` gets the schedule, or None if there is none, and the time. It returns the new
+        schedule, or None to delete it. `change` is pure, and may be called again. If it changes
+        nothing, the audit records nothing.
         """
 
     @abstractmethod
     def due(self, limit: int, without: Sequence[str] = ()) -> tuple[list[str], float | None]:
-        """The names of schedules with something to do now, and in how many seconds the next one
-        has."""
+        """Returns the names of schedules that are due now, and in how many seconds the next one is
+        due."""
 
     @abstractmethod
     def fire(
         self, firings: Sequence[Firing], actor: Actor | None = None
     ) -> tuple[list[Fire], list[str]]:
-        """Does all this in one transaction: what became of the slots, and the schedules about which
-        nothing was done, since they have changed after they were looked at or are gone.
+        """Carries out all these plans in one transaction.
 
-        A slot that has its row already is left as it is. Schedules that another process has at this
-        moment are left to it, unless an actor asks: then they are waited for.
+        Returns what became of the slots, and the names of the schedules that were left alone
+        because they changed after they were read, or no longer exist. A slot that has a row already
+        stays as it is. A schedule that another process has locked is left to that process, unless
+        there is an `actor`: then this call waits for it.
         """

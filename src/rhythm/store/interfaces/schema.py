@@ -1,4 +1,4 @@
-"""The tables, and the migrations that make them."""
+"""The tables, and the migrations that create them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from rhythm.store.schema import Migration
 
 
 class SchemaStore(ABC):
-    """The tables, and the migrations that make them."""
+    """Creates the tables, by migrations."""
 
     @abstractmethod
     def migrations(self) -> list[Migration]:
-        """Every migration that this Rhythm knows, in order; asks no database."""
+        """Returns every migration that this Rhythm knows, in order, without asking the database."""
 
     @abstractmethod
     def pending(self) -> list[Migration]:
-        """Those that have not run. `StoreError` if the schema is newer than this Rhythm."""
+        """Returns the migrations that have not run. Raises `StoreError` if the schema is newer than
+        this Rhythm."""
 
     @abstractmethod
     def migrate(self) -> list[str]:
-        """Runs what is pending; the names of the migrations that ran. Safe when many processes
-        start at once.
+        """Runs the pending migrations and returns their names.
 
-        Each is one transaction: one that fails leaves nothing behind, and is a `StoreError`.
+        Safe when many processes start at once. Each migration is one transaction: one that fails
+        leaves nothing behind, and raises `StoreError`.
         """
 
     @abstractmethod
     def version(self) -> int:
-        """The newest migration that has run; 0 if none has."""
+        """Returns the number of the newest migration that has run; 0 if none has."""

@@ -1,4 +1,4 @@
-"""A database, as the engine sees it."""
+"""A database, as the engine sees it: all roles together."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from rhythm.store.interfaces.workers import WorkerStore
 
 
 def driver_connection(given: Any) -> Any:
-    """The driver's own connection behind what a library hands out: a connection or session of
-    SQLAlchemy, a connection of Django."""
+    """Returns the driver's connection behind the object that a library gives out: a connection or
+    session of SQLAlchemy, or a connection of Django."""
     if isinstance(getattr(given, "connection", None), MethodType):  # a session
         given = given.connection()
     behind = getattr(given, "connection", None)
@@ -33,14 +33,16 @@ def driver_connection(given: Any) -> Any:
 
 
 class Listening:
-    """What hears of new work, until it is closed. `problem`: why it hears nothing, in words; then
-    work is found by looking for it."""
+    """A listener for new work, until it is closed.
+
+    `problem` says why it hears nothing; then workers find work by polling.
+    """
 
     def __init__(self, problem: str = "") -> None:
         self.problem = problem
 
     def close(self) -> None:
-        """Nothing more is heard; somebody who is being told may still be told."""
+        """Stops listening. A call of the listener that is under way may still finish."""
 
 
 class Store(ABC):
@@ -65,41 +67,51 @@ class Store(ABC):
     schema: SchemaStore
 
     @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Closes the connections of this store."""
 
     @property
     def era(self) -> int:
-        """Another number after a connection was lost, whoever met it: behind the next one may be a
-        database that knows less."""
+        """A number that changes whenever any caller loses a connection.
+
+        Behind the next connection may be a database that knows less, for example after a failover.
+        """
         return 0
 
     @abstractmethod
     def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
-        """Calls `heard` from another thread, soon after something in these queues can be claimed;
-        without any, it may be in all.
+        """Calls `heard` from another thread, soon after something in these queues can be claimed.
 
-        It is a hint: some are not heard, and some are about what others have taken already.
-        Whenever hearing begins, also after a while without a connection, it is called for all
-        queues.
+        An empty set means that it may be any queue. It is a hint: some are missed, and some are
+        about work that others have already claimed. Whenever listening begins, also after a lost
+        connection, `heard` is called for all queues.
         """
 
     @abstractmethod
     def within(self, connection: Any) -> Store:
-        """The same tables on the caller's own connection: what is started there comes with the
-        caller's commit, or not at all."""
+        """Returns the same tables on the caller's own connection.
+
+        What is started there is committed with the caller's transaction, or not at all.
+        """
 
     @abstractmethod
     def sibling(self) -> Store:
-        """The same database on connections of its own; an SQLite database in memory has only one,
-        and is its own sibling."""
+        """Returns the same database on connections of its own.
+
+        An SQLite database in memory has only one connection, so it returns itself.
+        """
 
     @abstractmethod
     def expect(self, threads: int) -> None:
-        """So many threads may ask at once from now on: they are not to wait for each other."""
+        """Prepares for this many threads that ask at once, so that they need not wait for each
+        other."""
 
     def recover(self, limit: int, crash_limit: int, dead: bool = False) -> Recovered:
-        """`rescue`, `end_cancelled_tasks`, `end_terminated` and forgetting workers of long ago: one
-        look at the database while there is nothing to do."""
+        """Runs the maintenance that is due: rescue, cancelled tasks, terminated families, and
+        forgetting old workers.
+
+        If nothing is due, it costs one query.
+        """
         due = self.maintenance.due(dead)
         if due.forgotten:
             self.maintenance.forget_workers(limit)

@@ -21,7 +21,7 @@ from rhythm.store.lifecycle import (
     TurnEnd,
 )
 
-EVERY_RESUME = 2**63 - 1  # no resume request has this number
+EVERY_RESUME = 2**63 - 1  # larger than the number of any resume request
 
 
 class Loaded(Record):
@@ -46,13 +46,13 @@ class Loaded(Record):
     snapshot: bytes | None
     owned: str  # JSON: the tasks that it awaits and that have no row yet
     now: int
-    # JSON: what let it go on since its last turn, as [id, data that was given with it]
+    # JSON: the resumes since its last turn, as [id, data that was given with it]
     resumes: str | None = None
-    authority: str | None = None  # JSON: the roles of those who asked for it
+    authority: str | None = None  # JSON: the roles of everybody who asked for it
 
     @property
     def ending(self) -> bool:
-        """Whether it is to clean up and end: it was cancelled, or its time is over."""
+        """Whether it must clean up and end: it was cancelled, or its time is over."""
         return self.cancel_requested or self.timed_out
 
 
@@ -73,8 +73,10 @@ class LoadedTask(Record):
 
 
 class Needed(Record):
-    """What a workflow waits for: children `numbers`. `whole`: nothing follows until all have ended
-    (or, `fails`, one has failed)."""
+    """The children `numbers` that a workflow waits for.
+
+    `whole`: it cannot go on until all of them have ended or, with `fails`, until one has failed.
+    """
 
     id: str
     numbers: Sequence[int]
@@ -93,7 +95,7 @@ class ChildOutcome(Record):
     name: str  # of the execution, or the event's type
 
 
-SHORT_ERROR = 1024  # characters of an error that those who only look are told
+SHORT_ERROR = 1024  # the longest error, in characters, that is read for display
 
 
 BRIEF_OUTCOME = (
@@ -109,13 +111,15 @@ UNREAD_ERROR = '{"code":"","message":"","data":null}'
 
 
 def brief_outcome(read: ChildOutcome) -> ChildOutcome:
-    """An outcome of which no more was read than a short error: something of its kind stands for the
-    rest."""
+    """Returns an outcome that was read for display, with an empty value of the right kind where the
+    value was not read."""
     unread = _UNREAD.get(read.type or 0, "null" if read.status == COMPLETED else UNREAD_ERROR)
     return read.replace(value=read.value or unread)
 
 
 class NewTimer(Record):
+    """A timer to set: after `delay_s`, or at the time `until`."""
+
     n: int
     delay_s: float | None
     until: int | None = None  # microseconds since 1970
@@ -123,7 +127,10 @@ class NewTimer(Record):
 
 
 class Done(Record):
-    """A task that its workflow's owner has run: the row is born finished."""
+    """A task that the owner of its workflow has run.
+
+    Its row is stored only now that it has ended.
+    """
 
     n: int
     name: str
@@ -139,8 +146,8 @@ class Done(Record):
 class TurnCommit(Record):
     """A turn to commit, and where its workflow goes from there.
 
-    `end`: "own" (its owner goes on), "park" (nothing to do until something wakes it), "yield"
-    (give the claim back), "finish".
+    `end`: "own" (its owner goes on), "park" (nothing to do until something wakes it), "yield" (give
+    the claim back), "finish".
     """
 
     id: str
@@ -161,32 +168,38 @@ class TurnCommit(Record):
     timers: tuple[NewTimer, ...] = ()
     waits: tuple[NewWait, ...] = ()
     approvals: tuple[NewApproval, ...] = ()
-    resumed: int | None = None  # what let it go on, up to this one, is done with this turn
+    resumed: int | None = None  # this turn has handled the resumes up to this number
     consumed: tuple[str, ...] = ()
     cancels: tuple[tuple[int, int], ...] = ()
     releases: tuple[tuple[int, int], ...] = ()
     signals: tuple[NewSignal, ...] = ()
     events: tuple[NewEvent, ...] = ()
     attributes: str | None = None
-    settled: tuple[int, ...] = ()  # timers and waits for events that nobody will ask about again
-    promoted: tuple[int, ...] = ()  # of `starts`: claimed by this worker from the beginning
+    settled: tuple[int, ...] = ()  # timers and waits for events that are no longer needed
+    promoted: tuple[int, ...] = ()  # numbers of those `starts` that this worker claims at once
     claim_ttl_s: float = 0.0
 
     def resumed_upto(self, wakes: int) -> int | None:
-        """`resumed`, given how often it was woken by now: after the last turn there is none for
-        what came since its owner looked."""
+        """Returns `resumed`, or all resumes if this is the last turn and it was woken since its
+        owner looked.
+
+        No later turn would handle those.
+        """
         return EVERY_RESUME if self.end == "finish" and wakes != self.wakes else self.resumed
 
 
 class Committed(Record):
-    """What became of a turn: "own", "woken" (it would have parked, but there is more to see),
-    "parked", "finished", "lost", or "full": nothing of it was done, since it would start more than
-    there may be."""
+    """What became of a turn.
+
+    "own": its owner goes on. "woken": it would have parked, but there is more to see. "parked".
+    "finished". "lost": the claim is lost. "full": nothing of it was done, because it would start
+    more executions than allowed.
+    """
 
     id: str
     outcome: Outcome
     wakes: int = 0
-    promoted: Mapping[int, int] = {}  # number -> fence of its claim
+    promoted: Mapping[int, int] = {}  # number of the child -> fence of its claim
     refusal: str = ""  # why it is full
 
 
@@ -198,7 +211,8 @@ class TaskEnd(Record):
     status: StatusNumber
     value: str
     retry_s: float | None = None
-    counts: bool = True  # false: the attempt does not count (asked to be tried later, unknown here)
+    # False: the attempt does not count (the task asked to be tried later, or is unknown here).
+    counts: bool = True
     worker: str = ""
     took_us: int = 0
 
@@ -208,42 +222,50 @@ class TurnStore(ABC):
 
     @abstractmethod
     def load(self, ids: Sequence[str]) -> list[Loaded]:
-        """The workflows; one that is gone is left out."""
+        """Returns the claimed workflows. Those that no longer exist are left out."""
 
     @abstractmethod
-    def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]: ...
+    def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
+        """Returns the claimed tasks. Those that no longer exist are left out."""
 
     @abstractmethod
     def cancelled(self, ids: Sequence[str]) -> set[str]:
-        """Which of these were asked to end: nothing else of them is read, however large their
-        inputs."""
+        """Returns the ids of those that were asked to end.
+
+        Nothing else is read of them, however large their inputs are.
+        """
 
     @abstractmethod
     def outcomes(
         self, needed: Sequence[Needed], brief: bool = False
     ) -> dict[str, list[ChildOutcome]]:
-        """How the children have ended that are needed; nothing for a workflow that cannot go on
-        yet.
+        """Returns how the needed children have ended, by workflow.
 
-        `brief`, for those who only look: without results, which may be large; an error that is long
-        is told as one without a code.
+        A workflow that cannot go on yet gets nothing. `brief`, for display: without results, which
+        may be large, and a long error becomes one without a code.
         """
 
     @abstractmethod
     def commit(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
     ) -> tuple[list[Committed], set[str]]:
-        """The group commit. What became of each turn, and the ids of the tasks whose end was
-        accepted."""
+        """Commits all turns and ends of tasks in one transaction: the group commit. Returns what
+        became of each turn, and the ids of the tasks whose end was accepted."""
 
     @abstractmethod
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> Completion:
-        """Commits the end of a task together with what its handler writes. `work` gets a
-        connection, in a transaction that nobody else uses, and returns the end, or None to keep
-        nothing. What became of it: "kept", or nothing was kept: "undone" by `work`, "lost" (the
-        claim) or "aborted" (a statement of the handler has failed, and it went on)."""
+        """Commits the end of a task together with what its handler wrote. Returns what became of
+        it.
+
+        `work` gets a connection, in a transaction that nobody else uses. It returns the end, or
+        None to keep nothing. "kept": all was committed. In all other cases nothing was: "undone"
+        (by `work`), "lost" (the claim), or "aborted" (a statement of the handler failed, and the
+        handler went on).
+        """
 
     @abstractmethod
     def witness(self, id: str, seq: int) -> int | None:
-        """The fence with which turn `seq` of a workflow was committed; for the owner that got no
-        answer."""
+        """Returns the fence with which turn `seq` of a workflow was committed. None: it was not.
+
+        For an owner that got no answer to its commit.
+        """

@@ -1,4 +1,4 @@
-"""The workers that live, their queues and their tasks."""
+"""The live workers, their heartbeats and leases, queues, and declared tasks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rhythm.record import Record
 from rhythm.store.access import Actor
 from rhythm.store.interfaces.claims import SYSTEM_QUEUE
 
-DEAD_AFTER_S = 30.0  # without a beat for so long a worker counts as dead
+DEAD_AFTER_S = 30.0  # a worker without a beat for so long counts as dead
 
 
 class Beat(Record):
-    """A worker says that it lives, and how it is."""
+    """A heartbeat: a worker says that it lives, and how it is."""
 
     worker: str
     host: str
@@ -23,24 +23,26 @@ class Beat(Record):
     running: int
     draining: bool
     version: str
-    machine: str = ""  # within which the process id means something; empty: not known
-    # silent for so long, it takes itself for dead; so do the others
+    machine: str = ""  # where the process id is valid; empty: not known
+    # After this long without a successful beat the worker considers itself dead, and so do the
+    # others.
     dead_after_s: float = DEAD_AFTER_S
 
 
 class OwnClaims(dict[str, tuple[int, int]]):
-    """What a worker has claimed: id -> (fence, wakes)."""
+    """The claims of a worker: id -> (fence, wakes)."""
 
     def __init__(
         self, claims: Iterable[tuple[str, int, int]], not_extended: Iterable[str] = ()
     ) -> None:
-        """`not_extended`: claims that were to be extended and were not, since others lock them."""
+        """`not_extended`: claims that should have been extended and were not, because other
+        transactions lock them."""
         super().__init__({id: (fence, wakes) for id, fence, wakes in claims})
         self.not_extended = frozenset(not_extended)
 
 
 class SeenWorker(Record):
-    """A worker as it was when it was last heard of, and how many claims it has `now`."""
+    """A worker as of its last beat, and how many claims it has at `now`."""
 
     worker: str
     host: str
@@ -59,8 +61,10 @@ class SeenWorker(Record):
 
 
 class Declaration(Record):
-    """What a task is, as the worker says that has its handler: whoever plans a turn knows it from
-    here."""
+    """The declaration of a task, made by the worker that has its handler.
+
+    Every worker that plans a turn learns about the task from it.
+    """
 
     name: str
     queue: str
@@ -71,10 +75,11 @@ class Declaration(Record):
 
 
 class Queue(Record):
-    """What is in a queue: ready (since when the oldest of it), claimed, claimed by one who has not
-    been heard of in time, delayed.
+    """The number of rows in a queue by state: ready, claimed, claimed by a worker that was not
+    heard of in time (`expired`), delayed.
 
-    `workers`: how many live ones take from it.
+    `oldest_at`: since when the oldest ready row waits. `workers`: how many live workers claim from
+    it.
     """
 
     name: str
@@ -91,7 +96,7 @@ class Queue(Record):
 
 
 def refuse_system(queue: str, paused: bool) -> None:
-    """`ValueError` for a pause of the queue of resumes: workflows would stand still that nobody has
+    """Raises `ValueError` for a pause of the system queue: it would stop workflows that nobody has
     paused."""
     if paused and queue == SYSTEM_QUEUE:
         raise ValueError(
@@ -101,53 +106,61 @@ def refuse_system(queue: str, paused: bool) -> None:
 
 
 class WorkerStore(ABC):
-    """The workers that live, their queues and their tasks."""
+    """The live workers, their heartbeats and leases, queues, and declared tasks."""
 
     @abstractmethod
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> OwnClaims:
-        """Says that a worker lives, and prolongs claims of it (id -> fence; only those it still
-        has). It waits for nobody: what somebody has locked at the moment is not prolonged.
+        """Records that a worker lives, and extends its claims (id -> fence; only those it still
+        has). Returns all claims that it has now, also those that it does not know of.
 
-        Everything that it has now, also what it does not know of.
+        It waits for nobody: a claim that another transaction has locked is not extended.
         """
 
     @abstractmethod
     def leave(self, *workers: str) -> None:
-        """These workers are no more: nobody waits for a beat of theirs, and claims that they still
-        have expire now."""
+        """Records that these workers have stopped: nobody waits for their beats, and their
+        remaining claims expire now."""
 
     @abstractmethod
     def seen(self) -> list[SeenWorker]:
-        """The workers that have said that they live, the dead ones of the last day among them."""
+        """Returns the workers that have sent beats, including those that died within the last
+        day."""
 
     @abstractmethod
     def declare(self, declarations: Sequence[Declaration]) -> None:
-        """Stores what tasks are; of several workers that say it, the last one is right."""
+        """Stores what tasks are.
+
+        If several workers declare the same task, the last declaration counts.
+        """
 
     @abstractmethod
     def declared(self) -> list[Declaration]:
-        """What all tasks are, by name."""
+        """Returns the declarations of all tasks, by name."""
 
     @abstractmethod
     def queues(self) -> list[Queue]:
-        """Every queue that has rows, is paused, or is served by a worker: one that is not dead, and
-        not draining."""
+        """Returns every queue that has rows, is paused, or is served by a live worker that is not
+        draining."""
 
     @abstractmethod
-    def paused_queues(self) -> frozenset[str]: ...
+    def paused_queues(self) -> frozenset[str]:
+        """Returns the names of the paused queues."""
 
     @abstractmethod
     def pause_queue(
         self, name: str, paused: bool, actor: Actor | None = None, reason: str = ""
     ) -> bool:
-        """Nothing of a paused queue is claimed: no workflow of it starts, and no task. Those that
-        have begun go on.
+        """Pauses a queue or lets it go on. False: it was so already; who paused it first, and why,
+        is kept.
 
-        False: it was paused, or not, already; who paused it first, and why, stays. `ValueError` for
-        the queue of resumes.
+        Nothing of a paused queue is claimed: no workflow of it starts, and no task. What has begun
+        goes on. Raises `ValueError` for a pause of the system queue.
         """
 
     @abstractmethod
     def lease(self, name: str, holder: str, ttl_s: float) -> bool:
-        """Takes or prolongs the right to do what one process at a time should do. It saves work;
-        nothing is safe because of it."""
+        """Takes or extends the right to do what one process at a time should do. True: `holder` has
+        it now.
+
+        It saves work; nothing is safe because of it.
+        """

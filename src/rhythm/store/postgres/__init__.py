@@ -1,1 +1,1 @@
-"""Executions in PostgreSQL."""
+"""The store on PostgreSQL: any number of processes, on any number of machines."""

@@ -19,7 +19,11 @@ from rhythm.store.rows import fields, records
 
 
 class PostgresAccess(PostgresRole, AccessStore):
-    """By the `door` one finds out who comes in: it is never busy with something large."""
+    """Tokens and the audit chain.
+
+    The connection `door` is used only to look up tokens and to record their use, so it is never
+    busy with something large.
+    """
 
     def __init__(
         self, db: Connection, rows: PostgresRows, auditor: PostgresAuditor, door: Connection

@@ -1,6 +1,7 @@
 -- name: insert_audit
 -- Adds the acts of a transaction to the audit, in their order, as its last statement.
--- Numbers and hashes are the database's, behind the head, which is the last lock of the transaction: whoever has it waits for nobody.
+-- The database draws numbers and hashes under the lock of the head. It is the last lock of a
+-- transaction, so a transaction that holds it waits for no other.
 INSERT INTO audit (at, actor, token, source, action, object, detail)
 SELECT coalesce(%(at)s::bigint, now_us()), %(actor)s::text, %(token)s::text, %(source)s::text, x.action, x.object, x.detail
 FROM unnest(%(action)s::text[], %(object)s::text[], %(detail)s::text[]) WITH ORDINALITY AS x(action, object, detail, i) ORDER BY x.i
@@ -14,7 +15,7 @@ SELECT {AuditRow} FROM audit
 SELECT {AuditRow} FROM audit WHERE n > %(n)s ORDER BY n LIMIT %(limit)s
 
 -- name: insert_token
--- Makes a token and returns it; no row means that its id is taken.
+-- Creates a token and returns it; no row means that its id is taken.
 INSERT INTO api_tokens ({Grant}, taken_roles, created_at, created_by, expires_at)
 SELECT {:Grant}, '[]', t.now, %(by)s, t.now + %(expires_us)s::bigint FROM (SELECT now_us() AS now) AS t
 ON CONFLICT DO NOTHING
@@ -29,21 +30,22 @@ SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(id)s
 SELECT {StoredToken}, now_us() AS now FROM api_tokens ORDER BY created_at DESC, id DESC
 
 -- name: share_token
--- Token of the actor, locked so that nobody changes it while the transaction acts with it.
--- Until the end of the transaction it keeps its roles.
+-- Token of the actor, locked so that nobody can change it while the transaction uses it.
+-- It keeps its roles until the end of the transaction.
 SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(id)s FOR SHARE
 
 -- name: shared_token
 -- Part of a statement: the token of the actor, added to what a start of executions returns.
--- A column of what another statement returns: the token, which keeps its roles until the end of the transaction.
+-- It is appended as a column to the RETURNING of another statement, and keeps its roles until the
+-- end of the transaction.
 , (SELECT row_to_json(t) FROM (SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(token)s FOR SHARE) t) AS token
 
 -- name: lock_token
--- Locks a token that is to be revoked or changed; waits for transactions that act with it.
+-- Locks a token that is to be revoked or changed; waits for transactions that use it.
 SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(id)s FOR UPDATE
 
 -- name: touch_token
--- Notes that a token is used; does nothing while another transaction has its row locked.
+-- Records that a token was used; does nothing while another transaction has its row locked.
 UPDATE api_tokens SET last_used_at = now_us() WHERE id = (SELECT id FROM api_tokens WHERE id = %(id)s FOR NO KEY UPDATE SKIP LOCKED)
 
 -- name: revoke_token

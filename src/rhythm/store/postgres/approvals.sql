@@ -28,7 +28,7 @@ INSERT INTO approval_decisions ({StoredDecision}) VALUES ({:StoredDecision})
 
 -- name: end_approvals
 -- Ends open approvals, with the decision that suffices or at their deadline.
--- With the record of what lets their executions go on.
+-- Also records what lets their executions go on.
 WITH ended AS (
   UPDATE approvals a SET status = 5, decision = x.decision, decided_by = x.by, comment = x.comment, ended_at = %(now)s
   FROM unnest(%(id)s::text[], %(decision)s::text[], %(by)s::text[], %(comment)s::text[]) AS x(id, decision, by, comment)
@@ -46,13 +46,14 @@ FROM unnest(%(id)s::text[], %(role)s::text[], %(timeout_us)s::bigint[], %(on_dea
 WHERE a.id = x.id AND a.status IS NULL
 
 -- name: due_approvals
--- Approvals whose deadline is over: they are escalated, or they expire.
+-- Approvals whose deadline has passed: they are escalated, or they expire.
 SELECT id, execution_id FROM approvals
 WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
 
 -- name: decision_context
 -- What a decision is judged by, read under the lock of its approval.
--- The time, everyone who had a hand in what is decided about, the decisions before, and which of their tokens were revoked since.
+-- Returns the time, everyone who had a hand in what is decided about, the earlier decisions, and
+-- which of their tokens were revoked since.
 SELECT now_us(),
   ARRAY(SELECT c.person FROM execution_contributors c
         WHERE c.root_id = (SELECT e.root_id FROM executions e WHERE e.id = %(execution_id)s)),
@@ -62,21 +63,21 @@ SELECT now_us(),
 
 -- name: asked_for
 -- Finds an open approval in or below each execution; then a resume with data is refused.
--- What people are asked to decide in these executions and below them.
+-- Returns one open approval for each execution that has any.
 SELECT x.id, a.id FROM unnest(%(ids)s::text[]) AS x(id), (VALUES ('', ' '), ('.', '/')) AS part(first, last)
 CROSS JOIN LATERAL (
   SELECT id FROM approvals
   WHERE execution_id >= x.id || part.first AND execution_id < x.id || part.last AND ended_at IS NULL AND NOT held LIMIT 1) a
 
 -- name: pause
--- Pauses workflows, or changes their pause; tasks and what has ended are not returned.
+-- Pauses workflows, or changes their pause; tasks and ended workflows are not returned.
 UPDATE executions SET paused_at = coalesce(paused_at, %(now)s), paused_reason = %(reason)s, paused_by = %(by)s,
   paused_until = %(now)s + %(timeout_us)s::bigint, paused_then = %(then)s
 WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND type = 0 RETURNING id
 
 -- name: pause_after_decision
--- Pauses a workflow whose approval was just decided, if whoever decided asks for it.
--- What was paused already stays so, for the reason that was given.
+-- Pauses a workflow whose approval was just decided, if the decider asks for it.
+-- A workflow that was paused before keeps its reason.
 UPDATE executions SET paused_at = %(now)s, paused_reason = 'approval_decided', paused_by = %(by)s
 WHERE id = %(id)s AND status < 5 AND paused_at IS NULL
 
@@ -87,13 +88,15 @@ WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND paused_at IS NOT NULL RETURNI
 
 -- name: queue_again
 -- Moves workflows that are resumed before their first turn back to their own queues.
--- What was paused before it began was not to leave its queue: a pause of that is one of it too. Its ready row is locked.
+-- A workflow that was paused before it began must return to its own queue, so that a pause of that
+-- queue applies to it, too. Its ready row is locked.
 UPDATE ready r SET queue = e.queue, priority = e.priority FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE r.id = ANY(%(ids)s::text[]) AND r.state < 1 AND e.id = r.id AND c.seq = 0 RETURNING r.queue
 
 -- name: end_pauses
 -- Ends pauses whose time is over, and returns what follows: a resume or a cancel.
--- With the locks: since it was found, a pause may have been made anew, longer or with another end.
+-- It checks again under the locks: since it was found, a pause may have been changed, to last
+-- longer or to end in another way.
 WITH over AS (
   SELECT id, paused_then FROM executions WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND paused_until <= %(now)s ORDER BY id FOR UPDATE)
 UPDATE executions e SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL
@@ -122,7 +125,7 @@ SELECT {ResumeRequest} FROM execution_resume_requests WHERE execution_id = %(id)
 
 -- name: last_resumes
 -- Newest resume requests of one execution, to show what let it go on.
--- The last one, and the last that came with data and was no event.
+-- Returns the last one, and the last one that came with data and was not an event.
 SELECT {ResumeRequest} FROM execution_resume_requests WHERE id = ANY(ARRAY[
   (SELECT id FROM execution_resume_requests WHERE execution_id = %(id)s ORDER BY id DESC LIMIT 1),
   (SELECT id FROM execution_resume_requests WHERE execution_id = %(id)s AND triggered_by <> 'event' AND trigger_data <> 'null'

@@ -1,5 +1,7 @@
-"""The audit of a transaction on PostgreSQL, and whether the token of whoever acts still allows it:
-its last two locks."""
+"""The audit on PostgreSQL: checks the actor's token, and adds rows to the chain.
+
+These are the last two locks of a transaction.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +19,25 @@ class PostgresAuditor:
         self.db = db
 
     def authorise(self, actor: Actor | None) -> None:
-        """Refuses an act with a token that does not allow it any more; until the end of the
-        transaction it stays as it is."""
+        """Raises `TokenRevoked` or `Denied` if the actor's token no longer allows the act.
+
+        Nobody can change the token until the end of the transaction.
+        """
         if actor is not None and actor.token is not None:
             authorise(actor, self.share_token(actor.token))
 
     def add(self, actor: Actor | None, acts: Sequence[Act], now: int | None) -> None:
-        """Adds to the audit, as the last statement of the transaction; without an actor nobody
-        asked for it. For acts: see `record`."""
+        """Adds acts to the audit, as the last statement of the transaction.
+
+        Without an actor nothing is added. It does not check the token (`record` does).
+        """
         if actor is not None:
             who = {"actor": actor.name, "token": actor.token, "source": actor.source}
             self.db.batch("insert_audit", [fields(act) for act in acts], at=now, **who)
 
     def record(self, actor: Actor | None, acts: Sequence[Act], now: int | None = None) -> None:
-        """Records what this transaction does, at its end, or refuses it: if the token of the actor
-        does not allow it any more."""
+        """Records what this transaction does, at its end. Raises `TokenRevoked` or `Denied` if the
+        actor's token no longer allows it."""
         if acts:
             self.authorise(actor)
             self.add(actor, acts, now)
@@ -39,8 +45,8 @@ class PostgresAuditor:
     def business_roles(
         self, actor: Actor, now: int, execution_id: str = ""
     ) -> tuple[Collection[str] | None, Collection[str]]:
-        """The roles that an actor holds at this moment for this execution (None: all), and those
-        that were taken away."""
+        """Returns the business roles that an actor holds now for this execution (None: all), and
+        the roles that were taken away."""
         if actor.token is None:
             return actor.roles, ()
         shared = self.share_token(actor.token)
@@ -49,6 +55,7 @@ class PostgresAuditor:
         return token.entitlement(roots[0][1] if roots else None) if token else ((), ())
 
     def share_token(self, id: str) -> StoredToken | None:
-        """The token, which nobody changes until the end of the transaction."""
+        """Returns the token, locked so that nobody can change it until the end of the transaction.
+        None: there is no such token."""
         found = records(StoredToken, self.db.all("share_token", id=id))
         return found[0] if found else None

@@ -1,4 +1,5 @@
-"""From a URL to a session: what every connection is told, and what is said when it is refused."""
+"""From a URL to a session: the settings of every connection, and the advice when the server refuses
+it."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ from psycopg.conninfo import conninfo_to_dict
 from rhythm.errors import StoreError
 from rhythm.record import Record
 
-# then whoever should answer is taken for lost; a lock is waited for no longer than a third of it
+# After this time without an answer the server is taken for lost. Waiting for a lock takes at most a
+# third of it.
 ANSWER_S = 60.0
-LONG_S = 3600.0  # what goes through whole tables takes its time
+LONG_S = 3600.0  # for statements that read whole tables
 
-# A server that is gone is to be noticed, whatever took it away. What the URL or the environment
-# says about these comes first.
+# A lost server must be noticed, whatever the cause. What the URL or the environment says about
+# these settings comes first.
 DEFAULTS = {
     "connect_timeout": "10", "keepalives_idle": "15", "keepalives_interval": "5",
     "keepalives_count": "3", "tcp_user_timeout": "30000",
@@ -46,9 +48,9 @@ UNUSABLE = (
     "postgresql://user:password@host:5432/database?name=value, that PostgreSQL "
     "knows each name, and that %XX stands for whatever is special in a user or a "
     "password: %40 for @, %3A for :, %2F for /, %25 for %"
-)  # the library's own words may repeat a part of the password
+)  # libpq's own words may repeat a part of the password
 
-# refusals that end
+# refusals that are temporary
 PASSING = (
     "starting up|shutting down|in recovery mode|not yet accepting|too many clients|too many "
     "connections"
@@ -61,14 +63,15 @@ T = TypeVar("T")
 class Access(Record):
     """How a store reaches its server, besides its URL."""
 
-    pooled: bool = False  # by a pooler that gives a session for a transaction
-    notify: bool = True  # tells others when there is something to claim
-    listen_url: str = ""  # past a pooler, for those who listen; the URL itself if there is none
+    pooled: bool = False  # through a pooler that lends a session for each transaction
+    notify: bool = True  # whether to send a hint when there is something to claim
+    # For listeners, past a pooler. Empty: the URL itself.
+    listen_url: str = ""
     answer_s: float = ANSWER_S
 
 
 class PatientConnection(psycopg.Connection[Row]):
-    """A connection that does not wait for an answer for ever: whoever is between us and the server
+    """A connection that does not wait for an answer for ever: something between us and the server
     may swallow everything."""
 
     answer_s: float = ANSWER_S
@@ -78,7 +81,11 @@ class PatientConnection(psycopg.Connection[Row]):
         return super().wait(self._bounded(gen), *args, **kwargs)
 
     def _bounded(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
-        """The driver comes back several times a second to ask whether to wait longer."""
+        """Runs the driver's generator, and raises `OperationalError` if the server does not answer
+        in time.
+
+        The driver comes back several times a second to ask whether to wait longer.
+        """
         try:
             awaited = next(gen)
             deadline = time.monotonic() + self.answer_s
@@ -98,8 +105,8 @@ class PatientConnection(psycopg.Connection[Row]):
 
 
 def connected(url: str, answer_s: float = ANSWER_S, prepares: bool = True) -> PatientConnection:
-    """A new connection, that commits every statement. A server that answers, and refuses, is told
-    apart from one that does not."""
+    """Opens a new connection that commits every statement. Raises `StoreError` if the server
+    refuses it, and psycopg's error if it does not answer."""
     try:
         session = PatientConnection.connect(
             url, autocommit=True, prepare_threshold=5 if prepares else None, **_defaults(url)
@@ -117,8 +124,11 @@ def connected(url: str, answer_s: float = ANSWER_S, prepares: bool = True) -> Pa
 
 
 def _defaults(url: str) -> dict[str, Any]:
-    """Of several servers the one that can be written to: after a failover that is another than
-    before."""
+    """Returns the connection settings that neither the URL nor the environment gives.
+
+    If the URL names several servers, the one that can be written to is used: after a failover that
+    is another one.
+    """
     given = conninfo_to_dict(url)
     _refuse_half_a_password(given)
     several = "," in f"{given.get('host') or ''}{given.get('hostaddr') or ''}"
@@ -131,8 +141,11 @@ def _defaults(url: str) -> dict[str, Any]:
 
 
 def _refuse_half_a_password(given: dict[str, Any]) -> None:
-    """What follows an @ or a / in a password is taken for a host, a port and a database, which
-    would be told."""
+    """Raises `StoreError` if the URL was split inside a password.
+
+    After an unescaped @ or / in a password, the rest of it is taken for a host, a port or a
+    database, and would appear in error messages.
+    """
     hosts, ports = (str(given.get(name) or "").split(",") for name in ("host", "port"))
     if any("@" in host[1:] for host in hosts) or not all(
         port.isdecimal() or not port for port in ports
@@ -141,8 +154,10 @@ def _refuse_half_a_password(given: dict[str, Any]) -> None:
 
 
 def _to_check(refusal: str) -> str:
-    """What to do about a refusal. Of what the server says while it connects there is the text
-    alone, without a code."""
+    """Returns advice about a refusal.
+
+    It must be recognised by its text: a refused connection has no error code.
+    """
     return next(
         (f"; {advice}" for said, advice in REFUSALS.items() if re.search(said, refusal)), ""
     )

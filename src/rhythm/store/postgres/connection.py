@@ -1,5 +1,5 @@
-"""The way to PostgreSQL: a few sessions, each used by one thread at a time; transactions, retries,
-and new sessions for broken ones."""
+"""Connections to PostgreSQL: a few sessions, each used by one thread at a time; transactions,
+retries, and new sessions for broken ones."""
 
 from __future__ import annotations
 
@@ -40,24 +40,26 @@ SQL = {
     for name, text in statements(PACKAGE, file).items()
 }
 NAMED = StatementColumns(STORED)
-TRIES = 20  # of a transaction that met another one
+TRIES = 20  # of a transaction that conflicts with another one
 SESSIONS = 4  # of one store, in ordinary times
-# then a thread gets a session all the same: those who have them may be waiting for it
+# After this time a thread gets a session all the same: the threads that have all sessions may be
+# waiting for this one.
 PATIENCE_S = 1.0
 
 # Every statement is written for one plan: along an index, by nested loops. Tables that have just
-# been filled, or were empty when they were last analysed, must not talk the planner out of it.
+# been filled, or were empty when they were last analysed, must not lead the planner to another
+# plan.
 PINNED = {
     "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off",
     "enable_mergejoin": "off", "jit": "off",
 }  # fmt: skip
 
-# A process that is frozen in the middle of a transaction is not to freeze the others for ever. No
-# code of users runs within ours.
+# A process that is frozen in the middle of a transaction must not block the others for ever. No
+# user code runs inside our transactions.
 BOUNDED = {"lock_timeout": "20s", "idle_in_transaction_session_timeout": "10s"}
-IMPATIENT = "2s"  # for a lock: whoever comes back anyway need not insist
+IMPATIENT = "2s"  # for a lock: a service that tries again later need not wait long
 
-# Who only reads is in nobody's way.
+# A transaction that only reads blocks nobody, so it may be idle for long and use any plan.
 READING = {
     **dict.fromkeys(PINNED, "on"),
     "plan_cache_mode": "force_custom_plan",
@@ -83,43 +85,42 @@ T = TypeVar("T")
 
 
 class UndoneError(Exception):
-    """The answer is known, and nothing of the transaction is to stay."""
+    """Ends a transaction with an answer, and rolls everything back."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
 
 
 class AgainError(Exception):
-    """Something has changed while the transaction waited: it must look anew."""
+    """Runs the transaction again: something changed while it waited."""
 
 
 class ThreadState(threading.local):
-    """What the calling thread uses."""
+    """The session that the calling thread uses, and its state."""
 
     busy = False  # it is inside a call, which has its session
     open: PatientConnection | None = None
-    begun = False  # a transaction, in a session that is lent for it
+    begun = False  # a transaction, in a session that the pooler lends for it
     autocommits = False  # each statement is a transaction
 
     def __init__(self) -> None:
-        # queues in which there is something to claim, once it is committed
+        # Queues that have something to claim once this is committed.
         self.freed: set[str] = set()
 
 
 class Column(ListBinaryDumper):
-    """A list of values of one type. psycopg would look at all of them, several times, to find out
-    whether they are."""
+    """A list of values of one type. psycopg would check all of them, several times, to find that
+    out."""
 
     def _find_list_element(self, L: list[Any], format: PyFormat) -> Any:
         return next((item for item in L if item is not None), None)
 
 
 class Connection:
-    """Runs named statements in the tables of one schema. `clock`: the time of tests; else it is the
-    database's.
+    """Runs named statements on the tables of one schema.
 
-    A call that waits, perhaps for a lock of its own caller's transaction, does not keep the calls
-    of other threads waiting.
+    `clock` replaces the database's time in tests. A call that waits, perhaps for a lock of its own
+    caller's transaction, does not make other threads' calls wait.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class Connection:
         access: Access = DIRECT,
         notify: Callable[[set[str]], object] | None = None,
     ) -> None:
-        """`notify` is called after the commit of what can be claimed, with its queues."""
+        """`notify` is called after the commit of something that can be claimed, with its queues."""
         self.url = url
         self.schema = schema
         self.clock = clock
@@ -141,20 +142,23 @@ class Connection:
         self._sessions = SESSIONS
         self._idle: list[PatientConnection] = []
         self._last: PatientConnection | None = None
-        # counts the times that sessions were lost: those of another one are not used again
+        # Counts how often sessions were lost. Sessions of an earlier era are not used again.
         self.era = 0
-        # known: that sessions are ours for as long as we like, or that they are not
+        # Whether a check for a pooler is no longer needed: sessions are known to be ours, or known
+        # to be lent.
         self._direct = access.pooled
 
     def close(self) -> None:
-        """Lets those who are using it end first."""
+        """Closes all sessions. Waits a short time for calls that are under way."""
         taken = [self._room.acquire(timeout=PATIENCE_S) for _ in range(self._sessions)]
         self._forget()
         self._room.release(sum(taken))
 
     def expect(self, threads: int) -> None:
-        """As many sessions as there are threads that ask at once; they are opened when they are
-        needed."""
+        """Allows as many sessions as there are threads that ask at once.
+
+        They are opened when they are needed.
+        """
         more = max(threads - self._sessions, 0)
         self._sessions += more
         if more:
@@ -162,7 +166,7 @@ class Connection:
 
     @property
     def backend(self) -> int:
-        """The process of the server behind the session that was used last; 0 without one."""
+        """The process id of the server behind the session that was used last; 0 without one."""
         return (
             self._last.info.backend_pid if self._last is not None and not self._last.closed else 0
         )
@@ -172,35 +176,42 @@ class Connection:
         return self._thread.open
 
     def transaction(self, work: Callable[[], T]) -> T:
-        """Everything that `work` does is committed together, or nothing is. It may run more than
-        once."""
+        """Runs `work` in one transaction: all of it is committed, or nothing.
+
+        `work` may run more than once.
+        """
         return self._run(lambda connection: self._in_transaction(connection, work))
 
     def autocommit(self, work: Callable[[], T]) -> T:
-        """Each statement of `work` is committed by itself."""
+        """Runs `work`, and commits each of its statements by itself."""
         return self._run(lambda connection: self._as(not self._thread.begun, work))
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
+        """Runs a named statement. Returns its rows, with their columns."""
         return self.rows(SQL[name], values)
 
     def ask(self, name: str, /, **values: Any) -> list[Row]:
-        """One statement that needs no transaction around it."""
+        """Runs one named statement that needs no transaction around it. Returns its rows."""
         return self.autocommit(lambda: self.all(name, **values))
 
     def rows(self, text: bytes, values: Mapping[str, Any]) -> list[Row]:
-        """The rows of a statement, with its columns."""
+        """Returns the rows of a statement, with its columns."""
         cursor = self.query(text, values)
         rows = cursor.fetchall()
         return NAMED.result(text, rows, cursor) if rows else rows
 
     def do(self, name: str, /, **values: Any) -> None:
+        """Runs a named statement that returns no rows."""
         self.query(SQL[name], values)
 
     def batch(
         self, name: str, rows: Sequence[Mapping[str, Any]], more: str = "", /, **values: Any
     ) -> list[Row]:
-        """A statement over rows that it gets as one array for each column; no rows, no statement.
-        `more`: what it returns, too."""
+        """Runs a statement over rows, which it gets as one array for each column.
+
+        Without rows it runs nothing. `more`: the name of a text that is appended to it, for more
+        values to return.
+        """
         if not rows:
             return []
         text = SQL[name] + SQL[more] if more else SQL[name]
@@ -215,6 +226,7 @@ class Connection:
     def query(
         self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None
     ) -> psycopg.Cursor[Row]:
+        """Runs a statement on the session of this thread. Returns its cursor."""
         assert self._open is not None
         if self.access.pooled and not self._thread.begun:
             return (
@@ -227,8 +239,11 @@ class Connection:
     def some(
         self, text: bytes, values: Mapping[str, Any], large: Sequence[str], most_bytes: int | None
     ) -> tuple[list[Row], bool]:
-        """The rows of a statement until their `large` columns have so many bytes, at least one; and
-        whether others follow. The database knows how long a text is without reading it."""
+        """Returns the rows of a statement until their `large` columns have so many bytes, at least
+        one row, and whether others follow.
+
+        The database knows the length of a text without reading it.
+        """
         if most_bytes is None:
             return self.rows(text, values), False
         size = " + ".join(f"coalesce(octet_length({name}), 0)" for name in large).encode()
@@ -247,40 +262,46 @@ class Connection:
         if not rows:
             return rows, False
         *_, row_count, _ = rows[0]
-        own = len(rows[0]) - 4  # columns of the statement; after them come the four that bound it
+        # The columns of the statement. After them come the four that bound the result.
+        own = len(rows[0]) - 4
         return NAMED.result(text, [row[:own] for row in rows], cursor), row_count > len(rows)
 
     def free(self, queues: Iterable[str]) -> None:
-        """In these queues there is something to claim, once this is committed."""
+        """Notes that these queues have something to claim once this is committed."""
         self._thread.freed.update(queues)
 
     def set(self, name: str, value: str, local: bool = False) -> None:
-        """Sets a parameter of the session, or of the transaction."""
+        """Sets a parameter of the session, or only of the transaction."""
         self.query(
             b"SELECT set_config(%(name)s, %(value)s, %(local)s)",
             {"name": name, "value": value, "local": local},
         )
 
     def hasten(self) -> None:
-        """The transaction does not wait long for what others have locked."""
+        """Makes the transaction wait only a short time for locks of others."""
         self.set("lock_timeout", IMPATIENT, local=True)
 
     def script(self, text: str) -> None:
-        """Several statements without values, which may take long."""
+        """Runs several statements without values, which may take long."""
         assert self._open is not None
         self._open.answer_s = LONG_S
         self._open.execute(text.encode())
 
     def lock(self, key: str) -> None:
-        """One transaction at a time for each key."""
+        """Waits for a lock on this key, until the end of the transaction: one transaction at a time
+        has it."""
         self.query(b"SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 0))", {"key": key})
 
     def now(self) -> int:
+        """Returns the time of the database, or of the test's clock."""
         return self.clock() if self.clock else int(self.all("now")[0][0])
 
     def freeze(self) -> None:
-        """The transaction, which begins, sees the database as it is now, however long it looks. It
-        goes through whole tables, which is no hot statement: the planner is free."""
+        """Lets the transaction, which has just begun, see the database as it is now, however long
+        it reads.
+
+        It reads whole tables, so the planner may choose any plan.
+        """
         assert self._open is not None
         if self.access.pooled:
             self._begin(self._open, b"SELECT 1", None, f"BEGIN {FROZEN}")
@@ -289,9 +310,11 @@ class Connection:
         self.query(_setting(READING, local=True))
         self._open.answer_s = LONG_S
 
-    # the connection itself
+    # The connection itself.
 
     def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
+        """Runs `work` on a session of this thread, again after a conflict. Raises `StoreError` or
+        `Unavailable` for the server's errors."""
         with self._session():
             for _ in range(TRIES):
                 try:
@@ -300,9 +323,10 @@ class Connection:
                     self._thread.freed.clear()
                 except errors.LockNotAvailable as problem:
                     raise StoreError(f"{LOCKED_MESSAGE}: {problem}") from problem
-                except errors.ProgramLimitExceeded:  # of a value: to send it again would not help
+                # a value is too large: sending it again would not help
+                except errors.ProgramLimitExceeded:
                     raise
-                except errors.RaiseException as problem:  # of a trigger of ours
+                except errors.RaiseException as problem:  # raised by one of our triggers
                     raise StoreError(
                         f"the PostgreSQL database refuses it: {problem.diag.message_primary}"
                     ) from problem
@@ -311,8 +335,8 @@ class Connection:
                     psycopg.InternalError,
                     psycopg.InterfaceError,
                 ) as problem:
-                    # also that of a server that may only be read: the next may lead to the one that
-                    # took its place
+                    # This includes the error of a read-only server: the next connection may lead to
+                    # the server that took its place.
                     self._forget()
                     raise Unavailable(
                         f"the PostgreSQL database did not answer: {problem}"
@@ -325,8 +349,10 @@ class Connection:
 
     @contextmanager
     def _session(self) -> Iterator[None]:
-        """A session for this thread, preferably the one that was used last; what is called within a
-        call uses the same."""
+        """Takes a session for this thread, preferably the one that was used last.
+
+        A call inside a call uses the same session.
+        """
         if self._thread.busy:
             yield
             return
@@ -363,7 +389,7 @@ class Connection:
     def _lent(
         self, connection: PatientConnection, work: Callable[[psycopg.Connection[Row]], T]
     ) -> T:
-        """All of it is one transaction: for the next one the pooler lends another session."""
+        """Runs `work` as one transaction: the pooler lends another session for the next one."""
         try:
             answer = work(connection)
             if self._thread.begun:
@@ -386,7 +412,8 @@ class Connection:
         values: Mapping[str, Any] | None,
         how: LiteralString = "BEGIN",
     ) -> psycopg.Cursor[Row]:
-        """The first statement of a transaction, sent together with what its session must know."""
+        """Begins a transaction: sends its first statement together with the settings of the
+        session."""
         with connection.pipeline():
             self._introduce(connection, how)
             return connection.execute(text, values, binary=True)
@@ -403,7 +430,7 @@ class Connection:
         text: bytes | sql.Composed,
         values: Mapping[str, Any] | None,
     ) -> psycopg.Cursor[Row]:
-        """A statement with a transaction around it, all sent together."""
+        """Sends a statement with a transaction around it, all in one go."""
         try:
             with connection.pipeline():
                 self._introduce(connection)
@@ -448,7 +475,7 @@ class Connection:
     def _connected(self) -> PatientConnection:
         if self._open is None or self._open.closed:
             opened = self._thread.open = self._last = self._connect()
-            # one type for all: else the size of a number would choose the plan
+            # One type for all integers: otherwise the size of a number would decide the plan.
             for dumper in (Int8Dumper, Int8BinaryDumper):
                 opened.adapters.register_dumper(int, dumper)
             opened.adapters.register_dumper(list, Column)
@@ -473,9 +500,12 @@ class Connection:
         return session
 
     def _refuse_pooler(self, opened: PatientConnection) -> None:
-        """Nothing may be set in a session that others use, too. A pooler has no number of its
-        server's process to tell, so it tells another; in session mode it does no harm: there no
-        other connection has our process, and we keep it."""
+        """Raises `StoreError` if a pooler lends sessions for each transaction: nothing may be set
+        in a session that others use, too.
+
+        A pooler reports another process id than the server's process has. A pooler in session mode
+        does no harm: no other connection has our process, and we keep it.
+        """
         own = _process(opened)
         if own != opened.info.backend_pid:
             with closing(self._connect()) as other:
@@ -486,8 +516,10 @@ class Connection:
         self._direct = True
 
     def _forget(self) -> None:
-        """Whatever the server still does with it, nothing is sent on this session again, nor on the
-        others: they are as broken."""
+        """Closes this session and all idle ones, and begins a new era: the others are as broken.
+
+        Nothing is sent on them again, whatever the server still does with them.
+        """
         self.era += 1
         if self._open is not None:
             self._open.close()
@@ -498,8 +530,10 @@ class Connection:
 
 
 class Spare:
-    """Connections without settings of ours, for those who need one of their own for a while. Any
-    thread."""
+    """Connections without our settings, each lent to one user for a while.
+
+    Any thread may use it.
+    """
 
     def __init__(self, url: str, access: Access) -> None:
         self.url, self.access = url, access
@@ -507,8 +541,10 @@ class Spare:
 
     @contextmanager
     def connection(self) -> Iterator[PatientConnection]:
-        """One that nobody else uses; what its last user has set is forgotten. How long its
-        statements take is its user's business."""
+        """Lends a connection that nobody else uses.
+
+        The settings of its last user are reset. Its statements may take any time.
+        """
         connection = None
         try:
             connection = self._taken()
@@ -529,7 +565,7 @@ class Spare:
             try:
                 connection.execute("SELECT 1" if self.access.pooled else "DISCARD ALL")
                 return connection
-            except psycopg.Error:  # broken since it was used: the server was restarted
+            except psycopg.Error:  # broken since its last use: the server was restarted
                 connection.close()
         return connected(self.url, self.access.answer_s, prepares=not self.access.pooled)
 
@@ -539,11 +575,14 @@ class Spare:
 
 
 class Joined(Connection):
-    """Somebody else's connection, inside its transaction: commits nothing, and undoes only what it
-    did itself."""
+    """A caller's connection, inside its transaction.
+
+    It commits nothing, and rolls back only its own work.
+    """
 
     def __init__(self, given: Any, store: Connection, notifies: bool = True) -> None:
-        """`notifies`: of what can be claimed, with the commit, since nobody can do so after it."""
+        """`notifies`: whether hints are sent with the caller's commit, since nobody can send them
+        after it."""
         super().__init__(store.url, store.schema, store.clock, store.access)
         self._notifies = notifies and store.access.notify
         if not isinstance(given, psycopg.Connection):
@@ -554,7 +593,7 @@ class Joined(Connection):
         self._given = given
 
     def close(self) -> None:
-        """It is not ours to close."""
+        """Does nothing: the connection belongs to the caller."""
 
     def autocommit(self, work: Callable[[], T]) -> T:
         return self.transaction(work)
@@ -569,10 +608,14 @@ class Joined(Connection):
 
     @property
     def freed(self) -> set[str]:
+        """Queues that have something to claim once the caller commits."""
         return self._thread.freed
 
     def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
-        """Its owner's problems are its owner's: what PostgreSQL says is passed on as it is."""
+        """Runs `work` on the caller's connection.
+
+        PostgreSQL's errors are passed on unchanged, because the transaction is the caller's.
+        """
         connection = self._given
         if connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
             raise ValueError(
@@ -591,8 +634,11 @@ class Joined(Connection):
         raise StoreError(f"{TRIES} times in a row a start had to give way to others")
 
     def _in_transaction(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
-        """The path must be asked for first: that begins the transaction, and the one below becomes
-        a savepoint of it."""
+        """Runs `work` in a savepoint of the caller's transaction, with our search path.
+
+        The path is read first: that begins the transaction, so that the block below becomes a
+        savepoint of it.
+        """
         path = self.query(b"SELECT current_setting('search_path')").fetchall()[0][0]
 
         def inside() -> T:
@@ -615,5 +661,5 @@ def _setting(settings: Mapping[str, str], local: bool = False) -> sql.Composed:
 
 
 def _process(session: PatientConnection) -> int:
-    """The server's process that answers."""
+    """Returns the id of the server's process that answers."""
     return int(session.execute("SELECT pg_backend_pid()").fetchall()[0][0])

@@ -20,8 +20,10 @@ from rhythm.store.triggers import Trigger
 
 
 class PostgresDefinitions(PostgresRole, DefinitionStore):
-    """Whoever registers locks the definitions first: one at a time. Their schedules come with
-    them."""
+    """Workflow definitions and their schedules.
+
+    A registration locks the definitions first, so there is one at a time.
+    """
 
     def __init__(
         self,
@@ -63,7 +65,7 @@ class PostgresDefinitions(PostgresRole, DefinitionStore):
         self.auditor.add(actor, acts, None)
 
     def _set_triggers(self, definitions: Sequence[Definition]) -> None:
-        """The events that start a workflow are those that it names now."""
+        """Makes the events that start these workflows exactly those that they name now."""
         last = {d.name: d for d in definitions}.values()
         triggers = [
             fields(Trigger(type, d.name, d.version, d.queue, d.timeout_s))

@@ -1,5 +1,4 @@
-"""The doctor's statements on PostgreSQL, and asking them in the snapshot of a transaction that is
-frozen."""
+"""The doctor's statements on PostgreSQL, run in the snapshot of a frozen transaction."""
 
 from __future__ import annotations
 
@@ -15,6 +14,7 @@ from rhythm.store.sqlfile import statements
 
 @cache
 def doctor_sql() -> dict[str, bytes]:
+    """Returns the doctor's statements by name. Those of rules return a bounded number of rows."""
     texts = statements(PACKAGE, "doctor.sql")
     return {
         name: (bounded_text(text, "%(limit)s") if name in RULES else text).encode()
@@ -25,6 +25,9 @@ def doctor_sql() -> dict[str, bytes]:
 def ask(
     db: Connection, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any
 ) -> list[Row]:
-    """`rows`: executions and numbers, for statements that take them as columns."""
+    """Runs one of the doctor's statements.
+
+    `rows`: executions and numbers, for statements that take them as columns.
+    """
     columns = {"id": [id for id, _ in rows], "n": [n for _, n in rows]} if rows is not None else {}
     return db.rows(doctor_sql()[name], {**values, **columns})

@@ -1,16 +1,17 @@
--- The rules of `rhythm doctor`: each statement finds what must not be, as a subject and a message. All of them run in one snapshot.
--- Times are compared with %(now)s, the beginning of that snapshot; %(before)s is a grace earlier. In messages, `status 5` is shown by name.
+-- The rules of `rhythm doctor`: each statement finds rows that break a rule, as a subject and a
+-- message. All of them run in one snapshot. Times are compared with %(now)s, the beginning of that
+-- snapshot; %(before)s is earlier by the grace period. In messages, `status 5` is shown by name.
 
 -- name: ended_once
 -- Workflows that have a turn after the one that ended them.
--- One terminal turn, and none after it.
+-- A workflow has one terminal turn, and none after it.
 SELECT h.execution_id AS subject, 'turn ' || max(h.seq) || ' comes after turn ' || min(e.seq) || ', which ended it' AS message
 FROM history e JOIN history h ON h.execution_id = e.execution_id AND h.seq > e.seq
 WHERE e.to_status >= 5 GROUP BY h.execution_id
 
 -- name: history_whole
 -- Workflows whose history does not have exactly the turns that their context counts.
--- The history counts every turn of the context, from 1 and without a gap.
+-- The history has every turn that the context counts, from 1 on, without a gap.
 SELECT c.execution_id AS subject,
   'its context is at turn ' || c.seq || ', its history has ' || coalesce(h.turns, 0) || ' turns up to ' || coalesce(h.highest, 0) AS message
 FROM workflow_execution_context c
@@ -19,7 +20,7 @@ LEFT JOIN (SELECT execution_id, count(*) AS turns, min(seq) AS lowest, max(seq) 
 WHERE coalesce(h.turns, 0) <> c.seq OR coalesce(h.highest, 0) <> c.seq OR coalesce(h.lowest, 1) <> 1
 
 -- name: history_chained
--- Turns that begin in another status than that in which the turn before ended.
+-- Turns that begin in another status than the turn before ended in.
 -- Each turn begins with the status in which the one before it ended.
 SELECT b.execution_id AS subject, 'turn ' || b.seq || ' began as status ' || b.from_status || ', and not as status ' || coalesce(a.to_status, 0) AS message
 FROM history b JOIN executions e ON e.id = b.execution_id AND e.type = 0
@@ -27,7 +28,7 @@ LEFT JOIN history a ON a.execution_id = b.execution_id AND a.seq = b.seq - 1
 WHERE (a.seq IS NOT NULL AND b.from_status <> a.to_status) OR (b.seq = 1 AND b.from_status <> 0)
 
 -- name: history_agrees
--- Workflows with another status than that in which their last turn left them.
+-- Workflows with another status than their last turn left them in.
 -- The last turn left the workflow in the status that it has.
 SELECT e.id AS subject, 'it is status ' || e.status || ', its last turn left it as status ' || coalesce(h.to_status, 0) AS message
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
@@ -60,25 +61,27 @@ SELECT min(id), 'its claim and that of ' || max(id) || ' have the same fence ' |
 
 -- name: claim_newest
 -- Workflows that are claimed with an older fence than that of their context.
--- Whoever holds a workflow has a fence that its context accepts; else it could never commit, nor lose the claim.
+-- The owner of a workflow has a fence that its context accepts. Otherwise it could never commit,
+-- nor lose the claim.
 SELECT r.id AS subject, r.claimed_by || ' holds it with fence ' || r.fence || ', its context has the newer ' || c.fence AS message
 FROM ready r JOIN workflow_execution_context c ON c.execution_id = r.id WHERE r.fence < c.fence
 
 -- name: claims_taken_back
--- Claims that expired longer ago than the grace, and are still there.
--- A claim that has expired is taken back within the grace.
+-- Claims that expired longer ago than the grace period, and still exist.
+-- A claim that has expired is taken back within the grace period.
 SELECT id AS subject, 'the claim of ' || claimed_by || ' expired ' || ((%(now)s - claim_expires_at) / 1000000) || ' s ago' AS message
 FROM ready WHERE state = 1 AND claim_expires_at < %(before)s
 
 -- name: silent_hold_nothing
--- Claims of workers that have been dead for longer than the grace.
--- A worker that has been silent for longer than the grace has no claims left. One without a beat is judged by its claims alone.
+-- Claims of workers that have been dead for longer than the grace period.
+-- A worker that has been silent for longer than the grace period has no claims left. A worker
+-- without a beat is judged by its claims alone.
 SELECT r.id AS subject, r.claimed_by || ' holds it, and has been silent for ' || ((%(now)s - h.beat_at) / 1000000) || ' s' AS message
 FROM ready r JOIN worker_heartbeats h ON h.worker_id = r.claimed_by WHERE r.state = 1 AND h.beat_at + h.dead_after_us < %(before)s
 
 -- name: ended_clean
 -- Ended executions held back or without one outcome, and live ones that have an outcome.
--- What has ended has one outcome and is not held back; what has not ended has none.
+-- An ended execution has one outcome and is not held back; a live one has no outcome.
 SELECT id AS subject, CASE WHEN held AND status >= 5 THEN 'it has ended, and is held back' ELSE 'it is status ' || status
   || CASE WHEN result IS NULL THEN ' without a result' ELSE ' with a result' END
   || CASE WHEN error IS NULL THEN ' and without an error' ELSE ' and with an error' END END AS message
@@ -88,50 +91,53 @@ WHERE CASE WHEN status >= 5 THEN held OR (status = 5) <> (result IS NOT NULL) OR
 
 -- name: ended_timers
 -- Open timers of executions that have ended.
--- No timer waits for a workflow that has ended.
+-- An ended workflow has no open timers.
 SELECT t.execution_id AS subject, 'it has ended, and its timer ' || t.n || ' is still there' AS message
 FROM timer_tasks t JOIN executions e ON e.id = t.execution_id
 WHERE e.finished_at IS NOT NULL AND t.fired_at IS NULL AND t.cancelled_at IS NULL
 
 -- name: ended_ready
--- Tasks that ended, and still have a ready row; workflows too, after the grace.
--- A task leaves the queue when it ends. A workflow may be woken once more; within the grace somebody sees that it has ended.
+-- Ended tasks that still have a ready row; ended workflows, too, after the grace period.
+-- A task leaves the queue when it ends. A workflow may be woken once more; within the grace period
+-- a worker sees that it has ended.
 SELECT r.id AS subject, 'it has ended, and is still in queue ' || r.queue AS message
 FROM ready r JOIN executions e ON e.id = r.id
 WHERE e.finished_at IS NOT NULL AND (e.type = 1 OR (e.finished_at < %(before)s AND r.order_key < %(before)s))
 
 -- name: children_asked_to_end
--- Live children, not asked to end, of failed or cancelled parents, or held back by ended ones.
--- When a workflow ends without success, its children are asked to end; when it ends at all, none is held back.
+-- Live children of failed or cancelled parents, not asked to end, or held back by ended parents.
+-- When a workflow fails or is cancelled, its children are asked to end; when it ends at all, none
+-- is held back.
 SELECT c.id AS subject, 'its parent is status ' || p.status || CASE WHEN c.held THEN ', and nobody will let it begin' ELSE ', and it was not asked to end' END AS message
 FROM executions c JOIN executions p ON p.id = c.parent_id
 WHERE c.finished_at IS NULL AND c.cancel_requested_at IS NULL AND (p.status IN (6, 7) OR (p.finished_at IS NOT NULL AND c.held))
 
 -- name: cancelled_tasks_end
--- Cancelled tasks that nobody runs, and that have not ended within the grace.
--- A cancelled task that nobody runs ends within the grace.
+-- Cancelled tasks that nobody runs, and that have not ended within the grace period.
+-- A cancelled task that nobody runs ends within the grace period.
 SELECT e.id AS subject, 'it was cancelled ' || ((%(now)s - e.cancel_requested_at) / 1000000) || ' s ago, nobody runs it, and it has not ended' AS message
 FROM executions e LEFT JOIN ready r ON r.id = e.id
 WHERE e.cancel_requested_at < %(before)s AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)
 
 -- name: pending_queued
 -- Executions that have not begun, and are neither queued nor held back nor paused.
--- What has not begun is queued, held back or, a workflow, paused.
+-- An execution that has not begun is queued or held back; a workflow may also be paused.
 SELECT e.id AS subject, 'it has not begun, and it is not queued' AS message
 FROM executions e LEFT JOIN ready r ON r.id = e.id
 WHERE e.finished_at IS NULL AND r.id IS NULL AND e.status = 0 AND NOT e.held
   AND (e.type = 1 OR e.paused_at IS NULL OR e.cancel_requested_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM terminations t WHERE starts_with(e.id, t.id || '.'))
 
 -- name: terminated_end
--- Terminated workflows below which something still lives after the grace.
--- What is below an execution that was terminated ends within the grace.
+-- Terminated workflows that have live executions below them after the grace period.
+-- Everything below a terminated execution ends within the grace period.
 SELECT t.id AS subject, 'it was terminated ' || ((%(now)s - t.requested_at) / 1000000) || ' s ago, and something below it lives' AS message
 FROM terminations t WHERE t.requested_at < %(before)s
   AND EXISTS (SELECT 1 FROM executions e WHERE e.id > t.id || '.' AND e.id < t.id || '/' AND e.finished_at IS NULL)
 
 -- name: ready_agrees
 -- Ready rows that do not fit their execution or their own state.
--- A queue row fits its execution. Whoever gives a claim back gives its attempt back, also one that its row counts already.
+-- A ready row fits its execution. Releasing a claim gives the attempt back, also an attempt that
+-- the execution's own row has counted already.
 SELECT r.id AS subject, 'its queue row is that of another kind of execution' AS message
 FROM ready r JOIN executions e ON e.id = r.id WHERE r.kind <> e.type
 UNION ALL
@@ -147,7 +153,8 @@ FROM ready r JOIN workflow_execution_context c ON c.execution_id = r.id WHERE r.
 
 -- name: belongs
 -- Rows of contexts, history, timers, signals, contributors and queues without an execution.
--- Every row belongs to an execution. A queue row may be made too late for one that is gone; within the grace it goes.
+-- Every row belongs to an execution. A late wake may create a ready row for an execution that no
+-- longer exists; within the grace period it is deleted.
 SELECT x.subject, 'its ' || x.place || ' is there, and the execution is not' AS message
 FROM (SELECT DISTINCT execution_id AS subject, 'context' AS place FROM workflow_execution_context
       UNION ALL SELECT DISTINCT execution_id, 'history' FROM history
@@ -164,8 +171,8 @@ SELECT e.id AS subject, CASE WHEN e.type = 0 THEN 'it is a workflow without a co
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id WHERE (e.type = 0) <> (c.execution_id IS NOT NULL)
 
 -- name: blobs_kept
--- Snapshots whose blob is not there, and blobs to which no snapshot refers.
--- A snapshot that refers to a blob has it, and no blob is there for nothing.
+-- Snapshots whose blob is missing, and blobs to which no snapshot refers.
+-- A snapshot that refers to a blob has one, and every blob is referred to.
 SELECT c.execution_id AS subject, 'its snapshot refers to a blob that is not there' AS message FROM workflow_execution_context c
 WHERE c.snapshot = '\x40' AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.execution_id = c.execution_id)
 UNION ALL
@@ -174,14 +181,14 @@ WHERE NOT EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_i
 
 -- name: definition_kept
 -- Workflows that have not ended, and whose version is not registered.
--- The program of every workflow that has not ended is there.
+-- The program of every live workflow is stored.
 SELECT e.id AS subject, 'there is no version ' || e.version || ' of workflow ' || e.name AS message
 FROM executions e WHERE e.finished_at IS NULL AND e.type = 0
   AND NOT EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.name = e.name AND d.version = e.version)
 
 -- name: sources_kept
 -- Versions of workflows without their text, and texts to which no version refers.
--- The text of every version of a workflow is there, and no text is there for nothing.
+-- The text of every version of a workflow is stored, and every text is referred to.
 SELECT d.name AS subject, 'the text of its version ' || d.version || ' is not there' AS message FROM workflow_definitions d
 WHERE NOT EXISTS (SELECT 1 FROM workflow_sources s WHERE s.hash = d.source_hash)
 UNION ALL
@@ -206,7 +213,7 @@ SELECT id, 'it has no parent, but root ' || root_id || ' and number ' || child_n
 FROM executions WHERE parent_id IS NULL AND (root_id <> id OR child_no <> 0)
 
 -- name: within_generations
--- Workflows that are more generations below their root than there may be.
+-- Workflows that are more generations below their root than allowed.
 -- An id has a dot for every generation.
 SELECT id AS subject, 'it is ' || (length(id) - length(replace(id, '.', ''))) || ' generations below its root' AS message
 FROM executions WHERE type = 0 AND length(id) - length(replace(id, '.', '')) > 64
@@ -221,19 +228,20 @@ SELECT t.execution_id, 'number ' || t.n || ' is a timer and a child' FROM timer_
 
 -- name: one_per_key
 -- Executions that have the same name and idempotency key.
--- Of one workflow and idempotency key there is one execution.
+-- There is one execution for a name and an idempotency key.
 SELECT min(id) AS subject, count(*) || ' executions of ' || name || ' have the key ' || key AS message
 FROM executions WHERE key IS NOT NULL GROUP BY name, key HAVING count(*) > 1
 
 -- name: status_known
 -- Executions with a type and status that do not exist together.
--- Types and statuses are those we know; a task is never suspended.
+-- Types and statuses are known ones; a task is never suspended.
 SELECT id AS subject, 'type ' || type || ' with status ' || status || ' means nothing' AS message
 FROM executions WHERE NOT ((type = 0 AND status IN (0, 1, 2, 5, 6, 7, 8)) OR (type = 1 AND status IN (0, 5, 6, 7)))
 
 -- name: attempts_counted
 -- Tasks whose attempts do not fit their history, or that completed without attempt or claim.
--- A task completes in an attempt of its own, under a claim, and no failed attempt is later than what it has counted.
+-- A task completes in an attempt of its own, under a claim, and no failed attempt has a higher
+-- number than the task has counted.
 SELECT h.execution_id AS subject, 'attempt ' || h.seq || ' failed, and it is status ' || e.status || ' with ' || e.attempt || ' attempts' AS message
 FROM history h JOIN executions e ON e.id = h.execution_id
 WHERE e.type = 1 AND (h.seq < 1 OR h.seq > e.attempt OR (e.status = 5 AND h.seq = e.attempt))
@@ -252,7 +260,7 @@ SELECT execution_id AS subject, 'its timer ' || n || CASE WHEN cancelled_at IS N
 FROM timer_tasks WHERE fired_at IS NOT NULL AND (cancelled_at IS NOT NULL OR fire_at IS NULL OR fired_at < fire_at)
 
 -- name: overdue
--- Timers, waits, delays, timeouts, approvals and pauses that are overdue by more than the grace.
+-- Timers, waits, delays, timeouts, approvals and pauses overdue by more than the grace period.
 SELECT execution_id AS subject, 'its timer ' || n || ' is overdue by ' || ((%(now)s - fire_at) / 1000000) || ' s' AS message
 FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at < %(before)s
 UNION ALL
@@ -292,14 +300,14 @@ FROM workflow_signals s LEFT JOIN history h ON h.execution_id = s.execution_id A
 WHERE s.consumed_seq IS NOT NULL AND h.seq IS NULL
 
 -- name: events_kept
--- Waits that took an event that is gone, or that is of another type.
--- An event that an execution has taken is there, and of the type that it waited for.
+-- Waits that took an event that no longer exists, or that has another type.
+-- An event that an execution has taken exists, and has the type that it waited for.
 SELECT w.execution_id AS subject, 'the event ' || w.event_id || ', which it took, ' || CASE WHEN e.id IS NULL THEN 'is gone'
   ELSE 'is of type ' || e.type || ', not ' || w.type END AS message
 FROM event_waits w LEFT JOIN events e ON e.id = w.event_id WHERE w.event_id IS NOT NULL AND NOT w.settled AND (e.id IS NULL OR e.type <> w.type)
 
 -- name: triggers_current
--- Event triggers with another version than that which was registered last.
+-- Event triggers with another version than the one that was registered last.
 -- An event starts workflows in the version that was registered last.
 SELECT t.workflow AS subject, 'the event ' || t.type || ' starts version ' || t.version || CASE WHEN d.version IS NULL
   THEN ', which is not registered' ELSE ', and ' || d.version || ' was registered last' END AS message
@@ -308,8 +316,9 @@ FROM event_triggers t LEFT JOIN workflow_definitions d ON d.name = t.workflow
 WHERE d.version IS NULL OR d.version <> t.version
 
 -- name: slots_once
--- Slots that are there twice, are still to come, or do not fit their execution or schedule.
--- A slot has one row and one execution, and lies behind the slot to come. (Two rows of one slot: is the unique index there?)
+-- Slots that have two rows, are still to come, or do not fit their execution or schedule.
+-- A slot has one row and one execution, and is earlier than the next slot. (Two rows of one slot:
+-- is the unique index there?)
 SELECT schedule AS subject, 'execution ' || execution_id || ' is that of ' || count(*) || ' slots' AS message
 FROM schedule_fires WHERE execution_id IS NOT NULL GROUP BY schedule, execution_id HAVING count(*) > 1
 UNION ALL
@@ -325,14 +334,15 @@ SELECT f.schedule, 'there are slots of it, and no schedule'
 FROM schedule_fires f LEFT JOIN schedules s ON s.name = f.schedule WHERE s.name IS NULL GROUP BY f.schedule
 
 -- name: schedules_fire
--- Schedules whose slot is overdue by more than the grace.
--- A slot is fired when it is due, within the grace.
+-- Schedules whose slot is overdue by more than the grace period.
+-- A slot is fired when it is due, within the grace period.
 SELECT name AS subject, 'its slot is overdue by ' || ((%(now)s - next_at) / 1000000) || ' s' AS message
 FROM schedules WHERE paused_at IS NULL AND next_at < %(before)s
 
 -- name: times_sound
 -- Executions and turns with times that are out of order, or in the future.
--- Nothing ends before it began, or happens in the future. A clock that was set back by less than a second is forgiven.
+-- Nothing ends before it began, or happens in the future. A clock that was set back by less than a
+-- second is tolerated.
 SELECT id AS subject, 'the times of its creation, beginning and end are out of order' AS message
 FROM executions WHERE started_at < created_at - 1000000 OR finished_at < started_at - 1000000 OR finished_at < created_at - 1000000
 UNION ALL
@@ -342,9 +352,10 @@ SELECT b.execution_id, 'turn ' || b.seq || ' was committed ' || ((a.at - b.at) /
 FROM history a JOIN history b ON b.execution_id = a.execution_id AND b.seq = a.seq + 1 WHERE b.at < a.at - 1000000
 
 -- name: contexts
--- A page of workflows with what they wait for, for the rules that the code judges.
--- A page of contexts, with what a judge of waits must know. Those that have ended are read over, not left out: a page is
--- cut from the primary key alone, whatever the planner thinks of the rest. So are those that are being ended: nobody wakes them.
+-- A page of workflows with what they wait for, for the rules that Python code checks.
+-- Ended workflows are returned without a status, not left out: a page is cut by the primary key
+-- alone, whatever the planner thinks of the other conditions. The same is done with workflows that
+-- are being terminated: nobody wakes them.
 SELECT c.execution_id AS id,
   CASE WHEN e.type = 0 AND NOT EXISTS (SELECT 1 FROM terminations t WHERE starts_with(e.id, t.id || '.')) THEN e.status END AS status,
   e.held AS held, e.paused_at IS NOT NULL AS paused, e.cancel_requested_at IS NOT NULL AS cancel_requested, e.timed_out_at IS NOT NULL AS timed_out,
@@ -354,11 +365,11 @@ FROM (SELECT * FROM workflow_execution_context WHERE execution_id > %(after)s OR
 LEFT JOIN executions e ON e.id = c.execution_id LEFT JOIN ready r ON r.id = c.execution_id ORDER BY c.execution_id
 
 -- name: children_by_id
--- Children that workflows await, and whether they ended, for the rules that the code judges.
+-- Children that workflows await, and whether they ended, for the rules that Python code checks.
 SELECT {Child} FROM executions WHERE id = ANY(%(ids)s::text[])
 
 -- name: timers_by_number
--- Timers, waits for events and approvals that workflows await, for rules judged by the code.
+-- Timers, waits for events and approvals that workflows await, for rules checked in Python.
 -- Only waits for events have a status: they end in more ways.
 SELECT t.execution_id AS execution_id, t.n AS n, t.fired_at AS fired_at, t.cancelled_at AS cancelled_at, NULL AS status
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN timer_tasks t ON t.execution_id = x.id AND t.n = x.n
@@ -370,7 +381,7 @@ SELECT a.execution_id, a.n, CASE WHEN a.status <> 7 THEN a.ended_at END, CASE WH
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN approvals a ON a.execution_id = x.id AND a.n = x.n
 
 -- name: mailboxes
--- Signals that were not consumed, without payloads, for the rules that the code judges.
+-- Signals that were not consumed, without payloads, for the rules that Python code checks.
 SELECT {Mailed} FROM workflow_signals
 WHERE execution_id = ANY(%(ids)s::text[]) AND consumed_seq IS NULL ORDER BY execution_id, n
 
@@ -380,8 +391,9 @@ SELECT count(*) FROM executions
 
 -- name: queues
 -- All queues that have rows, are paused or are served, for lists and for the health report.
--- What is ready in each queue, since when the oldest of it, what is claimed, how many of these claims have expired, what is delayed, whether
--- it is paused, and how many live workers take from it: the resumes have all of them.
+-- For each queue: how many rows are ready, since when the oldest waits, how many are claimed, how
+-- many of these claims have expired, how many are delayed, whether it is paused, and how many live
+-- workers serve it. All of them serve the system queue.
 SELECT name, sum(ready)::bigint AS ready, min(oldest_at) AS oldest_at, sum(claimed)::bigint AS claimed, sum(expired)::bigint AS expired, sum(delayed)::bigint AS delayed,
   max(paused_at) AS paused_at, max(paused_by) AS paused_by, max(paused_reason) AS paused_reason, sum(workers)::bigint AS workers, %(now)s::bigint AS now
 FROM (
@@ -397,13 +409,13 @@ FROM (
 GROUP BY name ORDER BY name
 
 -- name: silent
--- Workers that have claims, and have not been heard of for too long, or never.
+-- Workers that have claims, and have been silent for too long, or never sent a beat.
 SELECT r.claimed_by AS worker, count(*) AS claims, max(h.beat_at) AS beat_at FROM ready r LEFT JOIN worker_heartbeats h ON h.worker_id = r.claimed_by
 WHERE r.state = 1 AND (h.worker_id IS NULL OR h.beat_at + h.dead_after_us < %(now)s) GROUP BY r.claimed_by ORDER BY r.claimed_by
 
 -- name: oldest_transaction
 -- Age of the oldest transaction in seconds, for the report on the health of the database.
--- It keeps vacuum from removing dead rows everywhere.
+-- A long transaction keeps vacuum from removing dead rows in all tables.
 SELECT extract(epoch FROM max(clock_timestamp() - xact_start))::float8 FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
 
@@ -418,8 +430,8 @@ SELECT pg_notification_queue_usage()::float8
 
 -- name: approvals_entitled
 -- Approvals that ended without enough decisions or an outcome, or were decided afterwards.
--- An approval is decided by enough people of its last stage, and by nobody after its end. Whether one of them had a hand in it is judged by
--- the code (`decisions_made`).
+-- An approval is decided by enough people of its last stage, and by nobody after its end. Whether
+-- one of them had a hand in it is checked in Python (`decisions_made`).
 SELECT a.id AS subject, 'it takes ' || a.quorum || ' to approve, and fewer have' AS message
 FROM approvals a WHERE a.decision = 'approved'
   AND (SELECT count(DISTINCT d.actor) FROM approval_decisions d WHERE d.approval_id = a.id AND d.decision = 'approve' AND d.role = a.role
@@ -434,9 +446,10 @@ SELECT a.id, 'it has ended, and does not say how' FROM approvals a
 WHERE (a.ended_at IS NULL) <> (a.status IS NULL) OR (a.status = 5) <> (a.decision IS NOT NULL)
 
 -- name: contributors_kept
--- Executions without a contributor they must have, or with another authority than the parent.
--- Whoever had a hand in an execution is kept with its family, and with what comes of it: by an event, by a retry. Where there are too many,
--- one row (a tab and a star) stands for all.
+-- Executions that lack a contributor, or have another authority than their parent.
+-- Everyone who had a hand in an execution is stored with its family, and with the executions that
+-- come from it by an event or a retry. If they are too many, one row (a tab and a star) stands for
+-- all.
 SELECT e.id AS subject, 'it was started by ' || e.started_by || ', and has no contributor' AS message
 FROM executions e WHERE e.parent_id IS NULL AND e.started_by IS NOT NULL AND e.started_by NOT LIKE 'schedule:%%' AND e.started_by NOT LIKE 'execution:%%'
   AND NOT EXISTS (SELECT 1 FROM execution_contributors c WHERE c.root_id = e.id)
@@ -454,14 +467,15 @@ SELECT c.id, 'it has another authority than its parent'
 FROM executions c JOIN executions p ON p.id = c.parent_id WHERE c.type = 0 AND c.authority IS DISTINCT FROM p.authority
 
 -- name: approvals_awaited
--- Open approvals of executions that have ended or are gone.
--- Nobody is asked on behalf of an execution that has ended.
+-- Open approvals of executions that have ended or no longer exist.
+-- An execution that has ended asks nobody to decide.
 SELECT a.execution_id AS subject, 'it has ended, and approval ' || a.id || ' is still open' AS message
 FROM approvals a LEFT JOIN executions e ON e.id = a.execution_id WHERE a.ended_at IS NULL AND coalesce(e.status, 5) >= 5
 
 -- name: decisions_audited
--- Decisions that are not in the audit, and decisions in the audit that are gone.
--- A decision and its audit row are written together; while the approval is there, neither is there without the other.
+-- Decisions that are not in the audit, and audited decisions that no longer exist.
+-- A decision and its audit row are written together; while the approval exists, neither exists
+-- without the other.
 SELECT d.approval_id AS subject, d.decision || ' of ' || d.actor || ' is not in the audit' AS message
 FROM approval_decisions d
 WHERE NOT EXISTS (SELECT 1 FROM audit a WHERE a.object = d.approval_id AND a.action = 'approval.' || d.decision AND a.actor = d.actor
@@ -481,7 +495,7 @@ FROM approval_decisions d JOIN approvals a ON a.id = d.approval_id JOIN executio
 WHERE a.four_eyes AND (d.approval_id, d.n) > (%(id)s, %(n)s) ORDER BY d.approval_id, d.n LIMIT %(limit)s
 
 -- name: decisions_told
--- Decisions with what the audit tells of them; whether that is the same is judged by the code.
+-- Decisions with the detail of their audit rows; Python code compares the two.
 SELECT {d.DecisionTold but detail}, a.detail AS detail
 FROM approval_decisions d JOIN audit a ON a.object = d.approval_id AND a.action = 'approval.' || d.decision AND a.actor = d.actor
   AND a.at = d.at AND a.token IS NOT DISTINCT FROM d.token AND a.n > 0
@@ -493,7 +507,7 @@ SELECT {TokenAct} FROM audit
 WHERE action IN ('token.create', 'token.change', 'token.revoke') AND n > %(after)s ORDER BY n LIMIT %(limit)s
 
 -- name: token_rows
--- All tokens as they are, to be compared with what the audit has of them.
+-- All tokens as they are, to be compared with what the audit says about them.
 SELECT {TokenRow} FROM api_tokens ORDER BY id
 
 -- name: audit_head
@@ -501,8 +515,9 @@ SELECT {TokenRow} FROM api_tokens ORDER BY id
 SELECT n, hash FROM audit_head
 
 -- name: audit_page
--- A page of the audit from a row on, to verify the chain.
--- The chain in its order, until the page has enough rows or is large enough; whether it is unbroken is judged by the code that reads it.
+-- A page of the audit beginning at a row, to verify the chain.
+-- The rows come in the order of the chain, until the page has enough rows or is large enough. The
+-- code that reads them checks whether the chain is unbroken.
 SELECT {AuditRow} FROM (SELECT p.*, sum(length(detail)) OVER (ORDER BY n) - length(detail) AS before
   FROM (SELECT * FROM audit WHERE n >= %(first)s ORDER BY n LIMIT %(limit)s) AS p) AS page
 WHERE before < %(size)s ORDER BY n

@@ -1,8 +1,9 @@
-"""Where events meet those who wait for them: inside a transaction that locked the types first.
+"""Delivers events to the executions that wait for them, inside a transaction that locked the types
+first.
 
-Under that lock no wait is opened and no event is published but by ourselves. Waits still end
-meanwhile (a timeout, a cancel): each such end holds the ready row of its workflow, and so do we
-before we end one, by waking it first.
+Under that lock no other transaction opens a wait or publishes an event of these types. Waits may
+still end meanwhile (a timeout, a cancel). Each such end holds the ready row of its workflow, and so
+does this module before it ends one, by waking the workflow first.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ class Exchange:
     def __init__(
         self, rows: PostgresRows, events: Sequence[NewEvent], waited: Iterable[str] = ()
     ) -> None:
-        """Locks the types of what is published, and of what begins to be `waited` for."""
+        """Locks the types of the events that are published, and of those that are `waited` for from
+        now on."""
         self.rows, self.db, self.events = rows, rows.db, events
-        # whose data goes to which execution: to be written down at the end
+        # Whose data goes to which execution, to be stored at the end.
         self.contributions: list[tuple[str, tuple[str, ...]]] = []
         counts = Counter(dict.fromkeys(waited, 0))
         counts.update(event.type for event in events)
@@ -37,7 +39,8 @@ class Exchange:
         self.last: dict[str, int] = dict(self.db.batch("lock_types", locks))
 
     def waiting(self) -> list[str]:
-        """Who will be woken by what is published, as far as one can tell before the locks."""
+        """Returns the executions that the published events will probably wake: it is read before
+        the locks."""
         events = [
             Event(event.id, event.type, n, event.data, LAST_CHILD)
             for n, event in enumerate(self.events)
@@ -47,7 +50,10 @@ class Exchange:
     def publish(
         self, events: Sequence[NewEvent], publishers: Mapping[str, Sender], now: int
     ) -> list[Event]:
-        """Publishes those that are new, and returns them. `publishers`: by the id of the event."""
+        """Publishes the events that are new, and returns them.
+
+        `publishers`: by the id of the event.
+        """
         provenances = {
             id: dump_provenance(publisher.provenance) for id, publisher in publishers.items()
         }
@@ -60,7 +66,7 @@ class Exchange:
         return new
 
     def _trigger(self, new: Sequence[Event], publishers: Mapping[str, Sender], now: int) -> None:
-        """Starts the workflows that are registered for these."""
+        """Starts the workflows that are registered for these events."""
         triggers = records(
             Trigger, self.db.all("triggers_of", types=sorted({event.type for event in new}))
         )
@@ -71,7 +77,7 @@ class Exchange:
             )
 
     def match_earlier_events(self, opened: Sequence[tuple[str, int]], now: int) -> None:
-        """What waits for events from now on may find one that is there already."""
+        """Ends new waits that match an event which was published before."""
         waits = records(Wait, self.db.batch("waits_of", [dict(id=id, n=n) for id, n in opened]))
         seen = (
             set(self.db.all("taken_events", ids=[wait.execution_id for wait in waits]))
@@ -102,7 +108,7 @@ class Exchange:
         self._end(found, now)
 
     def _open_waits(self) -> list[Wait]:
-        """Those that may take one of the events."""
+        """Returns the open waits that may take one of the events."""
         wanted = {
             (event.type, key) for event in self.events for key in keys_of(json.loads(event.data))
         }
@@ -114,7 +120,10 @@ class Exchange:
     def _numbered(
         self, events: Sequence[NewEvent], provenances: Mapping[str, str | None], now: int
     ) -> list[dict[str, object]]:
-        """Each with a number of its type, which was counted up by as many."""
+        """Returns the rows of events with their numbers.
+
+        The number of each type was counted up by as many before.
+        """
         left = Counter(event.type for event in events)
         rows = []
         for event in events:
@@ -137,8 +146,8 @@ class Exchange:
             for match in found
         ]
         if len(self.db.batch("end_waits", rows, status=EVENT_CAME, now=now)) < len(rows):
-            # one has ended while we waited for its workflow: another wait may be the one to take
-            # the event
+            # A wait has ended while we waited for the lock of its workflow: another wait may be the
+            # one to take the event.
             raise AgainError
         given = (
             (match.wait.execution_id, load_provenance(match.event.provenance).contributors)

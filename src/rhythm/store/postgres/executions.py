@@ -50,14 +50,14 @@ class PostgresExecutions(PostgresRole, ExecutionStore):
         if on_conflict == "replace" and any(
             found.id != new.id for new, found in zip(executions, started, strict=True)
         ):
-            # another has taken the key meanwhile, and is to be replaced in its turn
+            # Another start has taken the key meanwhile, and its execution must be replaced, too.
             raise AgainError
         refuse_conflicts(executions, started, on_conflict)
         return started
 
     def _let_go_of_keys(self, executions: Sequence[NewExecution]) -> list[str]:
-        """Those who have the keys of the new ones are asked to end, and keep them no longer. Those
-        who had not ended already."""
+        """Cancels the executions that have the keys of the new ones, and takes the keys from them.
+        Returns the ids of those that had not ended."""
         keyed = [
             id
             for (id,) in self.db.batch(
@@ -91,8 +91,11 @@ class PostgresExecutions(PostgresRole, ExecutionStore):
         return {each.id: each.id in ended for each in known}
 
     def _terminate(self, found: Mapping[str, str | None]) -> set[str]:
-        """Ends these executions, given with their parents: which of them had not ended. Nobody
-        below is woken: it is marked, and gets on no more."""
+        """Ends these executions, given with their parents. Returns the ids of those that had not
+        ended.
+
+        Nothing below them is woken: it is marked, and cannot go on.
+        """
         self.rows.lock([*found, *found.values()])
         raised = {
             id: (seq, fence)
@@ -140,7 +143,7 @@ class PostgresExecutions(PostgresRole, ExecutionStore):
         tasks = tasks or (
             dict(self.db.ask("tasks_of", ids=list(workflows), limit=limit)) if workflows else {}
         )
-        # those of whom there may be more tasks are for a later pass
+        # Workflows that may have more tasks are left for a later pass.
         workflows = workflows if len(tasks) < limit else {}
         if not tasks and not workflows:
             self._forget_terminations()

@@ -1,7 +1,7 @@
-"""The group commit: turns of workflows and ends of tasks, as a fixed number of statements for any
-number of items.
+"""The group commit on PostgreSQL: turns of workflows and ends of tasks, with a fixed number of
+statements for any number of items.
 
-An item whose claim is lost falls out by itself and takes nothing with it.
+An item whose claim is lost is left out, and does not affect the others.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from rhythm.store.verdicts import (
 
 
 class FamilyMember(PostgresFound):
-    """An execution, read after its ready row was locked, and what its family has to do with it."""
+    """An execution, read after its ready row was locked, and the state of its family."""
 
-    started: int | None  # in its family, as far as it was counted
-    terminated: bool  # it is, or is below, one that was terminated
+    started: int | None  # starts in its family, as far as they were counted
+    terminated: bool  # it was terminated, or is below an execution that was
 
 
 def commit_light(rows: PostgresRows, turns: Sequence[TurnCommit]) -> list[Committed]:
-    """Turns that are all light: one statement, without a lock on any ready row."""
+    """Commits turns that are all light: one statement, without a lock on any ready row."""
     columns: dict[str, list[Any]] = {
         name: [getattr(turn, name) for turn in turns] for name in LIGHT_COLUMNS
     }
@@ -92,11 +92,12 @@ class Flush:
         )
         self.known = {member.id: member for member in known}
         self.now = known[0].now if known else 0
-        self.full: dict[str, str] = {}  # turns that must not start what they want to, and why
+        # Turns that would start more executions than allowed, and why.
+        self.full: dict[str, str] = {}
         self.ended: dict[str, Ending] = {}  # how workflows end with their turns
 
     def _waited(self) -> set[str]:
-        """The types of events for which waits begin: those that are new, and those that were held
+        """Returns the types of events for which waits begin: new waits, and waits that were held
         back."""
         released = [
             fields(Range(turn.id, *numbers)) for turn in self.turns for numbers in turn.releases
@@ -105,8 +106,10 @@ class Flush:
         return opening | {wait.type for turn in self.turns for wait in turn.waits}
 
     def _related(self) -> list[str]:
-        """Everything else that may be woken; found before the locks, so that one sorted pass takes
-        them all."""
+        """Returns everything else that may be woken.
+
+        It is read before the locks, so that one sorted pass takes them all.
+        """
         finishing = [turn.id for turn in self.turns if turn.end == "finish"]
         ranges = [
             *(Range(turn.id, *numbers) for turn in self.turns for numbers in turn.cancels),
@@ -127,6 +130,8 @@ class Flush:
         ]
 
     def run(self) -> tuple[list[Committed], set[str]]:
+        """Writes everything. Returns what became of each turn, and the ids of the tasks whose end
+        was accepted."""
         accepted = self._end_tasks()
         won = self._advance()
         self.db.batch(
@@ -157,6 +162,8 @@ class Flush:
         return answers, accepted
 
     def _owns(self, item: TurnCommit | TaskEnd) -> bool:
+        """Returns whether the claim of a turn or an end is still valid, and neither it nor anything
+        above it was terminated."""
         row = self.locked.get(item.id)
         return (
             row is not None
@@ -168,7 +175,8 @@ class Flush:
     # ends of tasks
 
     def _end_tasks(self) -> set[str]:
-        """The ids of those that were accepted."""
+        """Ends tasks or delays them for another attempt. Returns the ids of those whose end was
+        accepted."""
         owned = [end for end in self.ends if self._owns(end)]
         verdicts = [
             (end, end_of_attempt(end, self.locked[end.id].attempt, self.known[end.id].cancelled))
@@ -202,7 +210,7 @@ class Flush:
     # turns
 
     def _advance(self) -> list[TurnCommit]:
-        """The turns that are accepted."""
+        """Moves the contexts on. Returns the turns that were accepted."""
         owned = [
             turn
             for turn in self.turns
@@ -221,7 +229,10 @@ class Flush:
         return won
 
     def _count(self, turns: Sequence[TurnCommit]) -> dict[str, str]:
-        """Which of these turns start more than there may be, and why; the others are counted."""
+        """Returns which turns would start more executions than allowed, and why.
+
+        Counts the starts of the others.
+        """
         limits, full = self.limits, dict[str, str]()
         if many := {turn.id: len(turn.starts) for turn in turns if may_have_many(turn, limits)}:
             alive = dict(self.db.all("live_children", ids=list(many), limit=limits.children))
@@ -320,8 +331,8 @@ class Flush:
         self.db.batch("insert_timers", timers, now=self.now)
 
     def _promote(self, won: Sequence[TurnCommit]) -> dict[str, dict[int, int]]:
-        """Tasks that are running already get their rows, claimed from the beginning, with fences of
-        their own."""
+        """Stores the rows of tasks that are running already, claimed from the beginning. Returns
+        their fences by workflow and child number."""
         promoted = [
             (turn, new) for turn in won for new in turn.starts if new.child_no in turn.promoted
         ]
@@ -355,8 +366,8 @@ class Flush:
     def _publish(
         self, won: Sequence[TurnCommit], senders: Mapping[str, Sender]
     ) -> dict[str, list[NewEvent]]:
-        """With the names of everyone who had a hand in what is published. Those that are new, by
-        the turn."""
+        """Publishes the events of these turns, with everyone who had a hand in them. Returns the
+        new events by execution."""
         events = {event.id: (turn.id, event) for turn in won for event in turn.events}
         publishers = {id: senders[by] for id, (by, _) in events.items()}
         published: dict[str, list[NewEvent]] = {}
@@ -370,8 +381,8 @@ class Flush:
     def _deliver(
         self, signals: Sequence[NewSignal], senders: Mapping[str, Sender]
     ) -> dict[str, list[NewSignal]]:
-        """Into the mailboxes of those who are still there and have room. Those that are new, by the
-        turn.
+        """Puts signals into the mailboxes of executions that have not ended and have room. Returns
+        the new signals by sending execution.
 
         The wake comes first: it locks the mailbox.
         """
@@ -398,7 +409,10 @@ class Flush:
     def _allowed(
         self, signals: Sequence[NewSignal], senders: Mapping[str, Sender]
     ) -> Sequence[NewSignal]:
-        """Those that whoever asked for their senders might have sent: the others reach nobody."""
+        """Returns the signals that everybody who asked for their senders may send.
+
+        The others are not delivered.
+        """
         limited = [
             signal
             for signal in signals
@@ -440,7 +454,8 @@ class Flush:
         self.rows.write_history([*turns, *failed], self.now)
 
     def _executed(self, won: Sequence[TurnCommit]) -> None:
-        """What let executions go on has led to a turn; one that has failed with it says why."""
+        """Marks the resumes of executions as done by these turns, with the error if the turn
+        failed."""
         upto = {turn.id: turn.resumed_upto(self.locked[turn.id].wakes) for turn in won}
         errors = {id: ended.error for id, ended in self.ended.items() if ended.error is not None}
         rows = [
@@ -467,8 +482,11 @@ class Flush:
     def _leave(
         self, won: Sequence[TurnCommit], promoted: dict[str, dict[int, int]]
     ) -> list[Committed]:
-        """Parking succeeds only if nothing has happened since the owner looked; all wakes of this
-        flush are counted by now."""
+        """Releases or deletes the ready rows, and returns the answers to all turns.
+
+        Parking succeeds only if there was no wake since the owner looked. All wakes of this commit
+        are counted by now.
+        """
         by_end: dict[TurnEnd, list[TurnCommit]] = {"own": [], "park": [], "yield": [], "finish": []}
         for turn in won:
             by_end[turn.end].append(turn)
@@ -497,6 +515,7 @@ def _us(seconds: float | None) -> int | None:
 
 
 def mail_row(signal: NewSignal) -> dict[str, Any]:
+    """Returns the columns of a signal in its mailbox."""
     return dict(
         id=signal.id, execution_id=signal.execution_id, name=signal.name, payload=signal.payload
     )

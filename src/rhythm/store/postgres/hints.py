@@ -1,9 +1,8 @@
-"""That there is something to claim, from one process to the others, by NOTIFY. A hint: who does not
-get it finds the work by looking.
+"""Hints to other processes that there is something to claim, by NOTIFY.
 
-It is sent after the commit and beside it, several in one: a transaction that notifies takes a lock
-that all of the server's others take when they notify, and fails when the queue of the server is
-full.
+A process that misses a hint finds the work by polling. A hint is sent after the commit and apart
+from it, several in one: a transaction that notifies takes a lock that every other notifying
+transaction of the server takes, and fails when the queue of the server is full.
 """
 
 from __future__ import annotations
@@ -30,22 +29,25 @@ from rhythm.store.postgres.connecting import PatientConnection
 
 log = logging.getLogger("rhythm.store")
 
-MIN_INTERVAL_S = 0.005  # between two hints: what comes meanwhile goes with the next
+# Between two hints: what comes meanwhile goes with the next.
+MIN_INTERVAL_S = 0.005
 FLUSH_S = 1.0  # when a store is closed, for what was not sent yet
-IDLE_S = 30.0  # then the connection is given up until there is something to tell
-NAMES = 50  # in one hint; more are "all of them"
+IDLE_S = 30.0  # after this time without hints the connection is closed
+NAMES = 50  # in one hint; more are sent as "all of them"
 MAX_HINT_BYTES = 7000  # bytes of one hint: PostgreSQL takes just under 8000
-CHANNEL = 63  # bytes
+CHANNEL = 63  # bytes of a channel's name
 PROBE = "?"  # begins a hint that is a test
 PROBE_S = 5.0
-PING_S = 30.0  # of a connection that hears nothing: it may be dead
-RETRY_S = (0.1, 10.0)  # first and last rest before a connection is tried anew
+PING_S = 30.0  # checks a connection that hears nothing: it may be dead
+# The first and the longest pause before a connection is opened again.
+RETRY_S = (0.1, 10.0)
 
 Connect = Callable[[], PatientConnection]
 Heard = Callable[[frozenset[str]], None]
 
 
 def channel_of(schema: str) -> str:
+    """Returns the NOTIFY channel of a schema."""
     name = f"rhythm_{schema}"
     return (
         name
@@ -55,14 +57,14 @@ def channel_of(schema: str) -> str:
 
 
 def written(queues: Iterable[str]) -> str:
-    """The hint about these queues; the empty one is about all."""
+    """Returns the hint about these queues. The empty hint is about all."""
     names = sorted(queues)
     text = json.dumps(names)
     return text if len(names) <= NAMES and len(text) <= MAX_HINT_BYTES else ""
 
 
 def read(hints: Iterable[str]) -> frozenset[str]:
-    """The queues of these hints; none means all of them."""
+    """Returns the queues of these hints. An empty set means all of them."""
     queues: set[str] = set()
     for hint in hints:
         if not hint:
@@ -72,12 +74,13 @@ def read(hints: Iterable[str]) -> frozenset[str]:
 
 
 def notify(channel: str, hint: str) -> sql.Composed:
+    """Returns the statement that sends a hint."""
     return sql.SQL("SELECT pg_notify({}, {})").format(channel, hint)
 
 
 def _send(session: PatientConnection, channel: str, hint: str) -> None:
-    """In one round trip, without a setting that stays, and without waiting for a disk or a
-    standby."""
+    """Sends a hint in one round trip, without a lasting setting, and without waiting for a disk or
+    a standby."""
     begin = sql.SQL("BEGIN; SET LOCAL synchronous_commit = off; {}; COMMIT").format(
         notify(channel, hint)
     )
@@ -85,13 +88,16 @@ def _send(session: PatientConnection, channel: str, hint: str) -> None:
 
 
 def _rest_s(failures: int) -> float:
+    """Returns how long to wait after so many failures: exponential backoff, with jitter."""
     first, last = RETRY_S
     return min(last, first * float(2 ** min(failures, 10))) * random.uniform(0.5, 1.0)
 
 
 class Notifier:
-    """Sends the hints of one store, from a thread that is there while there is something to tell.
-    Whatever fails is nobody's problem."""
+    """Sends the hints of one store, from a thread that exists while there are hints to send.
+
+    Failures are only logged: hints may be lost.
+    """
 
     def __init__(self, connect: Connect, channel: str) -> None:
         self._connect, self._channel = connect, channel
@@ -102,10 +108,10 @@ class Notifier:
         self._thread: threading.Thread | None = None
 
     def notify(self, queues: Iterable[str]) -> None:
-        """There is something to claim in these queues. Returns at once."""
+        """Sends a hint that there is something to claim in these queues. Returns at once."""
         with self._lock:
             self._pending.update(queues)
-            # it is not there in a process that was forked
+            # In a forked process the thread does not exist.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._run, name="rhythm notifier", daemon=True
@@ -115,7 +121,7 @@ class Notifier:
         self._due.set()
 
     def close(self) -> None:
-        """Sends what has not been sent, if that is possible soon."""
+        """Sends what has not been sent yet, if that is possible soon, and stops the thread."""
         atexit.unregister(self.close)
         self._closing.set()
         self._due.set()
@@ -141,7 +147,8 @@ class Notifier:
             session.close()
 
     def _waits(self) -> bool:
-        """Whether there is something to tell, at last."""
+        """Waits until there is something to send. False: nothing came for a while, or it was
+        closed."""
         while True:
             called = self._due.wait(IDLE_S)
             with self._lock:
@@ -164,12 +171,16 @@ class Notifier:
 
 
 class PostgresListening(Listening):
-    """A thread that hears hints on a connection of its own, and asks to look for everything
-    whenever it begins to hear."""
+    """A thread that hears hints on a connection of its own.
+
+    Whenever it begins to listen, it asks to poll all queues.
+    """
 
     def __init__(self, listen: Connect, send: Connect, channel: str, heard: Heard) -> None:
-        """`listen`: opens a session with the server itself. `send`: as the store does, to find out
-        whether one hears it."""
+        """`listen` opens a session with the server itself.
+
+        `send` opens one as the store does, to test whether its hints are heard.
+        """
         self._listen = listen
         self._connect_sender = send
         self._channel = channel
@@ -202,7 +213,7 @@ class PostgresListening(Listening):
                     self._call(frozenset())
                     self._begin_probe()
                     self._hear(session)
-            # also a bug: nobody would notice that this thread has ended
+            # Bugs, too: nobody would notice that this thread has ended.
             except Exception as problem:
                 failures += 1
                 self._say(
@@ -246,8 +257,10 @@ class PostgresListening(Listening):
             self._call(read(heard))
 
     def _begin_probe(self) -> None:
-        """A hint to oneself, by another connection: one that is lent by a pooler for each
-        transaction hears only itself."""
+        """Sends a test hint to this listener over another connection.
+
+        A connection that a pooler lends for each transaction hears only itself.
+        """
         self._probe, self._probe_until = PROBE + secrets.token_hex(8), time.monotonic() + PROBE_S
         try:
             with contextlib.closing(self._connect_sender()) as session:
@@ -265,11 +278,11 @@ class PostgresListening(Listening):
 
     @staticmethod
     def _event(level: int, name: str, detail: str) -> None:
-        """As `worker.logs` would tell it, which is above this layer."""
+        """Logs an event in the format of `worker.logs`, which belongs to a layer above this one."""
         log.log(level, "%s: %s", name, detail, extra={"event": name, "fields": {"detail": detail}})
 
     def _say(self, problem: str) -> None:
-        """Once for each time that it begins."""
+        """Stores the problem. It is logged once when it begins, and once when it ends."""
         if problem and not self.problem:
             self._event(
                 logging.WARNING,

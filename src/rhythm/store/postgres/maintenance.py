@@ -1,4 +1,4 @@
-"""What services do on PostgreSQL: timers, rescue, mending, pruning."""
+"""The work of the services on PostgreSQL: timers, rescue, repair of lost wakes, pruning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PRUNED = (
 
 
 class _Expired(Record):
-    """A claim that nobody has prolonged. `ended`: what it holds has ended, or is gone."""
+    """A claim that nobody has extended. `ended`: its execution has ended, or no longer exists."""
 
     id: str
     fence: int
@@ -46,7 +46,10 @@ class _Expired(Record):
 
 
 class PostgresMaintenance(PostgresRole, MaintenanceStore):
-    """What is found without a lock is done in a transaction that does not wait long for others."""
+    """The work of the services.
+
+    It is found without a lock, and done in a transaction that does not wait long for others.
+    """
 
     def __init__(
         self, db: Connection, rows: PostgresRows, auditor: PostgresAuditor, people: PostgresPeople
@@ -68,7 +71,8 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
 
     @service
     def _fire_due(self, limit: int, now: int) -> tuple[int, list[int], int | None]:
-        """How many, when the timers among them were due, and when the next is."""
+        """Fires what is due. Returns how many, when the timers among them were due, and when the
+        next is due."""
         timers = self.db.all("due_timers", now=now, limit=limit)
         waits = self.db.all("due_waits", now=now, limit=limit)
         delayed = [id for (id,) in self.db.all("due_ready", now=now, limit=limit)]
@@ -94,7 +98,10 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         asked: Sequence[str],
         now: int,
     ) -> tuple[int, list[int]]:
-        """`asked`: those whose approval or pause is over, to be woken too."""
+        """Fires what is due. Returns how many, and when the timers among them were due.
+
+        `asked`: executions whose approval or pause is over, to be woken too.
+        """
         waiting = [*(id for id, _ in (*timers, *waits)), *asked]
         self.rows.lock(
             [*waiting, *delayed, *(id for id, _, _ in late), *(parent for _, _, parent in late)]
@@ -126,11 +133,12 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
 
     @service
     def _rescue(self, expired: Sequence[_Expired], crash_limit: int, dead: bool) -> list[str]:
-        """The whole condition is tested once more under the locks, beats too, in a later statement
-        than that which took them.
+        """Takes back these claims, if they are still lost. Returns their ids.
 
-        What a process has locked that is frozen, or slow, is left for the next time. Parents of
-        what may fail are waited for; they come first, so nobody is waited for who waits.
+        The whole condition is tested once more under the locks, including the beats, in a later
+        statement than the one that took the locks. What a frozen or slow process has locked is left
+        for the next time. It waits only for the locks of parents whose children may fail. It takes
+        these first, so it holds nothing that others could be waiting for.
         """
         now, found = expired[0].now, {row.id: row for row in expired}
         if parents := [
@@ -142,7 +150,7 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         ]
         silent = self._dead(claimed, now) if dead else set()
         lost = [row for row in claimed if _expired(row, now) or row.claimed_by in silent]
-        # wakes that came too late, not dropped yet
+        # Rows of wakes that came after the end, which their owner did not delete.
         self.db.do("delete_ready", ids=[row.id for row in lost if found[row.id].ended])
         live = [row for row in lost if not found[row.id].ended]
         self._rescue_tasks([row for row in live if row.kind == TASK], crash_limit, now)
@@ -152,16 +160,21 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         return [row.id for row in lost]
 
     def _dead(self, claimed: Sequence[LockedRow], now: int) -> set[str]:
-        """The owners of these that have still not beaten; it matters where a claim has not
-        expired."""
+        """Returns the owners of these claims that still have sent no beat.
+
+        It matters only where a claim has not expired.
+        """
         owners = {row.claimed_by for row in claimed if row.claimed_by and not _expired(row, now)}
         if not owners:
             return set()
         return {id for (id,) in self.db.all("dead_workers", ids=sorted(owners), now=now)}
 
     def _rescue_tasks(self, lost: Sequence[LockedRow], crash_limit: int, now: int) -> None:
-        """They are free again; a task that was there when so many workers died fails, however many
-        attempts it has left."""
+        """Frees these tasks again.
+
+        A task fails if as many workers died with it as the limit says, however many attempts it has
+        left.
+        """
         verdicts = {row.id: rescued_task(row.crashes + 1, crash_limit) for row in lost}
         ends = [
             end_of(row.id, ended, row.fence, row.claimed_by, row.attempt)
@@ -174,8 +187,10 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         self.rows.finish(ends, now)
 
     def _rescue_workflows(self, lost: Mapping[str, LockedRow], crash_limit: int, now: int) -> None:
-        """They are free again, and a turn of their old owners would find a newer fence. Always the
-        same turn: it fails."""
+        """Frees these workflows again, under a newer fence that refuses turns of their old owners.
+
+        A workflow that crashes in the same turn too often fails.
+        """
         raised = {
             id: (seq, fence)
             for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(lost))
@@ -233,7 +248,10 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
 
     @transaction
     def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
-        """One that has moved on before it was woken here was not stuck; the wake does no harm."""
+        """Wakes parked workflows as the interface says.
+
+        A workflow that moved on before it was woken here was not stuck; the wake does no harm.
+        """
         made = [id for (id,) in self.db.all("wake_parked", ids=list(stuck))]
         self.db.free([SYSTEM_QUEUE] if made else ())
         seqs = dict(self.db.all("seqs_of", ids=made)) if made else {}
@@ -263,13 +281,17 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
 
     @service
     def _prune_events(self, ids: Sequence[str], types: Sequence[str]) -> int:
-        """With their types locked: whoever finds one of these meanwhile has taken it by then."""
+        """Deletes events while their types are locked: a wait that found one of them meanwhile has
+        taken it by then."""
         self.db.do("hold_types", types=types)
         return len(self.db.all("delete_events", ids=ids))
 
 
 def _expired(row: LockedRow, now: int) -> bool:
-    """Once more, now that the row is locked: it may have been extended meanwhile."""
+    """Returns whether the claim has expired.
+
+    Tested again under the lock: it may have been extended meanwhile.
+    """
     return row.claim_expires_at is not None and row.claim_expires_at < now
 
 

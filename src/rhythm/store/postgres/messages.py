@@ -21,7 +21,10 @@ from rhythm.store.verdicts import received
 class PostgresMessages(PostgresRole, MessageStore):
     @transaction
     def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> Delivery:
-        """The wake comes first: it locks the mailbox. Whatever hinders the signal undoes it."""
+        """Puts a signal into a mailbox, as the interface says.
+
+        The wake comes first: it locks the mailbox. It is undone if the signal is not delivered.
+        """
         id = signal.execution_id
         now = self.rows.call([id])
         status, known, waiting = self.db.all("mailbox", id=id, signal=signal.id)[0]

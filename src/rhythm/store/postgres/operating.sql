@@ -1,5 +1,5 @@
 -- name: mark_terminated
--- Marks workflows as terminated, so that what is below them stops and is ended in passes.
+-- Marks workflows as terminated, so that everything below them stops and is ended in passes.
 INSERT INTO terminations (id, requested_at) SELECT x.id, %(now)s FROM unnest(%(ids)s::text[]) AS x(id) ORDER BY x.id ON CONFLICT (id) DO NOTHING
 
 -- name: terminated_tasks
@@ -29,9 +29,9 @@ DELETE FROM terminations t WHERE NOT EXISTS (
 
 -- name: delete_ended_ready
 -- Deletes the ready rows of executions that have ended, as the last step of a terminate.
--- A child that ends wakes its parent; one that has ended itself is in no queue.
+-- A child that ends wakes its parent, but an ended parent must have no ready row.
 DELETE FROM ready r USING executions e WHERE r.id = ANY(%(ids)s::text[]) AND e.id = r.id AND e.status >= 5
 
 -- name: standing
--- Ready rows of these executions, to explain what they wait for; one asleep has no row.
+-- Ready rows of these executions, to explain what they wait for; a parked one has no row.
 SELECT {Standing but since, worker}, order_key AS since, claimed_by AS worker FROM ready WHERE id = ANY(%(ids)s::text[])

@@ -1,5 +1,8 @@
-"""Approvals, pauses and resumes on PostgreSQL. Whoever decides wakes the execution first: its ready
-row orders all who decide at once."""
+"""Approvals, pauses and resumes on PostgreSQL.
+
+A decision wakes the execution first: its ready row puts decisions that are made at once in an
+order.
+"""
 
 from __future__ import annotations
 
@@ -207,14 +210,17 @@ class PostgresPeople(PostgresRole, PeopleStore):
         return records(ResumeRequest, self.db.ask("last_resumes", id=id))
 
     def fire(self, approvals: Sequence[str], pauses: Sequence[Row], now: int) -> int:
-        """Approvals and pauses whose time is over; their executions are locked and woken, but for
-        those that are held back. The audit is the last lock of all."""
+        """Ends approvals and pauses whose time is over. Returns how many.
+
+        Their executions are locked and woken before, except those that are held back. The audit is
+        the last lock of all.
+        """
         acts = [*self._fire_approvals(approvals, now), *self._fire_pauses(pauses, now)]
         self.auditor.add(SERVICE, acts, now)
         return len(acts)
 
     def _fire_approvals(self, due: Sequence[str], now: int) -> list[Act]:
-        """They go to the next who may decide, or expire."""
+        """Escalates these approvals, or lets them expire. Returns the acts for the audit."""
         over = [
             each
             for each in self.rows.approvals(due, lock=True)
@@ -240,5 +246,8 @@ class PostgresPeople(PostgresRole, PeopleStore):
 
 
 def _is_due(approval: StoredApproval, now: int) -> bool:
-    """Once more, now that the row is locked: it may have been escalated meanwhile."""
+    """Returns whether the deadline has passed.
+
+    Tested again under the lock: the approval may have been escalated meanwhile.
+    """
     return approval.deadline_at is not None and approval.deadline_at <= now

@@ -1,14 +1,15 @@
--- Batches come as arrays, one for each column. What is decided under a lock is read in a later statement than the one that took it.
--- A guard is never worded like the condition of a partial index (`status < 5`, not `finished_at IS NULL`): the planner would go through
--- all of that index instead of the few keys it is given.
+-- Batches come as arrays, one for each column. What is decided under a lock is read in a later
+-- statement than the one that took the lock. A guard is never written like the condition of a
+-- partial index (`status < 5`, not `finished_at IS NULL`): the planner would scan that whole index
+-- instead of looking up the few keys that it is given.
 
 -- name: now
--- Time of the database in microseconds, by which everything in a transaction is stored.
+-- Time of the database in microseconds, for the rows that a transaction writes.
 SELECT now_us()
 
 -- name: register_definitions
 -- Stores new versions of workflows, and makes these the current ones of their names.
--- A version that is there is left as it is: only its place among the versions of its name changes.
+-- A version that exists is not changed: only its place among the versions of its name changes.
 INSERT INTO workflow_definitions ({Definition}, registered_at, registration, source_hash)
 SELECT {x.Definition}, now_us(),
   (SELECT coalesce(max(registration), 0) FROM workflow_definitions d WHERE d.name = x.name) + row_number() OVER (PARTITION BY x.name ORDER BY x.ord),
@@ -20,7 +21,8 @@ ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, 
 
 -- name: keep_sources
 -- Stores the texts of registered versions, each once, under its hash.
--- Only texts that a version refers to: one whose workflows were all there before is not needed.
+-- Only texts that a version refers to are stored: a text whose workflows all existed before is not
+-- needed.
 INSERT INTO workflow_sources (hash, text)
 SELECT x.hash, x.text FROM unnest(%(hash)s::text[], %(text)s::text[]) AS x(hash, text)
 WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.hash) ON CONFLICT (hash) DO NOTHING
@@ -50,7 +52,7 @@ CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = x.name O
 
 -- name: definitions_after
 -- A page of the current versions of workflows by name, for lists.
--- From name to name along the index: however many versions there are of one, it is one step.
+-- It goes from name to name along the index: a name is one step, however many versions it has.
 WITH RECURSIVE names(name) AS (
   (SELECT name FROM workflow_definitions WHERE name > %(after)s ORDER BY name LIMIT 1)
   UNION ALL SELECT (SELECT d.name FROM workflow_definitions d WHERE d.name > n.name ORDER BY d.name LIMIT 1) FROM names n WHERE n.name IS NOT NULL)
@@ -58,7 +60,7 @@ SELECT {d.Listed} FROM (SELECT name FROM names WHERE name IS NOT NULL LIMIT %(li
 CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = n.name ORDER BY registration DESC LIMIT 1) d ORDER BY d.name
 
 -- name: insert_executions
--- Starts executions; one whose id or key is there already is not returned.
+-- Starts executions; one whose id or key exists already is not returned.
 INSERT INTO executions ({NewExecution}, status, created_at, timeout_us, timeout_at)
 SELECT {x.NewExecution}, 0, t.now + x.later_us, x.timeout_us, CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END
 FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t,
@@ -67,7 +69,7 @@ FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t,
 ON CONFLICT DO NOTHING RETURNING id, created_at
 
 -- name: existing_executions
--- Executions that starts have found in their place, by id, else by name and key.
+-- Executions that starts found to exist already, by id, or else by name and key.
 SELECT DISTINCT ON (x.ord) x.ord - 1, e.id, e.name
 FROM unnest(%(id)s::text[], %(name)s::text[], %(key)s::text[]) WITH ORDINALITY AS x(id, name, key, ord)
 CROSS JOIN LATERAL (SELECT id, name FROM executions WHERE id = x.id UNION ALL SELECT id, name FROM executions WHERE name = x.name AND key = x.key) e
@@ -82,13 +84,13 @@ SELECT e.id FROM unnest(%(name)s::text[], %(key)s::text[]) AS x(name, key) JOIN 
 UPDATE executions SET key = NULL WHERE id = ANY(%(ids)s::text[])
 
 -- name: insert_contexts
--- Makes the contexts of workflows that start, before their first turn.
+-- Creates the contexts of workflows that start, before their first turn.
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
 SELECT x.id, 0, 0, 1, 0, x.snapshot, '[]', 'null', %(now)s FROM unnest(%(id)s::text[], %(snapshot)s::bytea[]) AS x(id, snapshot)
 
 -- name: insert_ready
 -- Queues executions that start or are released, free at once or after a delay.
--- A child that was held back may have been woken before its release.
+-- A child that was held back may have been woken before its release, and then has its row.
 INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt, crashes)
 SELECT x.id, x.kind, x.queue, x.priority, %(now)s, CASE WHEN x.delay_us > 0 THEN 2 ELSE 0 END,
   CASE WHEN x.delay_us > 0 THEN %(now)s + x.delay_us END, x.attempt, x.crashes
@@ -97,7 +99,7 @@ FROM unnest(%(id)s::text[], %(kind)s::smallint[], %(queue)s::text[], %(priority)
 ON CONFLICT (id) DO NOTHING
 
 -- name: insert_claimed
--- Makes claimed ready rows of tasks that a worker runs already, and returns their fences.
+-- Creates claimed ready rows of tasks that a worker runs already, and returns their fences.
 INSERT INTO ready (id, kind, queue, priority, order_key, state, claimed_by, claim_expires_at, fence, attempt)
 SELECT x.id, 1, x.queue, x.priority, %(now)s, 1, x.worker, %(now)s + x.ttl_us, nextval('fences'), x.attempt
 FROM unnest(%(id)s::text[], %(queue)s::text[], %(priority)s::int[], %(worker)s::text[], %(ttl_us)s::bigint[], %(attempt)s::int[])
@@ -105,20 +107,22 @@ FROM unnest(%(id)s::text[], %(queue)s::text[], %(priority)s::int[], %(worker)s::
 RETURNING id, fence
 
 -- name: lock
--- Locks the ready rows of these executions and returns them; one asleep has no row.
--- The one pass over all ready rows that a transaction will touch; parents come before their children.
+-- Locks the ready rows of these executions and returns them; a parked one has no row.
+-- This is the one pass over all ready rows that a transaction will touch; parents come before their
+-- children.
 SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at, crashes FROM ready WHERE id = ANY(%(ids)s::text[]) ORDER BY id FOR UPDATE
 
 -- name: lock_free
--- Locks ready rows for the rescue; those that somebody else has locked are left out.
+-- Locks ready rows for the rescue; rows that another transaction has locked are left out.
 SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at, crashes FROM ready
 WHERE id = ANY(%(ids)s::text[]) ORDER BY id FOR UPDATE SKIP LOCKED
 
 -- name: related
 -- Executions whose ready rows a group commit must lock besides those of its own turns.
--- What a flush may wake besides its own rows: parents of what ends, child workflows that are asked to end, receivers of signals.
--- Here and below, OFFSET 0 keeps the look-up of children a look-up for each parent: a plan that was made when there were few executions,
--- and is kept, would go through all that have not ended, and through all parents for each.
+-- These may be woken: parents of executions that end, child workflows that are asked to end,
+-- receivers of signals. Here and below, OFFSET 0 makes the planner look up the children of each
+-- parent. Otherwise a cached plan from a time with few executions would scan all live executions,
+-- and all parents for each of them.
 SELECT parent_id FROM executions WHERE id = ANY(%(ending)s::text[]) AND parent_id IS NOT NULL
 UNION SELECT c.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
   CROSS JOIN LATERAL (SELECT id FROM executions WHERE parent_id = x.id AND child_no BETWEEN x.first AND x.last AND finished_at IS NULL
@@ -127,7 +131,8 @@ UNION SELECT unnest(%(receivers)s::text[])
 
 -- name: wake
 -- Wakes workflows: makes their ready rows, or counts up `wakes` of rows that are not free.
--- A free row needs no count, but is locked all the same: whoever claims it will load later.
+-- A free row needs no count, since its next owner loads after it claims; but it is locked all the
+-- same.
 INSERT INTO ready (id, kind, queue, priority, order_key, state)
 SELECT DISTINCT x.id, 0, 'system', 0, %(now)s::bigint, 0 FROM unnest(%(ids)s::text[]) AS x(id) ORDER BY x.id
 ON CONFLICT (id) DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0
@@ -135,8 +140,9 @@ RETURNING state
 
 -- name: claim
 -- Claims free rows of these queues for a worker, up to the limit, each with a new fence.
--- One statement for all queues, in their order: the array is filled lazily, so no more rows are locked than the limit; a join might
--- run it again and claim more. Paused queues are left out first, as an array too: no row of them is locked.
+-- One statement claims from all queues, in their order. The array is filled lazily, so no more rows
+-- are locked than the limit; a join might run the subquery again and claim more. Paused queues are
+-- left out first, also as an array, so that none of their rows is locked.
 WITH won AS (
   UPDATE ready SET state = 1, claimed_by = %(worker)s, claim_expires_at = now_us() + %(ttl_us)s, fence = nextval('fences'), attempt = attempt + 1
   WHERE id = ANY(ARRAY(
@@ -150,16 +156,18 @@ WITH won AS (
 SELECT {Claim} FROM won ORDER BY array_position(%(queues)s::text[], queue), priority DESC, order_key, id
 
 -- name: extend
--- Prolongs claims and returns their wakes; a claim that is lost has no row.
--- Here and below: locked in the one order, in the same statement. What decides lies in the locked rows themselves, and is read anew with the lock.
+-- Extends claims and returns their wakes; a lost claim has no row.
+-- Here and below, rows are locked in the one order, in the same statement. That is safe because the
+-- conditions are on the locked rows themselves, which are read again with the lock.
 WITH locked AS (
   SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
   ORDER BY r.id FOR UPDATE OF r)
 UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id, r.wakes
 
 -- name: release
--- Gives claims back, free at once or after a delay; a task gets its attempt back.
--- What has begun goes to the resumes, behind those that are there: a pause of the queue it began in does not stop it.
+-- Releases claims, free at once or after a delay; a task gets its attempt back.
+-- A workflow that has begun goes to the end of the system queue, so that a pause of the queue it
+-- began in does not stop it.
 WITH locked AS (
   SELECT r.id, EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = r.id AND c.seq > 0) AS begun
   FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
@@ -172,7 +180,7 @@ FROM locked WHERE r.id = locked.id
 RETURNING r.queue
 
 -- name: park
--- Parks workflows without a turn, unless they were woken; a claim that is lost has no row.
+-- Parks workflows without a turn, unless they were woken; a lost claim has no row.
 WITH locked AS (
   SELECT r.id, r.wakes, x.wakes AS seen FROM unnest(%(id)s::text[], %(fence)s::bigint[], %(wakes)s::bigint[]) AS x(id, fence, wakes)
   JOIN ready r ON r.id = x.id AND r.fence = x.fence ORDER BY r.id FOR UPDATE OF r),
@@ -180,7 +188,7 @@ parked AS (DELETE FROM ready r USING locked WHERE r.id = locked.id AND locked.wa
 SELECT id, wakes, wakes = seen FROM locked
 
 -- name: drop
--- Deletes claimed ready rows of workflows that have ended or are gone.
+-- Deletes claimed ready rows of workflows that have ended or no longer exist.
 WITH locked AS (
   SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
   ORDER BY r.id FOR UPDATE OF r)
@@ -199,8 +207,9 @@ WITH beaten AS (
 SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: keep
--- Prolongs the claims of a worker with its heartbeat; what is lost or locked has no row.
--- What somebody has locked is left to the next beat: a process that is frozen in a transaction is not to hold up the beats of others.
+-- Extends the claims of a worker with its heartbeat; a lost or locked claim has no row.
+-- Locked rows are left to the next beat: a process that is frozen in a transaction must not delay
+-- the beats of others.
 WITH locked AS (
   SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
   FOR UPDATE OF r SKIP LOCKED)
@@ -219,9 +228,9 @@ SELECT {h.SeenWorker but worker, claims, now, dead_after_s}, h.worker_id AS work
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: maintenance_due
--- Says whether there is anything for the services to recover, without a lock.
--- Everything that a pass of the rescuer might find to do, in one look, and how long it is until a schedule has something to do.
--- Without `dead` no worker is.
+-- Returns whether there is anything for the services to recover, without a lock.
+-- One query checks everything that a pass of the rescue service might do, and how long it is until
+-- a schedule is due. Without `dead`, no worker counts as dead.
 SELECT
   EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
     OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE %(dead)s::bool AND h.beat_at + h.dead_after_us < now_us())))) AS lost,
@@ -242,7 +251,8 @@ DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND wo
 
 -- name: expired
 -- Claims for the rescue to take back: expired, or, with `dead`, of silent workers.
--- In the order of the index of what is claimed: another one would lead through the whole table. Without `dead` no worker is.
+-- The order is that of the index of claimed rows: any other would scan the whole table. Without
+-- `dead`, no worker counts as dead.
 SELECT r.id, r.fence, r.crashes, e.parent_id, coalesce(e.status, 8) >= 5 AS ended, now_us() AS now FROM ready r LEFT JOIN executions e ON e.id = r.id
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
   OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE %(dead)s::bool AND h.beat_at + h.dead_after_us < now_us())))
@@ -250,7 +260,8 @@ ORDER BY r.claimed_by LIMIT %(limit)s
 
 -- name: dead_workers
 -- Workers that are still silent, so that the rescue may take their claims before they expire.
--- Of these, read when their claims are locked: who has beaten meanwhile is not robbed.
+-- It is read after their claims were locked: a worker that has sent a beat meanwhile keeps its
+-- claims.
 SELECT worker_id FROM worker_heartbeats WHERE worker_id = ANY(%(ids)s::text[]) AND beat_at + dead_after_us < %(now)s
 
 -- name: paused_queues
@@ -268,7 +279,8 @@ DELETE FROM queues WHERE name = %(name)s RETURNING name
 
 -- name: declare
 -- Stores what the tasks of a worker are (queue, retries, timeout) when it starts.
--- What is there already is not touched, not even by a lock. In the order of names: two workers that start at once do not deadlock.
+-- Unchanged rows are not even locked. The rows are sorted by name, so that two workers that start
+-- at once do not deadlock.
 INSERT INTO task_declarations ({Declaration}, declared_at) SELECT {x.Declaration}, now_us() FROM unnest({%Declaration}) AS x({Declaration})
 WHERE NOT EXISTS (
   SELECT 1 FROM task_declarations t WHERE t.name = x.name AND (t.queue, t.retries, t.timeout_s, t.backoff, t.transactional)
@@ -281,13 +293,13 @@ ON CONFLICT (name) DO UPDATE SET {Declaration = excluded but name}, declared_at 
 SELECT {Declaration} FROM task_declarations ORDER BY name
 
 -- name: rescue_workflows
--- Frees workflows whose claims were lost, and returns how often the same turn has crashed.
+-- Frees workflows whose claims are lost, and returns how often the same turn has crashed.
 UPDATE ready r SET state = 0, queue = CASE WHEN x.seq > 0 THEN 'system' ELSE r.queue END, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
   crashes = CASE WHEN crash_seq = x.seq THEN crashes + 1 ELSE 1 END, crash_seq = x.seq
 FROM unnest(%(id)s::text[], %(seq)s::bigint[]) AS x(id, seq) WHERE r.id = x.id RETURNING r.id, r.crashes, r.queue
 
 -- name: rescue_tasks
--- Frees tasks whose claims were lost, and counts the crash.
+-- Frees tasks whose claims are lost, and counts the crash.
 UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, crashes = crashes + 1 WHERE id = ANY(%(ids)s::text[]) RETURNING queue
 
 -- name: raise_context_fences
@@ -299,8 +311,9 @@ UPDATE workflow_execution_context SET fence = nextval('fences') WHERE execution_
 UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ANY(%(ids)s::text[])
 
 -- name: load
--- Claimed workflows with what their next turns need; one that is gone has no row.
--- Blobs are looked up one by one, and only where a snapshot refers to its own: a join would be planned over the whole table.
+-- Claimed workflows with what their next turns need; one that no longer exists has no row.
+-- Blobs are looked up one by one, and only where a snapshot refers to one: a join would be planned
+-- over the whole table.
 SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, owned, now, resumes},
   e.cancel_requested_at IS NOT NULL AS cancel_requested, e.paused_at IS NOT NULL AS paused, e.timed_out_at IS NOT NULL AS timed_out,
   c.seq, c.fence, c.owned, now_us() AS now,
@@ -310,7 +323,7 @@ SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, 
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: load_tasks
--- Claimed tasks with what their handlers need; one that is gone has no row.
+-- Claimed tasks with what their handlers need; one that no longer exists has no row.
 SELECT {e.LoadedTask but age_us, cancel_requested, timed_out, ended}, now_us() - e.created_at AS age_us,
   e.cancel_requested_at IS NOT NULL AS cancel_requested, e.timed_out_at IS NOT NULL AS timed_out, e.finished_at IS NOT NULL AS ended
 FROM executions e WHERE e.id = ANY(%(ids)s::text[])
@@ -320,7 +333,7 @@ FROM executions e WHERE e.id = ANY(%(ids)s::text[])
 SELECT id FROM executions WHERE id = ANY(%(ids)s::text[]) AND cancel_requested_at IS NOT NULL
 
 -- name: undecided
--- Workflows for which nothing follows yet: each look-up stops at the first child it finds.
+-- Workflows that cannot go on yet; each look-up stops at the first child it finds.
 SELECT x.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[], %(fails)s::bool[]) AS x(id, first, last, fails)
 WHERE EXISTS (
     SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.finished_at IS NULL OFFSET 0)
@@ -352,13 +365,14 @@ WHERE execution_id = ANY(%(ids)s::text[]) AND consumed_seq IS NULL ORDER BY exec
 
 -- name: mailed
 -- Signals that one workflow has not consumed, for callers who only read.
--- The signals of one, without what they bring, which may be large.
+-- Their payloads are left out, since they may be large.
 SELECT {Mail but payload}, 'null' AS payload FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL ORDER BY n
 
 -- name: light_turns
 -- Commits turns after which their owners go on; a turn that has lost its claim has no row.
--- A turn after which its owner goes on, with the tasks it has run: one statement, and whoever has lost falls out of it. The planner
--- takes `won` for one row, and would go through all of it for each task; an IN that is not the condition itself it looks up by hash.
+-- One statement writes the turns and the tasks that their owners have run; turns that have lost
+-- their claims are left out. The planner takes `won` for one row, and would scan all of it for each
+-- task. An IN inside a larger expression is looked up by hash instead.
 WITH won AS (
   UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = x.owned, awaiting = x.awaiting,
     snapshot = coalesce(x.snapshot, c.snapshot), updated_at = now_us()
@@ -387,8 +401,9 @@ told AS (
 SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = won.id AND r.fence = won.fence
 
 -- name: advance_contexts
--- Stores the contexts of turns in a group commit; a turn that has lost has no row.
--- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence. A new snapshot ends the blob of the last.
+-- Stores the contexts of turns in a group commit; a turn that has lost its claim has no row.
+-- The two guards of a turn: the same turn a second time finds another seq, an older owner finds a
+-- newer fence. A new snapshot deletes the blob of the one before.
 WITH won AS (
   UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = coalesce(x.owned, c.owned),
     awaiting = x.awaiting, snapshot = coalesce(x.snapshot, c.snapshot), updated_at = %(now)s
@@ -448,7 +463,8 @@ SELECT id, type, status, cancel_requested_at IS NOT NULL AS cancelled, parent_id
 
 -- name: members_of
 -- Executions of a group commit, read after their ready rows were locked.
--- The same, with the count of the family, and whether it is below one that was terminated. Both tables are all but empty.
+-- As `executions_of`, with the count of the family, and whether the execution is below a terminated
+-- one. Both tables are almost empty.
 SELECT e.id, e.type, e.status, e.cancel_requested_at IS NOT NULL AS cancelled, e.parent_id, e.root_id, now_us() AS now, f.started,
   EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND starts_with(e.id, t.id || '.'))) AS terminated
 FROM executions e LEFT JOIN families f ON f.root_id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
@@ -459,8 +475,9 @@ INSERT INTO families (root_id, started) SELECT * FROM unnest(%(root)s::text[], %
 ON CONFLICT (root_id) DO UPDATE SET started = families.started + excluded.started
 
 -- name: recount_family
--- Counts who lives in a family that is over its limit; no row: that was done a moment ago.
--- Those who live take the place of the count that is over the limit; not at once again if there were too many.
+-- Counts the live executions of a family over its limit; no row: that was done a moment ago.
+-- Their number replaces the count that is over the limit. If it is over the limit, too, they are
+-- not counted again at once.
 WITH x AS MATERIALIZED (SELECT
     (SELECT count(*) FROM (SELECT 1 FROM executions e
       WHERE e.finished_at IS NULL AND e.type = 0 AND e.id >= %(root)s || '.' AND e.id < %(root)s || '/'
@@ -477,7 +494,7 @@ FROM unnest(%(ids)s::text[]) AS x(id)
 
 -- name: finish
 -- Ends executions, and returns them with their parents; one that has ended has no row.
--- The only statement that sets a terminal status of what had a row before.
+-- The only statement that sets a terminal status of an execution that had a row before.
 UPDATE executions e SET status = x.status, result = CASE WHEN x.status = 5 THEN x.value END, error = CASE WHEN x.status <> 5 THEN x.value END,
   finished_at = %(now)s, fence = coalesce(x.fence, e.fence), worker = coalesce(x.worker, e.worker),
   started_at = coalesce(e.started_at, greatest(e.created_at, %(now)s - x.took_us)), attempt = greatest(e.attempt, x.attempt), held = false
@@ -503,12 +520,12 @@ FROM unnest(%(id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %(until_at)
 
 -- name: lock_types
 -- Locks types of events that are published or awaited, and counts up their numbers.
--- Before all other locks, in one order.
+-- These locks come before all others, in one order.
 INSERT INTO event_types (type, n) SELECT x.type, x.count FROM unnest(%(type)s::text[], %(count)s::bigint[]) AS x(type, count) ORDER BY x.type
 ON CONFLICT (type) DO UPDATE SET n = event_types.n + excluded.n RETURNING type, n
 
 -- name: held_types
--- Types of the held waits that turns release, to be locked before all else.
+-- Types of the held waits that turns release, to be locked before anything else.
 SELECT DISTINCT w.type FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 JOIN event_waits w ON w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL
 
@@ -520,8 +537,7 @@ FROM unnest({%NewWait}, %(id)s::text[], %(key)s::text[], %(timeout_us)s::bigint[
 JOIN executions e ON e.id = x.id
 
 -- name: cancel_waits
--- Cancels the open waits for events in ranges of numbers.
--- Approvals too.
+-- Cancels the open waits for events, and the open approvals, in ranges of numbers.
 WITH asked AS (
   UPDATE approvals a SET status = 7, ended_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
   WHERE a.execution_id = x.id AND a.n BETWEEN x.first AND x.last AND a.status IS NULL)
@@ -529,13 +545,13 @@ UPDATE event_waits w SET status = 7, ended_at = %(now)s FROM unnest(%(id)s::text
 WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.ended_at IS NULL
 
 -- name: release_waits
--- Opens waits for events that were held; returns them, as their event may be there already.
+-- Opens waits for events that were held; returns them, as their event may exist already.
 UPDATE event_waits w SET held = false, deadline_at = %(now)s + w.timeout_us
 FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL RETURNING w.execution_id, w.n
 
 -- name: insert_events
--- Publishes events, under the lock of their types; one that was there is not returned.
+-- Publishes events, under the lock of their types; one that existed before is not returned.
 INSERT INTO events ({Event}) SELECT {x.Event} FROM unnest({%Event}) AS x({Event})
 ON CONFLICT (id) DO NOTHING RETURNING {Event}
 
@@ -545,7 +561,7 @@ SELECT {w.Wait} FROM unnest(%(type)s::text[], %(key)s::text[]) AS x(type, key)
 JOIN event_waits w ON w.type = x.type AND w.key = x.key WHERE w.ended_at IS NULL AND NOT w.held
 
 -- name: waits_of
--- Waits that a turn has just opened, and for which an event may be there already.
+-- Waits that a turn has just opened, and for which an event may exist already.
 SELECT {w.Wait} FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
 JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n WHERE w.ended_at IS NULL AND NOT w.held
 
@@ -564,7 +580,7 @@ CROSS JOIN LATERAL (SELECT * FROM events WHERE type = x.type AND (published_at, 
 
 -- name: end_waits
 -- Ends open waits with an event or at the deadline; one that has ended has no row.
--- With the record of what lets their executions go on.
+-- Also records what lets their executions go on.
 WITH ended AS (
   UPDATE event_waits w SET status = %(status)s, event_id = x.event_id, ended_at = %(now)s
 FROM unnest(%(id)s::text[], %(n)s::bigint[], %(event_id)s::text[]) AS x(id, n, event_id)
@@ -575,13 +591,13 @@ told AS (
 SELECT n FROM ended
 
 -- name: due_waits
--- Open waits for events whose deadline is over, for the timer service.
+-- Open waits for events whose deadline has passed, for the timer service.
 SELECT execution_id, n FROM event_waits
 WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
 
 -- name: delete_settled
 -- Deletes timers and waits whose outcomes no later turn needs.
--- A wait that took an event stays: an execution sees each event once.
+-- A wait that took an event is kept, because an execution sees each event only once.
 WITH settled AS (SELECT * FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)),
 events AS (DELETE FROM event_waits w USING settled x WHERE w.execution_id = x.id AND w.n = x.n AND w.event_id IS NULL),
 taken AS (UPDATE event_waits w SET settled = true FROM settled x WHERE w.execution_id = x.id AND w.n = x.n AND w.event_id IS NOT NULL)
@@ -589,7 +605,7 @@ DELETE FROM timer_tasks t USING settled x WHERE t.execution_id = x.id AND t.n = 
 
 -- name: delete_waits
 -- Deletes the waits of workflows that end, and the timers that no retry needs.
--- Approvals are kept, as cancelled ones: who decided what is not forgotten with the wait.
+-- Approvals are kept, as cancelled ones, because the decisions about them must not be lost.
 WITH events AS (DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[])),
 asked AS (UPDATE approvals SET status = 7, ended_at = %(now)s WHERE execution_id = ANY(%(ids)s::text[]) AND status IS NULL),
 resumed AS (
@@ -610,7 +626,8 @@ WHERE t.execution_id = x.id AND t.n BETWEEN x.first AND x.last AND t.fire_at IS 
 
 -- name: flag_children
 -- Asks live children in ranges of numbers to end, and returns those not asked before.
--- A workflow that was held back is let go, to take the one turn that ends it; a task waits for whoever ends cancelled tasks.
+-- A workflow that was held back is released, to take the one turn that ends it; a task is ended by
+-- the service that ends cancelled tasks.
 UPDATE executions e SET cancel_requested_at = %(now)s, held = e.held AND e.type = 1,
   timeout_at = CASE WHEN e.held AND e.type = 0 THEN %(now)s + e.timeout_us ELSE e.timeout_at END
 WHERE e.id = ANY(ARRAY(
@@ -643,7 +660,7 @@ FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(worker)s::
 
 -- name: delay_tasks
 -- Puts tasks back into their queues after an attempt, to be tried again after a delay.
--- The end of a claim takes its fence with it: a late result of this attempt finds nothing.
+-- The fence is removed with the claim, so a late result of this attempt finds no row.
 UPDATE ready r SET state = 2, due_at = %(now)s + x.delay_us, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = x.attempt
 FROM unnest(%(id)s::text[], %(fence)s::bigint[], %(delay_us)s::bigint[], %(attempt)s::int[]) AS x(id, fence, delay_us, attempt)
 WHERE r.id = x.id AND r.fence = x.fence
@@ -665,8 +682,8 @@ SELECT (SELECT status FROM executions WHERE id = %(id)s), EXISTS (SELECT 1 FROM 
 
 -- name: insert_signals
 -- Delivers signals; one that is late, a duplicate or too many for its mailbox has no row.
--- The receivers' ready rows are locked by now, so nobody else takes the same numbers. To one who has ended it comes too late, and a
--- mailbox that is full takes no more.
+-- The receivers' ready rows are locked by now, so no other transaction takes the same numbers. A
+-- receiver that has ended, or whose mailbox is full, gets nothing.
 INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
 SELECT x.id, x.execution_id, box.last + x.nth, x.name, x.payload, %(now)s
 FROM (
@@ -689,7 +706,7 @@ SELECT id, held, now_us() FROM executions WHERE id = ANY(%(ids)s::text[]) AND st
 
 -- name: lock_held
 -- Keeps executions held back until the end of the transaction; one released has no row.
--- What is held back has no ready row to lock; its release would change this one.
+-- An execution that is held back has no ready row to lock; its release would change this row.
 SELECT id FROM executions WHERE id = ANY(%(ids)s::text[]) AND held ORDER BY id FOR UPDATE
 
 -- name: flag_cancel
@@ -708,7 +725,7 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND du
 
 -- name: lock_execution
 -- Locks an execution that is to be retried.
--- Of two retries of one execution the second finds the first.
+-- So the second of two retries of one execution finds the first.
 SELECT id FROM executions WHERE id = %(id)s FOR UPDATE
 
 -- name: retries
@@ -716,9 +733,10 @@ SELECT id FROM executions WHERE id = %(id)s FOR UPDATE
 SELECT {Retry} FROM executions WHERE retry_of = %(id)s ORDER BY created_at, id
 
 -- name: family_size
--- Size of a family, so that a retry that would read too much is refused before.
--- How many rows of a family there are, up to one more than may be, and how large the snapshots are that would be read. The first range has
--- the first alone in it: with an OR, the limit would talk the planner into reading all of a table.
+-- Size of a family, so that a retry that would read too much is refused before it reads.
+-- Returns the number of rows, counted up to one more than allowed, and the size of the snapshots
+-- that would be read. The first range contains only the first execution: with an OR, the limit
+-- would lead the planner to read a whole table.
 SELECT count(*), coalesce(sum(f.size), 0)::bigint
 FROM (VALUES (%(id)s::text COLLATE "C", %(id)s::text || chr(1) COLLATE "C"), (%(first)s::text COLLATE "C", %(last)s::text COLLATE "C"))
   AS r(first, last) CROSS JOIN LATERAL (
@@ -731,7 +749,8 @@ FROM (VALUES (%(id)s::text COLLATE "C", %(id)s::text || chr(1) COLLATE "C"), (%(
 
 -- name: family
 -- Executions of a family, the given one and all below it, from which a retry is planned.
--- Without what may be large, but for the snapshots of those that may go on, and the error of the first.
+-- Large columns are left out, except the snapshots of executions that may go on, and the error of
+-- the first.
 SELECT {e.StoredExecution but error}, e.id AS source, c.seq, c.statement,
   CASE WHEN e.id = %(id)s OR (e.parent_id = %(id)s AND octet_length(e.error) <= %(short)s) THEN e.error END AS error,
   CASE WHEN e.id = %(id)s OR e.status NOT IN (5, 8) THEN
@@ -800,12 +819,12 @@ WHERE t.execution_id = x.id AND t.n = x.n AND t.fired_at IS NULL AND t.cancelled
 SELECT id FROM ready WHERE state = 2 AND due_at <= %(now)s ORDER BY due_at LIMIT %(limit)s
 
 -- name: due_timeouts
--- Live executions whose timeout is over, for the timer service.
+-- Live executions whose time is over, for the timer service.
 SELECT id, type, parent_id FROM executions
 WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL AND timeout_at <= %(now)s ORDER BY timeout_at LIMIT %(limit)s
 
 -- name: time_out
--- Marks live executions as timed out; whoever owns or claims them ends them.
+-- Marks live executions as timed out; their owners end them.
 UPDATE executions SET timed_out_at = %(now)s WHERE id = ANY(%(ids)s::text[]) AND status < 5
 
 -- name: next_due
@@ -825,13 +844,13 @@ WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1
 ORDER BY e.cancel_requested_at LIMIT %(limit)s
 
 -- name: lease
--- Takes or prolongs a lease; no row means that another holder has it.
+-- Takes or extends a lease; no row means that another holder has it.
 INSERT INTO leases (name, holder, fence, expires_at) VALUES (%(name)s, %(holder)s, 1, now_us() + %(ttl_us)s)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, fence = leases.fence + (leases.holder <> excluded.holder)::int, expires_at = excluded.expires_at
 WHERE leases.holder = excluded.holder OR leases.expires_at <= now_us() RETURNING fence
 
 -- name: parked
--- A page of workflows that are asleep, by id, for the service that finds stuck ones.
+-- A page of parked workflows, by id, for the service that finds stuck ones.
 SELECT e.id FROM executions e LEFT JOIN ready r ON r.id = e.id
 WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > %(after)s AND e.paused_at IS NULL AND NOT e.held AND r.id IS NULL
   AND NOT EXISTS (SELECT 1 FROM terminations t WHERE starts_with(e.id, t.id || '.'))
@@ -844,7 +863,7 @@ WHERE NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id AND t.
   AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id || '.' || x.n)
 
 -- name: wake_parked
--- Wakes stuck workflows that are still asleep, and returns them.
+-- Wakes stuck workflows that are still parked, and returns them.
 INSERT INTO ready (id, kind, queue, priority, order_key, state) SELECT x.id, 0, 'system', 0, now_us(), 0 FROM unnest(%(ids)s::text[]) AS x(id)
 JOIN executions e ON e.id = x.id AND e.status < 5 AND e.paused_at IS NULL ORDER BY x.id
 ON CONFLICT (id) DO NOTHING RETURNING id
@@ -854,13 +873,13 @@ ON CONFLICT (id) DO NOTHING RETURNING id
 SELECT execution_id, seq FROM workflow_execution_context WHERE execution_id = ANY(%(ids)s::text[])
 
 -- name: insert_fired
--- Makes fired timers in place of lost ones, so that stuck workflows go on.
+-- Creates fired timers in place of lost ones, so that stuck workflows go on.
 INSERT INTO timer_tasks (execution_id, n, fire_at, fired_at) SELECT x.id, x.n, now_us(), now_us() FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
 ON CONFLICT DO NOTHING
 
 -- name: old_roots
 -- Roots that ended long enough ago to be pruned with their families.
--- Not while anything below goes on, nor while an execution lives that was made from it.
+-- A root is kept while anything below it goes on, or while a retry of it has not ended.
 SELECT e.id FROM executions e WHERE e.parent_id IS NULL AND e.finished_at IS NOT NULL AND e.finished_at < now_us() - %(age_us)s
   AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.status < 5)
   AND NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = e.id AND n.status < 5)
@@ -914,8 +933,9 @@ WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id
 
 -- name: execution
 -- Executions as they are shown; the caller adds conditions, order and limit.
--- As people see it. A claim alone changes nothing: a worker that merely looks at what is parked has done nothing yet. What is claimed
--- is running if it is a task, or a workflow that has not begun, that waits for nothing, or whose tasks its owner runs.
+-- A claim alone does not make an execution `running`: a worker may claim a waiting workflow only to
+-- look at it. A claimed execution is running if it is a task, or a workflow that has not begun,
+-- that waits for nothing, or whose tasks its owner runs.
 SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
   CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused'
     WHEN e.status < 5 AND r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 'running' ELSE
@@ -926,12 +946,12 @@ SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: root_names
--- Names of the roots of these executions: rights go by them.
+-- Names of the roots of these executions: permissions depend on them.
 SELECT e.id, r.name FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: names
 -- Names of root executions that begin with these prefixes, to apply permissions to lists.
--- Of those that nobody else started, each name once, one look-up each: of those that begin so, the next, and the next.
+-- Each name is returned once, with one look-up: each look-up finds the next name in order.
 WITH RECURSIVE found(prefix, name) AS (
   SELECT p COLLATE "C", (SELECT min(name) FROM executions WHERE parent_id IS NULL AND name >= p) FROM unnest(%(prefixes)s::text[]) p
   UNION ALL SELECT prefix, (SELECT min(e.name) FROM executions e WHERE e.parent_id IS NULL AND e.name > found.name)
@@ -940,7 +960,7 @@ SELECT name FROM found WHERE left(name, length(prefix)) = prefix
 
 -- name: stamps
 -- A text for each execution that changes whenever the execution does, to wait for changes.
--- What changes whenever an execution does as people see it, for those who follow it; nothing large is read.
+-- It covers what people see of an execution; nothing large is read.
 SELECT e.id, concat_ws('-', coalesce(c.seq, 0), greatest(e.attempt, CASE WHEN e.type = 1 THEN r.attempt END), e.status,
   CASE WHEN r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 1 ELSE 0 END,
   coalesce(e.cancel_requested_at, 0), coalesce(e.paused_at, 0))
@@ -960,7 +980,8 @@ SELECT {Transition} FROM history WHERE execution_id = %(id)s ORDER BY seq
 
 -- name: trace
 -- A page of the places of what happened in a family, in the order of time.
--- Where each thing stands that happened in an execution and below it, after a place. Nothing large is read.
+-- Returns the place of everything that happened in an execution and below it, after a given place.
+-- Nothing large is read.
 WITH family AS MATERIALIZED (
   SELECT id, child_no, type, created_at, finished_at, length(id) AS length FROM executions WHERE id = %(id)s
   UNION ALL (

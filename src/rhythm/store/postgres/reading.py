@@ -1,4 +1,4 @@
-"""Executions on PostgreSQL, for those who only look."""
+"""Executions on PostgreSQL, read for display."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class PostgresReading(PostgresRole, ReadingStore):
         columns = BRIEF_COLUMNS.encode() if brief else b"e.*"
         text = b"(" + SQL["execution"] + b") e WHERE " + b" AND ".join(where)
         if names is not None:
-            # Of each as many as are wanted, however rare they are among others. As a range of
-            # names, not as one name: then only the index of names has them in this order, and no
-            # planner goes through all that are newer.
+            # Reads `limit` rows of each name, so that rare names cost no more than common ones. The
+            # condition is a range of names, not one name: then only the index of names has this
+            # order, and the planner never reads all executions that are newer.
             values["names"] = list(names)
             one = b" AND name >= n AND name <= n ORDER BY name DESC," + order
             text = (
@@ -138,5 +138,6 @@ class PostgresReading(PostgresRole, ReadingStore):
             if places
             else ([], False)
         )
-        read: list[Any] = records(Moment, found)  # each with the number of its place, from 1 on
+        # `place` is a position in `places` here, from 1 on.
+        read: list[Any] = records(Moment, found)
         return Found.of((moment.replace(place=places[moment.place - 1]) for moment in read), cut)

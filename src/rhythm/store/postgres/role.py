@@ -1,4 +1,4 @@
-"""What every role of the store on PostgreSQL has."""
+"""The base class of every role of the store on PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What several transactions have in common: the lock pass, waking, starting, ending. Always inside
-a transaction.
+"""What several transactions have in common: the lock pass, waking, starting, ending.
 
-Locks are taken in one order: types of events, all ready rows in one sorted pass, families, contexts
-and their blobs, executions, timers and signals, approvals, contributors, the token of whoever acts,
-and last the head of the audit. Rows of `ready` that are made on the way (a wake of one who sleeps)
-may meet those of another transaction; then one of the two is run again.
+Always inside a transaction. Locks are taken in one order: types of events, all ready rows in one
+sorted pass, families, contexts and their blobs, executions, timers and signals, approvals,
+contributors, the actor's token, and last the head of the audit. Ready rows that are created on the
+way (the wake of a parked workflow) may conflict with those of another transaction; then one of the
+two is run again.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from rhythm.store.rows import fields, record_of, records, records_with
 from rhythm.store.verdicts import BY_REQUEST, Ending, HistoryRow, end_of_cancelled
 
 US = 1_000_000
-LAST_CHILD = 2**62  # a child number beyond all others
+LAST_CHILD = 2**62  # higher than any child number
 
 
 class PostgresFound(Record):
-    """An execution, as a transaction finds it."""
+    """An execution, as a transaction reads it."""
 
     id: str
     type: int
@@ -58,7 +58,7 @@ class LockedRow(Record):
 
 
 class End(Record):
-    """An execution that reaches a terminal status. Without fence: nobody held it."""
+    """An execution that reaches a terminal status. Without a fence, nobody had claimed it."""
 
     id: str
     status: StatusNumber
@@ -84,26 +84,36 @@ class PostgresRows:
         self.db, self.limits = db, limits
 
     def known(self, ids: Iterable[str]) -> list[PostgresFound]:
-        """Those of these executions that there are."""
+        """Returns these executions. Ids that do not exist are left out."""
         return records(PostgresFound, self.db.all("executions_of", ids=list(ids)))
 
     def lock(self, ids: Iterable[str | None]) -> dict[str, LockedRow]:
+        """Locks the ready rows of these executions, in one sorted pass, and returns them by id.
+
+        Executions without a ready row are left out.
+        """
         rows = self.db.all("lock", ids=sorted({id for id in ids if id is not None}))
         return {row.id: row for row in records(LockedRow, rows)}
 
     def lock_free(self, ids: Iterable[str]) -> dict[str, LockedRow]:
-        """Waits for nobody: what others have locked is left out. After `lock`, if both are
-        needed."""
+        """Locks those ready rows that no other transaction has locked, and returns them by id.
+
+        It waits for nobody. Call it after `lock`, if both are needed.
+        """
         return {row.id: row for row in records(LockedRow, self.db.all("lock_free", ids=list(ids)))}
 
     def wake(self, ids: Iterable[str | None], now: int) -> None:
+        """Counts up the wakes of these workflows' ready rows, or creates the rows."""
         asleep = sorted({id for id in ids if id is not None})
         if asleep and (FREE,) in self.db.all("wake", ids=asleep, now=now):
             self.db.free([SYSTEM_QUEUE])
 
     def call(self, ids: Sequence[str]) -> int:
-        """Wakes those who live. One that is held back is not woken, it looks when it begins; until
-        then it stays as it is. The time."""
+        """Wakes those of these executions that have not ended, and returns the time.
+
+        An execution that is held back is not woken: it looks when it begins. It is locked so that
+        it stays held back until the end of the transaction.
+        """
         known = self.db.all("receivers", ids=list(ids))
         now = next((now for _, _, now in known), 0)
         self.wake((id for id, held, _ in known if not held), now)
@@ -111,8 +121,9 @@ class PostgresRows:
         return int(now)
 
     def keep_back(self, ids: Sequence[str]) -> None:
-        """What is held back stays so until the end of the transaction; if it has been released
-        meanwhile, it must be woken after all."""
+        """Locks executions that are held back, so that they stay so until the end of the
+        transaction. Raises `AgainError` if one was released meanwhile: it must be woken after
+        all."""
         if ids and len(self.db.all("lock_held", ids=ids)) < len(ids):
             raise AgainError
 
@@ -121,8 +132,11 @@ class PostgresRows:
     def start(
         self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None
     ) -> set[str]:
-        """The ids of those that are new; they are ready, unless they are held back. Without a time
-        it is now. An actor with a token must still be allowed to."""
+        """Starts executions, and returns the ids of the new ones.
+
+        They are ready, unless they are held back. Without `now` it is the time of the database.
+        Raises `TokenRevoked` or `Denied` if the token of the actor no longer allows it.
+        """
         created, now = self.insert(executions, now, actor)
         self.make_ready(
             [
@@ -143,8 +157,11 @@ class PostgresRows:
         return created
 
     def existing(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]:
-        """Some were there before, or twice in the batch: of those with one id, the first has made
-        it."""
+        """Returns the answers to starts, if some executions existed before or are twice in the
+        batch.
+
+        Of several with one id, the first has created it.
+        """
         asked = [dict(id=new.id, name=new.name, key=new.key) for new in executions]
         existing = {i: (id, name) for i, id, name in self.db.batch("existing_executions", asked)}
         answer = []
@@ -159,8 +176,8 @@ class PostgresRows:
     def insert(
         self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None
     ) -> tuple[set[str], int]:
-        """The rows of executions and their contexts, but none to claim: which are new, and when
-        that was."""
+        """Stores the rows of executions and their contexts, but no ready rows. Returns which are
+        new, and the time."""
         rows = self._inserted([new_execution(new) for new in executions], now, actor)
         created, later = {id for id, _ in rows}, {new.id: new.later_us for new in executions}
         now = next((created_at - later[id] for id, created_at in rows), 0)
@@ -186,8 +203,11 @@ class PostgresRows:
     def _inserted(
         self, columns: Sequence[dict[str, Any]], now: int | None, actor: Actor | None
     ) -> list[Row]:
-        """The token comes with the answer, so that a start with one costs no more than a start
-        without."""
+        """Inserts executions, and checks the actor's token.
+
+        The token is read by the same statement, so a start with a token costs no more than one
+        without.
+        """
         if actor is None or actor.token is None:
             return self.db.batch("insert_executions", columns, now=now)
         rows = self.db.batch(
@@ -199,7 +219,8 @@ class PostgresRows:
         return [(id, created_at) for id, created_at, _ in rows]
 
     def insert_blobs(self, snapshots: Mapping[str, bytes | None]) -> None:
-        """The large ones of these snapshots, by execution; what was there before is gone."""
+        """Stores those of these snapshots that are large, by execution, in place of what was there
+        before."""
         self.db.batch(
             "insert_blobs",
             [
@@ -210,27 +231,31 @@ class PostgresRows:
         )
 
     def make_ready(self, rows: Sequence[dict[str, Any]], now: int) -> None:
+        """Creates ready rows, and sends hints for those that can be claimed at once."""
         self.db.batch("insert_ready", [{"crashes": 0, **row} for row in rows], now=now)
         self.db.free(row["queue"] for row in rows if row["delay_us"] <= 0)
 
     def give_back(self, claims: Sequence[dict[str, Any]], delay_us: int = 0) -> None:
+        """Releases claims, so that they can be claimed again at once or after a delay."""
         freed = self.db.batch("release", claims, delay_us=delay_us)
         self.db.free(queue for (queue,) in freed if delay_us <= 0)
 
     def free_delayed(self, ids: Sequence[str]) -> None:
+        """Ends the delay of these ready rows."""
         self.db.free(queue for (queue,) in self.db.all("free_delayed", ids=ids))
 
     # whose data it is
 
     def contribute(self, given: Iterable[tuple[str, Iterable[str]]], now: int) -> None:
-        """These people have given data to these executions: to all of their families."""
+        """Records that these people have given data to these executions, and so to their whole
+        families."""
         rows = [dict(id=id, person=person) for id, people in given for person in people]
         self.db.batch(
             "insert_contributors", rows, most=MAX_CONTRIBUTORS, everybody=EVERYBODY, now=now
         )
 
     def senders(self, ids: Iterable[str | None]) -> dict[str, Sender]:
-        """Who stands behind what the turns of these executions send, by execution."""
+        """Returns the turns of these executions as senders, by execution."""
         asked = sorted({id for id in ids if id is not None})
         rows = self.db.all("senders", ids=asked) if asked else []
         return {id: sending_turn(family) for family, id in records_with(SendingFamily, rows, "id")}
@@ -238,7 +263,7 @@ class PostgresRows:
     # ending
 
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
-        """Asks executions to end. False: it has ended already; one that does not exist is left
+        """Asks executions to end. False: it has ended already. Ids that do not exist are left
         out."""
         known = self.known(ids)
         if not known:
@@ -261,14 +286,20 @@ class PostgresRows:
         return {each.id: each.id in flagged for each in known}
 
     def finish(self, ends: Sequence[End], now: int) -> set[str]:
-        """The one way to a terminal status; it wakes the parents. The ids of those that had not
-        ended before."""
+        """Ends executions and wakes their parents. Returns the ids of those that had not ended
+        before.
+
+        This is the only way to a terminal status.
+        """
         ended = self.db.batch("finish", [fields(end) for end in ends], now=now)
         self.wake((parent for _, parent in ended), now)
         return {id for id, _ in ended}
 
     def end_workflows(self, ends: Sequence[End], now: int, wakes: bool = True) -> None:
-        """The timers of those who fail are kept, cancelled, for a retry."""
+        """Ends workflows, with their timers, waits and approvals.
+
+        The timers of workflows that fail are kept, cancelled, for a retry.
+        """
         self.flag([Range(end.id) for end in ends if not is_orderly(end.status)], now, wakes)
         if ends:
             orderly = [end.id for end in ends if is_orderly(end.status)]
@@ -276,19 +307,24 @@ class PostgresRows:
         self.finish(ends, now)
 
     def end_unclaimed(self, ids: Sequence[str], ended: Ending, now: int) -> set[str]:
-        """Ends tasks that nobody runs; their ready rows and their parents' are locked."""
+        """Ends tasks that nobody has claimed, and returns their ids.
+
+        Their ready rows and those of their parents must be locked.
+        """
         if not ids:
             return set()
         self.db.do("delete_unclaimed", ids=ids)
         return self.finish([end_of(id, ended) for (id,) in self.db.all("not_ready", ids=ids)], now)
 
     def write_history(self, rows: Iterable[HistoryRow], now: int) -> None:
-        """Adds to the histories of executions."""
+        """Adds rows to the histories of executions."""
         self.db.batch("insert_history", [row._asdict() for row in rows], now=now)
 
     def flag(self, ranges: Sequence[Range], now: int, wakes: bool = True) -> None:
-        """Asks children to end. A turn never touches its children's ready rows, but for the wake of
-        a workflow."""
+        """Asks children to end.
+
+        A turn never touches its children's ready rows, except to wake a workflow.
+        """
         rows = [fields(numbers) for numbers in ranges]
         self.db.batch("cancel_timers", rows, now=now)
         self.db.batch("cancel_waits", rows, now=now)
@@ -300,8 +336,8 @@ class PostgresRows:
             self.wake(workflows, now)
 
     def release(self, ranges: Sequence[Range], now: int) -> list[tuple[str, int]]:
-        """Lets children begin that were held back; the waits for events that are open from now
-        on."""
+        """Lets children begin that were held back. Returns the waits for events that are now
+        open."""
         rows = [fields(numbers) for numbers in ranges]
         self.db.batch("release_timers", rows, now=now)
         freed = self.db.batch("release_children", rows, now=now)
@@ -323,18 +359,20 @@ class PostgresRows:
     # people
 
     def approvals(self, ids: Sequence[str], lock: bool = False) -> list[StoredApproval]:
+        """Returns these approvals, locked if `lock`. Ids that do not exist are left out."""
         end = b" ORDER BY a.id FOR UPDATE OF a" if lock else b""
         text = SQL["approval"] + b" WHERE a.id = ANY(%(ids)s::text[])" + end
         return records(StoredApproval, self.db.rows(text, {"ids": list(ids)})) if ids else []
 
     def notify(self, ids: Sequence[str], what: str, now: int) -> None:
-        """Queues the tasks that tell people about approvals, where their workflows name one."""
+        """Starts the tasks that notify people about approvals, where their workflows name one."""
         tasks = [task for each in self.approvals(ids) if (task := notice(each, what))]
         if tasks:
             self.start([NewExecution(type=TASK, **task) for task in tasks], now)
 
     def resumed(self, rows: Sequence[dict[str, Any]], now: int) -> None:
-        """Records what lets executions go on that were paused."""
+        """Records what lets paused executions go on, and puts their ready rows back into their
+        queues."""
         self.db.batch("insert_resumes", rows, now=now)
         if rows:
             self.db.free(
@@ -350,9 +388,10 @@ def end_of(
     attempt: int = 0,
     took_us: int = 0,
 ) -> End:
+    """Returns how an execution ends, as a row for `finish`."""
     return End(id, ended.status, ended.value, fence, worker, attempt, took_us)
 
 
 def claim_rows(claims: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Claims (id -> fence), for a batch."""
+    """Returns claims (id -> fence) as rows for a batch."""
     return [dict(id=id, fence=fence) for id, fence in claims.items()]

@@ -1,7 +1,7 @@
 """Schedules on PostgreSQL.
 
-The rows of schedules are locked before anything else, in the order of their names; what follows is
-a cancel and a start as any other.
+The rows of schedules are locked before anything else, in the order of their names. After that,
+cancels and starts lock as usual.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PostgresSchedules(PostgresRole, ScheduleStore):
     @autocommit
     def look_at(self, names: Sequence[str]) -> list[Due]:
         found = _read(self.db.all("schedules", names=list(names)))
-        # read last: whatever is started after this has made another revision
+        # Read last: an execution that is started after this makes a new revision.
         running: dict[str, list[str]] = {}
         for name, id in self.db.all("running_fires", names=list(names)):
             running.setdefault(name, []).append(id)
@@ -63,7 +63,7 @@ class PostgresSchedules(PostgresRole, ScheduleStore):
     def change(
         self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change"
     ) -> Schedule | None:
-        # of one that is not there yet there is no row to lock
+        # A schedule that does not exist yet has no row to lock.
         self.db.lock(f"rhythm.{self.db.schema}.schedule.{name}")
         found = _read(self.db.all("lock_schedules", names=[name]))
         before, now = next((schedule for schedule, _, _ in found), None), self.db.now()
@@ -136,7 +136,7 @@ class PostgresSchedules(PostgresRole, ScheduleStore):
         return [fire.replace(at=now) for fire in fires]
 
     def _unknown_slots(self, new: Sequence[NewFire]) -> list[NewFire]:
-        """Those whose slot has no row yet."""
+        """Returns those whose slot has no row yet, and all manual ones."""
         asked = [
             dict(schedule=each.fire.schedule, slot_at=each.fire.slot_at)
             for each in new
@@ -163,13 +163,14 @@ class PostgresSchedules(PostgresRole, ScheduleStore):
         ]
 
     def register(self, definitions: Sequence[Definition], registered: Registered) -> None:
-        """Within the transaction of a registration."""
+        """Changes the schedules that annotations of these workflows made, inside the transaction
+        that registers them."""
         workflows = [definition.name for definition in definitions]
         found = _read(self.db.all("lock_schedules_of", workflows=workflows))
         self._put_schedules(registered([schedule for schedule, _, _ in found], self.db.now()))
 
 
 def _read(rows: list[Row]) -> list[tuple[Schedule, int, int]]:
-    """Schedules, the revision of each, and when it was read."""
+    """Returns the schedules, the revision of each, and when it was read."""
     found = records_with(Schedule, rows, "revision", "now")
     return [(schedule, revision, now) for schedule, (revision, now) in found]

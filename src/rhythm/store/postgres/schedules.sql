@@ -24,7 +24,8 @@ SELECT {Schedule}, revision, now_us() AS now FROM schedules WHERE origin = ANY(%
 
 -- name: due_schedules
 -- Schedules that the service may have to fire now, and when the next one is due.
--- The first to come, whether they are due or not, and those whose queued slot need not wait any longer.
+-- Returns the next schedules, whether they are due or not, and those whose queued slot need not
+-- wait any longer.
 (SELECT name, next_at, now_us() FROM schedules
  WHERE paused_at IS NULL AND next_at IS NOT NULL AND name <> ALL(%(without)s::text[]) ORDER BY next_at, name LIMIT %(limit)s)
 UNION ALL
@@ -34,7 +35,7 @@ UNION ALL
  ORDER BY s.name LIMIT %(limit)s)
 
 -- name: put_schedules
--- Makes or changes schedules; the new revision voids what was planned for the old one.
+-- Creates or changes schedules; the new revision invalidates plans for the old one.
 INSERT INTO schedules ({Schedule}, revision)
 SELECT {x.Schedule}, nextval('fences') FROM unnest({%Schedule}) AS x({Schedule})
 ON CONFLICT (name) DO UPDATE SET {Schedule = excluded but name, created_at, created_by}, revision = excluded.revision
@@ -46,7 +47,8 @@ DELETE FROM schedule_fires WHERE schedule = ANY(%(names)s::text[])
 
 -- name: move_schedules
 -- Moves schedules on to their next slot after a fire, under a new revision.
--- Without a revision the slots stay as they are; but whoever has planned what to do about them must look again.
+-- Without a revision the slots stay as they are, but the new revision invalidates plans that were
+-- made before.
 UPDATE schedules s SET revision = nextval('fences'), next_at = CASE WHEN x.revision IS NULL THEN s.next_at ELSE x.next_at END,
   queued_at = CASE WHEN x.revision IS NULL THEN s.queued_at ELSE x.queued_at END
 FROM unnest(%(name)s::text[], %(revision)s::bigint[], %(next_at)s::bigint[], %(queued_at)s::bigint[]) AS x(name, revision, next_at, queued_at)
@@ -63,7 +65,7 @@ SELECT f.schedule, f.execution_id FROM schedule_fires f JOIN executions e ON e.i
 WHERE f.schedule = ANY(%(names)s::text[]) AND f.open ORDER BY f.schedule, f.slot_at
 
 -- name: known_slots
--- Slots that have their row already, and are not fired again.
+-- Slots that have a row already, and are not fired again.
 SELECT f.schedule, f.slot_at FROM unnest(%(schedule)s::text[], %(slot_at)s::bigint[]) AS x(schedule, slot_at)
 JOIN schedule_fires f ON f.schedule = x.schedule AND f.slot_at = x.slot_at AND NOT f.manual
 

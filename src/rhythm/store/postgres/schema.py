@@ -1,4 +1,4 @@
-"""The tables on PostgreSQL, and the migrations that make them."""
+"""The tables on PostgreSQL, and the migrations that create them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ class PostgresSchema(PostgresRole, SchemaStore):
 
     @transaction
     def _migrate(self, migration: Migration) -> bool:
-        """Whether it ran. Of many processes one migrates; the others begin when they have the lock,
-        and find it done."""
+        """Runs a migration. False: another process has run it.
+
+        Of many processes one migrates. The others begin when they have the lock, and find it done.
+        """
         self.db.lock(f"rhythm.{self.db.schema}")
         if migration not in missing(self.migrations(), self._version()):
             return False
@@ -45,8 +47,11 @@ class PostgresSchema(PostgresRole, SchemaStore):
         return self._version()
 
     def _version(self) -> int:
-        """To look into a table makes the session hear of what others have made; the function alone
-        believes what it knew before."""
+        """Returns the number of the newest migration that has run; 0 if none has.
+
+        It reads the catalog table: that makes the session see tables that others have just created.
+        The function `to_regclass` alone would answer from what the session knew before.
+        """
         if not self.db.query(
             b"SELECT 1 FROM pg_class WHERE oid = to_regclass('schema_version')"
         ).fetchall():
@@ -57,8 +62,8 @@ class PostgresSchema(PostgresRole, SchemaStore):
 
 
 def _script(schema: str, number: int, name: str, text: str) -> str:
-    """A migration with its own record, and with the schema that it is for: run by hand it does the
-    same."""
+    """Returns a migration with its schema and the statement that records it, so that it can also be
+    run by hand."""
     quoted = sql.Identifier(schema).as_string(None)
     return (
         f"CREATE SCHEMA IF NOT EXISTS {quoted};\nSET LOCAL search_path = {quoted};\n"

@@ -1,4 +1,4 @@
-"""What makes a method a transaction, of whatever has a connection."""
+"""Decorators that run a method in a transaction, for objects that have a connection."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ Method = Callable[Concatenate[S, P], T]
 
 
 class Connected(Protocol):
-    """Whatever has a connection to be asked on."""
+    """An object that has a connection."""
 
     @property
-    def db(self) -> Connection: ...
+    def db(self) -> Connection:
+        """The connection."""
 
 
 def transaction(method: Method[S, P, T]) -> Method[S, P, T]:
-    """All of the method in one transaction; it is run again when it met another one."""
+    """Runs the method in one transaction, and again after a conflict with another one."""
 
     @wraps(method)
     def inside(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -32,7 +33,8 @@ def transaction(method: Method[S, P, T]) -> Method[S, P, T]:
 
 
 def service(method: Method[S, P, T]) -> Method[S, P, T]:
-    """A transaction of what is done again after a while: it does not wait long for others."""
+    """Runs the method in a transaction that waits only a short time for locks: services try again
+    later."""
 
     @wraps(method)
     def inside(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -43,7 +45,7 @@ def service(method: Method[S, P, T]) -> Method[S, P, T]:
 
 
 def autocommit(method: Method[S, P, T]) -> Method[S, P, T]:
-    """Statements that need no transaction around them."""
+    """Runs the method without a transaction around it: each statement is committed by itself."""
 
     @wraps(method)
     def inside(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,7 +1,7 @@
-"""The store on PostgreSQL: every method of its roles is one transaction of set-based statements, in
-the lock order that `rows` tells.
+"""The store on PostgreSQL, put together: every method of its roles is one transaction of set-based
+statements, in the lock order that `rows` describes.
 
-Any thread; a schema of its own, so that several stores share a database.
+Any thread may use it. It has a schema of its own, so several stores can share a database.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ from rhythm.store.postgres.workers import PostgresWorkers
 
 
 class PostgresStore(Store):
-    """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in
-    tests."""
+    """Executions in one schema of a PostgreSQL database.
+
+    `clock` replaces the database's clock in tests.
+    """
 
     lends_connections = True
     package = PACKAGE
@@ -49,7 +51,7 @@ class PostgresStore(Store):
         self._notifier = Notifier(
             lambda: connected(url, access.answer_s, prepares=False), channel_of(schema)
         )
-        # to find out who comes in; it connects when the first one does
+        # Looks up the tokens of callers. It connects when the first one comes.
         self.door = Connection(url, schema, clock, access)
         self.spare = Spare(url, access)
         self._assemble(
@@ -57,7 +59,7 @@ class PostgresStore(Store):
         )
 
     def _assemble(self, db: Connection) -> None:
-        """All roles on one connection."""
+        """Creates all roles on one connection."""
         self.db, self.rows, self.auditor = db, PostgresRows(db), PostgresAuditor(db)
         shared = (self.db, self.rows, self.auditor)
         schedules = PostgresSchedules(*shared)
@@ -78,6 +80,7 @@ class PostgresStore(Store):
         self.schema = PostgresSchema(*shared)
 
     def renew(self) -> Any:
+        """Opens all connections again, in a forked process. Returns what was open before."""
         before = (self._notifier, self.db, self.spare, self.door)
         db = self.db
         limits = self.rows.limits

@@ -37,8 +37,11 @@ BRIEFLY_ENDED = b"SELECT " + BRIEF_OUTCOME.encode() + b" FROM (" + SQL["ended"] 
 
 
 class PostgresTurns(PostgresRole, TurnStore):
-    """Steps are one statement alone, whatever else there is to commit is one transaction; handlers
-    get one of the `spare` connections."""
+    """Turns and ends of tasks.
+
+    Light turns alone are one statement; everything else is committed in one transaction. Handlers
+    get one of the `spare` connections.
+    """
 
     def __init__(
         self,
@@ -110,7 +113,10 @@ class PostgresTurns(PostgresRole, TurnStore):
     def _flush(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], light: Sequence[TurnCommit]
     ) -> tuple[list[Committed], set[str]]:
-        """The steps come last: they see whom the others have woken."""
+        """Commits everything in one transaction.
+
+        The light turns come last: so their answers include the wakes that the others caused.
+        """
         flush = Flush(self.rows, turns, ends)
         answers, accepted = flush.run()
         answers = [*answers, *(commit_light(self.rows, light) if light else ())]

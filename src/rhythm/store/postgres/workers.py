@@ -26,9 +26,11 @@ from rhythm.store.rows import fields, records
 class PostgresWorkers(PostgresRole, WorkerStore):
     @autocommit
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> OwnClaims:
-        """The beat is the last that is done, so it was sent if this succeeds; and it is read after
-        the claims were prolonged: what is still there under its fence, and was not prolonged, was
-        locked."""
+        """Extends the claims, and then sends the beat.
+
+        The beat comes last, so it was sent if this call succeeds. The claims are read with it,
+        after they were extended: a claim that still has its fence and was not extended was locked.
+        """
         kept = {id for (id,) in self.db.batch("keep", claim_rows(claims), ttl_us=int(ttl_s * US))}
         own = self.db.all(
             "beat",
@@ -65,6 +67,7 @@ class PostgresWorkers(PostgresRole, WorkerStore):
         return self.queues_at(self.db.now())
 
     def queues_at(self, now: int) -> list[Queue]:
+        """Returns all queues at this time, inside a frozen transaction."""
         return records(Queue, ask(self.db, "queues", now=now))
 
     def paused_queues(self) -> frozenset[str]:

@@ -1,1 +1,1 @@
-"""The store on SQLite: one file, one writer at a time, as many processes as you like."""
+"""The store on SQLite: one file, one writer at a time, any number of processes."""

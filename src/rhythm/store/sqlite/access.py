@@ -76,7 +76,8 @@ class SqliteAccess(SqliteRole, AccessStore):
     def _recorded(
         self, before: StoredToken | None, id: str, actor: Actor | None, now: int
     ) -> StoredToken:
-        """The token as this transaction leaves it."""
+        """Records in the audit what this transaction did to a token. Returns the token as it is
+        now."""
         after = self.auditor.token(id, now)
         assert after is not None
         self.auditor.record(actor, token_acts(before, after), now)

@@ -4,7 +4,7 @@ SELECT n, hash FROM audit_head
 
 -- name: insert_audit
 -- Adds a row to the audit chain, in the transaction that it records.
--- It moves the head, too: the triggers of the table see to that.
+-- The triggers of the table move the head with it.
 INSERT INTO audit ({AuditRow}) VALUES ({:AuditRow})
 
 -- name: audit
@@ -16,7 +16,7 @@ SELECT {AuditRow} FROM audit
 SELECT {AuditRow} FROM audit WHERE n > ? ORDER BY n LIMIT ?
 
 -- name: insert_token
--- Makes a token; zero rows: its id is taken.
+-- Creates a token; zero rows: its id is taken.
 INSERT INTO api_tokens ({Grant}, taken_roles, created_at, created_by, expires_at)
 VALUES ({:Grant}, '[]', :now, :by, :now + :expires_us) ON CONFLICT DO NOTHING
 

@@ -1,5 +1,5 @@
 -- name: insert_approval
--- Makes an approval for a turn; one that is held has no deadline yet.
+-- Creates an approval for a turn; one that is held has no deadline yet.
 INSERT INTO approvals ({NewApproval}, id, execution_id, requested_by, timeout_us, deadline_at, created_at)
 SELECT {:NewApproval}, :id, :execution_id, r.started_by, :timeout_us, CASE WHEN NOT :held THEN :now + :timeout_us END, :now
 FROM executions e LEFT JOIN executions r ON r.id = e.root_id WHERE e.id = :execution_id
@@ -38,11 +38,11 @@ UPDATE approvals SET role = :role, timeout_us = :timeout_us, on_deadline = :on_d
 WHERE id = :id AND ended_at IS NULL
 
 -- name: due_approvals
--- Approvals whose deadline is over: they are escalated, or they expire.
+-- Approvals whose deadline has passed: they are escalated, or they expire.
 SELECT id FROM approvals WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
 
 -- name: contributors
--- Persons whose data came into an execution's family: under four eyes they may not decide.
+-- People whose data came into an execution's family: under four eyes they may not decide.
 SELECT person FROM execution_contributors WHERE root_id = (SELECT root_id FROM executions WHERE id = ?)
 
 -- name: void_tokens
@@ -61,8 +61,8 @@ UPDATE executions SET paused_at = coalesce(paused_at, :now), paused_reason = :re
 WHERE id = :id AND status < 5 AND type = 0
 
 -- name: pause_after_decision
--- Pauses a workflow whose approval was just decided, if whoever decided asks for it.
--- What was paused already stays so, for the reason that was given.
+-- Pauses a workflow whose approval was just decided, if the decider asks for it.
+-- A workflow that was paused before keeps its reason.
 UPDATE executions SET paused_at = :now, paused_reason = 'approval_decided', paused_by = :by WHERE id = :id AND status < 5 AND paused_at IS NULL
 
 -- name: unpause
@@ -72,7 +72,8 @@ WHERE id = ? AND status < 5 AND paused_at IS NOT NULL RETURNING id
 
 -- name: queue_again
 -- Puts a resumed workflow that has not begun back into its own queue.
--- What was paused before it began was not to leave its queue: a pause of that is one of it too.
+-- A workflow that was paused before it began must return to its own queue, so that a pause of that
+-- queue applies to it, too.
 UPDATE ready SET (queue, priority) = (SELECT e.queue, e.priority FROM executions e WHERE e.id = ready.id)
 WHERE id = ? AND state = 0 AND EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = ready.id AND c.seq = 0)
 
@@ -101,7 +102,7 @@ SELECT {ResumeRequest} FROM execution_resume_requests INDEXED BY resumes_of WHER
 
 -- name: last_resumes
 -- Newest resume requests of one execution, to show what let it go on.
--- The last one, and the last that came with data and was no event.
+-- Returns the last one, and the last one that came with data and was not an event.
 SELECT {ResumeRequest} FROM execution_resume_requests WHERE id IN (
   (SELECT max(id) FROM execution_resume_requests INDEXED BY resumes_of WHERE execution_id = :id),
   (SELECT max(id) FROM execution_resume_requests INDEXED BY resumes_of

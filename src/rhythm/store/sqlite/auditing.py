@@ -1,4 +1,7 @@
-"""Who acts, and the chain of what was done. Always inside a transaction."""
+"""The audit on SQLite: checks the actor's token, and adds rows to the chain.
+
+Always inside a transaction.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,20 @@ from rhythm.store.sqlite.session import SqliteSession
 
 
 class SqliteAuditor:
-    """Refuses what the token of an actor does not allow any more, and records the rest."""
+    """Refuses acts that the token of an actor no longer allows, and records the others."""
 
     def __init__(self, db: SqliteSession) -> None:
         self.db = db
 
     def token(self, id: str, now: int) -> StoredToken | None:
+        """Returns the token with this id. None: there is no such token."""
         return self.db.first(StoredToken, "token", {"id": id, "now": now})
 
     def business_roles(
         self, actor: Actor, now: int, execution_id: str = ""
     ) -> tuple[Collection[str] | None, Collection[str]]:
-        """The roles that an actor holds at this moment for this execution (None: all), and those
-        that were taken away."""
+        """Returns the business roles that an actor holds now for this execution (None: all), and
+        the roles that were taken away."""
         if actor.token is None:
             return actor.roles, ()
         token = self.token(actor.token, now)
@@ -35,12 +39,15 @@ class SqliteAuditor:
         return token.entitlement(root and root[1]) if token else ((), ())
 
     def authorise(self, actor: Actor | None, now: int) -> None:
-        """Refuses an act with a token that does not allow it any more."""
+        """Raises `TokenRevoked` or `Denied` if the actor's token no longer allows the act."""
         if actor is not None and actor.token is not None:
             authorise(actor, self.token(actor.token, now))
 
     def add(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None:
-        """Adds to the audit; without an actor nobody asked for it. For acts: see `record`."""
+        """Adds acts to the audit, without checking the token (`record` checks it).
+
+        Without an actor nothing is added.
+        """
         if actor is None or not acts:
             return
         (head,) = records(Head, self.db.all("audit_head"))
@@ -49,8 +56,8 @@ class SqliteAuditor:
             self.db.all("insert_audit", fields(row))
 
     def record(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None:
-        """Records what this transaction does, or refuses it: if the token of the actor does not
-        allow it any more."""
+        """Records what this transaction does. Raises `TokenRevoked` or `Denied` if the actor's
+        token no longer allows it."""
         if acts:
             self.authorise(actor, now)
             self.add(actor, acts, now)

@@ -58,7 +58,7 @@ class SqliteDefinitions(SqliteRole, DefinitionStore):
             self.auditor.add(actor, acts, self.db.clock())
 
     def _set_triggers(self, definitions: Sequence[Definition]) -> None:
-        """The events that start a workflow are those that it names now."""
+        """Makes the events that start these workflows exactly those that they name now."""
         last = {d.name: d for d in definitions}
         named = (
             Trigger(type, d.name, d.version, d.queue, d.timeout_s)

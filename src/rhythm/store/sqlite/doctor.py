@@ -1,4 +1,4 @@
-"""The doctor on SQLite: its statements, and one snapshot in which they are asked."""
+"""The doctor on SQLite: its statements, and the snapshot in which they run."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from rhythm.store.sqlite.session import NAMED, PACKAGE, SqliteSession, connect
 
 @cache
 def doctor_sql() -> dict[str, str]:
+    """Returns the doctor's statements by name. Those of rules return a bounded number of rows."""
     return {
         name: bounded_text(text, ":limit") if name in RULES else text
         for name, text in statements(PACKAGE, "doctor.sql").items()
@@ -27,8 +28,10 @@ def doctor_sql() -> dict[str, str]:
 
 @contextmanager
 def snapshot(db: SqliteSession) -> Iterator[Ask]:
-    """A read transaction. Of a file it has a connection of its own: whoever works with the store
-    need not wait for it."""
+    """Opens a read transaction, and yields the function that runs the doctor's statements in it.
+
+    For a file it uses a connection of its own, so that other users of the store do not wait for it.
+    """
     try:
         if db.path == ":memory:":
             with db.lock:
@@ -61,4 +64,5 @@ def _reading(db: sqlite3.Connection) -> Iterator[Ask]:
 
 
 def queue_rows(ask: Ask, now: int) -> list[Queue]:
+    """Returns all queues with the number of their rows."""
     return records(Queue, ask("queues", now=now))

@@ -1,5 +1,5 @@
 -- name: forget_triggers
--- Deletes event triggers that a workflow does not name any more, within its registration.
+-- Deletes event triggers that a workflow no longer names, within its registration.
 DELETE FROM event_triggers WHERE workflow IN (SELECT value FROM json_each(:names)) AND NOT EXISTS (
   SELECT 1 FROM json_each(:triggers) x
   WHERE json_extract(x.value, '$.type') = event_triggers.type AND json_extract(x.value, '$.workflow') = event_triggers.workflow)
@@ -25,7 +25,7 @@ FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ?
 
 -- name: insert_contributor
 -- Records that the data of a person came into an execution, for all of its family.
--- Everyone once for each family; beyond the limit, one who stands for all.
+-- Everyone is added once for each family; beyond the limit, one name stands for all.
 INSERT INTO execution_contributors (root_id, person, at)
 SELECT e.root_id,
   CASE WHEN EXISTS (SELECT 1 FROM execution_contributors c WHERE c.root_id = e.root_id AND c.person = :person)
@@ -36,7 +36,7 @@ ON CONFLICT (root_id, person) DO NOTHING
 
 -- name: copy_contributors
 -- Gives a retry the contributors of the execution that it retries.
--- A retry goes on with what the one before was given.
+-- A retry goes on with the data that the first execution was given.
 INSERT INTO execution_contributors (root_id, person, at) SELECT :id, person, :now FROM execution_contributors WHERE root_id = :retry_of
 
 -- name: settle_wait
@@ -45,7 +45,7 @@ UPDATE event_waits SET settled = 1 WHERE execution_id = ? AND n = ? AND event_id
 
 -- name: old_events
 -- Events that are old enough to be pruned.
--- Not what an execution has taken and may still have to read.
+-- Events that an execution has taken and may still have to read are left out.
 SELECT id FROM events e WHERE published_at < ? AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id AND w.settled = 0)
 ORDER BY published_at LIMIT ?
 
@@ -54,5 +54,5 @@ ORDER BY published_at LIMIT ?
 DELETE FROM events WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: forget_waits
--- Deletes the waits that took events that are pruned.
+-- Deletes the waits that took the events that are pruned.
 DELETE FROM event_waits WHERE event_id IS NOT NULL AND event_id IN (SELECT value FROM json_each(?))

@@ -1,4 +1,4 @@
-"""Where signals and events meet those who wait for them. Always inside a transaction."""
+"""Delivers signals and events to the executions that wait for them. Always inside a transaction."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ class SqliteExchange:
         self.db, self.rows = db, rows
 
     def publish(self, event: NewEvent, sender: Sender | None, now: int) -> bool:
-        """To everyone whose wait is open; whoever waits later looks for it."""
+        """Publishes an event to every open wait that it matches. False: an event with this id
+        exists.
+
+        A wait that begins later looks for the event itself (`match_earlier_events`).
+        """
         n = self.db.one("next_event", event.type)[0]
         provenance = dump_provenance(sender.provenance) if sender else None
         new = Event(event.id, event.type, n, event.data, now + event.later_us, provenance)
@@ -41,13 +45,13 @@ class SqliteExchange:
         return True
 
     def _trigger(self, event: Event, by: str | None, now: int) -> None:
-        """Starts the workflows that are registered for it."""
+        """Starts the workflows that are registered for this event."""
         triggers = records(Trigger, self.db.all("triggers_of", event.type))
         for execution in triggered(triggers, [event], {event.id: by}, now):
             self.rows.start(execution, now)
 
     def match_earlier_events(self, id: str, numbers: Sequence[int], now: int) -> None:
-        """What waits for events from now on may find one that is there already."""
+        """Ends new waits that match an event which was published before."""
         waits = records(Wait, self.db.all("waits_of", id, json.dumps(list(numbers))))
         seen = set(self.db.all("taken_events", id)) if waits else set()
         for type in dict.fromkeys(wait.type for wait in waits):
@@ -89,7 +93,10 @@ class SqliteExchange:
     def send(
         self, signals: Sequence[NewSignal], sender: Sender | None, now: int
     ) -> list[NewSignal]:
-        """Signals of a turn: those that were delivered. A mailbox that is full takes no more."""
+        """Delivers the signals of a turn, and returns those that were delivered.
+
+        A full mailbox takes no more.
+        """
         room, sent = dict[str, int](), list[NewSignal]()
         for signal in signals:
             to = signal.execution_id
@@ -101,10 +108,11 @@ class SqliteExchange:
         return sent
 
     def deliver(self, signal: NewSignal, sender: Sender | None, now: int) -> bool:
-        """Into the mailbox of whoever is still there; to one who has ended it comes too late. The
-        same one twice is one.
+        """Puts a signal into a mailbox. False: it was not delivered.
 
-        What a turn sends that whoever asked for it might not have sent reaches nobody.
+        A signal is not delivered if the execution has ended or does not exist, if the signal was
+        delivered before, or if it comes from a turn and somebody who asked for that turn's
+        execution may not send signals there.
         """
         known = self.rows.find(signal.execution_id)
         if (
@@ -125,16 +133,19 @@ class SqliteExchange:
         self.rows.contribute(
             signal.execution_id, sender.provenance.contributors if sender else (), now
         )
-        if not known.held:  # one that is held back looks when it begins
+        # An execution that is held back checks its mailbox when it begins.
+        if not known.held:
             self.rows.wake(signal.execution_id, now)
         return True
 
     def _may_signal(self, sender: Sender, id: str) -> bool:
-        if not sender.root_id:  # a person: what they may do was asked before
+        # A person: what they may do was checked before.
+        if not sender.root_id:
             return True
         root = self.db.one("root_names", json.dumps([id]))[1] if sender.provenance.limited else None
         return sender.provenance.allows("execution:signal", root)
 
     def sender(self, id: str) -> Sender:
+        """Returns the turn of an execution as a sender."""
         (family,) = records(SendingFamily, self.db.all("sender", id))
         return sending_turn(family)

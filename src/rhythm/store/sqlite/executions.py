@@ -56,8 +56,8 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
             return started
 
     def _let_go_of_key(self, new: NewExecution, now: int) -> list[str]:
-        """Whoever has the key of the new one is asked to end, and keeps it no longer. Those who had
-        not ended already."""
+        """Cancels the executions that have the key of the new one, and takes the key from them.
+        Returns the ids of those that had not ended."""
         keyed = [id for (id,) in self.db.all("keyed", new.name, new.key)]
         cancelled = [id for id in keyed if self.rows.cancel(id, self.rows.find(id), now)]
         for id in keyed:
@@ -100,7 +100,7 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
             tasks = tasks or [
                 id for (id,) in self.db.all("tasks_of", json.dumps(list(workflows)), limit)
             ]
-            # those of whom there may be more tasks are for a later pass
+            # Workflows that may have more tasks are left for a later pass.
             workflows = workflows if len(tasks) < limit else {}
             if not tasks and not workflows:
                 self.db.all("forget_terminations")
@@ -110,8 +110,10 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
     def _terminate(
         self, workflows: Mapping[str, StatusNumber], tasks: Sequence[str], now: int
     ) -> None:
-        """Ends them: whoever holds one finds a newer fence, or no row. Nobody below is woken: it is
-        marked, and gets on no more."""
+        """Ends these executions. Their owners find a newer fence, or no row.
+
+        Nothing below them is woken: it is marked, and cannot go on.
+        """
         for id, status in workflows.items():
             self._end_at_once(id, status, now)
         for id in tasks:

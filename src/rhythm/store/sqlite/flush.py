@@ -1,5 +1,7 @@
 """The group commit on SQLite: the ends of tasks and the turns of workflows, one after the other.
-Always inside a transaction."""
+
+Always inside a transaction.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ from rhythm.store.verdicts import (
 
 
 class SqliteFlush:
-    """Writes what owners hand in."""
+    """Writes the turns and ends of tasks that owners commit."""
 
     def __init__(
         self, db: SqliteSession, rows: SqliteRows, auditor: SqliteAuditor, exchange: SqliteExchange
@@ -42,6 +44,7 @@ class SqliteFlush:
         self.db, self.rows, self.auditor, self.exchange = db, rows, auditor, exchange
 
     def end_task(self, end: TaskEnd, now: int) -> bool:
+        """Ends an attempt: the task ends, or is tried again. False: the claim is lost."""
         claimed = self.db.one("attempt_of", end.id, end.fence)
         if claimed is None:
             return False
@@ -74,6 +77,7 @@ class SqliteFlush:
             self.rows.write_history(again.row, now)
 
     def commit_turn(self, turn: TurnCommit, now: int) -> Committed:
+        """Commits a turn, and returns what became of it."""
         known = self.rows.find(turn.id)
         fence, wakes = self.db.one("ready_of", turn.id) or (None, 0)
         if fence != turn.fence or known is None or has_ended(known.status):
@@ -108,8 +112,11 @@ class SqliteFlush:
         return answer(turn, *self._leave(turn), promoted)
 
     def _refusal(self, turn: TurnCommit, root: str, now: int) -> Committed | None:
-        """Whoever is below one that was terminated gets on no more; nobody starts more than there
-        may be."""
+        """Returns the refusal of a turn; None if it may be committed.
+
+        A workflow below a terminated one cannot go on, and no turn may start more executions than
+        allowed.
+        """
         started, terminated = self.db.one("family_of", turn.id)
         if terminated:
             return refused(turn.id)
@@ -117,7 +124,8 @@ class SqliteFlush:
         return refused(turn.id, full) if full else None
 
     def _advance(self, turn: TurnCommit, now: int) -> bool:
-        """Moves the context on, unless this turn was made before, or somebody newer has it."""
+        """Moves the context on. False: this turn was committed before, or a newer owner has the
+        workflow."""
         moved = dict(id=turn.id, seq=turn.seq, fence=turn.fence, statement=turn.statement, now=now)
         moved |= dict(owned=turn.owned, awaiting=turn.awaiting, snapshot=inline(turn.snapshot))
         if self.db.count("advance_context", moved) == 0:
@@ -126,14 +134,14 @@ class SqliteFlush:
         return True
 
     def _settle(self, turn: TurnCommit) -> None:
-        """Forgets timers and waits that nobody will ask about again."""
+        """Deletes timers and waits that are no longer needed."""
         for n in turn.settled:
             self.db.all("delete_settled_timer", turn.id, n)
             self.db.all("delete_settled_wait", turn.id, n)
             self.db.all("settle_wait", turn.id, n)
 
     def _send(self, turn: TurnCommit, now: int) -> None:
-        """Publishes its events, takes what it has received out of its mailbox, and sends its
+        """Publishes the turn's events, marks the signals that it consumed, and sends its
         signals."""
         sender = self.exchange.sender(turn.id) if turn.events or turn.signals else None
         published = [event for event in turn.events if self.exchange.publish(event, sender, now)]
@@ -145,7 +153,10 @@ class SqliteFlush:
             self.auditor.add(actor, sending_acts(published, sent), now)
 
     def _full(self, turn: TurnCommit, root: str, started: int | None, now: int) -> str:
-        """Why the turn must not start what it wants to; empty if it may, and then it is counted."""
+        """Returns why the turn must not start its executions.
+
+        If it may, counts them and returns an empty text.
+        """
         limits = self.rows.limits
         if not turn.starts:
             return ""
@@ -163,8 +174,7 @@ class SqliteFlush:
         return ""
 
     def _keep_blob(self, turn: TurnCommit) -> None:
-        """A new snapshot takes the place of the one before; one that is unchanged keeps its
-        blob."""
+        """Replaces the blob of the snapshot before. An unchanged snapshot keeps its blob."""
         if turn.snapshot is not None:
             self.db.all("delete_blob", turn.id)
         self.rows.insert_blob(turn.id, turn.snapshot)
@@ -222,8 +232,8 @@ class SqliteFlush:
             self.rows.notify(id, "requested", now)
 
     def _promote(self, turn: TurnCommit, now: int) -> dict[int, int]:
-        """Tasks that are running already get their rows, claimed from the beginning, with fences of
-        their own."""
+        """Stores the rows of tasks that are running already, claimed from the beginning. Returns
+        their fences by child number."""
         fences: dict[int, int] = {}
         for new in turn.starts:
             if new.child_no in turn.promoted:
@@ -239,8 +249,8 @@ class SqliteFlush:
         return fences
 
     def _release(self, id: str, first: int, last: int, now: int) -> list[int]:
-        """Lets children begin that were held back; the waits for events that are open from now
-        on."""
+        """Lets children begin that were held back. Returns the numbers of the waits for events that
+        are now open."""
         self.db.all("release_timers", {"id": id, "first": first, "last": last, "now": now})
         self._release_approvals(id, first, last, now)
         numbers = {"id": id, "first": first, "last": last, "now": now}
@@ -255,13 +265,16 @@ class SqliteFlush:
             self.rows.notify(id, "requested", now)
 
     def _executed(self, id: str, upto: int, error: str | None, now: int) -> None:
-        """What let an execution go on has led to a turn; one that has failed with it says why."""
+        """Marks the resumes of an execution as done by this turn, with the error if the turn
+        failed."""
         message = message_of(error) if error else None
         self.db.all("executed_resumes", {"id": id, "upto": upto, "error": message, "now": now})
 
     def _leave(self, turn: TurnCommit) -> tuple[bool, int]:
-        """Whether the owner has left, and how often it was woken if not. Parking succeeds only if
-        nothing has happened since it looked."""
+        """Returns whether the owner has left the ready row, and the row's wakes if it has not.
+
+        Parking succeeds only if there was no wake since the owner looked.
+        """
         match turn.end:
             case "finish":
                 return True, 0

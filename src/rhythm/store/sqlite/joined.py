@@ -1,5 +1,5 @@
-"""A session on the connection of a caller who commits or rolls back: what is started there comes
-with the caller's own data."""
+"""A session on the connection of a caller, who commits or rolls back: what is started there is
+committed with the caller's own data."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from rhythm.store.sqlite.session import Clock, SqliteSession, some
 
 
 class JoinedSession(SqliteSession):
-    """A session on somebody else's connection, inside its transaction: it commits nothing, and
-    undoes only what it did itself."""
+    """A session on a caller's connection, inside its transaction.
+
+    It commits nothing, and rolls back only its own work.
+    """
 
     def __init__(self, path: str, clock: Clock, connection: Any) -> None:
         if not isinstance(connection, sqlite3.Connection):
@@ -35,10 +37,11 @@ class JoinedSession(SqliteSession):
             )
 
     def close(self) -> None:
-        """It is not ours to close."""
+        """Does nothing: the connection belongs to the caller."""
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
+        """Runs the block in a savepoint of the caller's transaction."""
         if not self.connection.in_transaction:
             if self.connection.isolation_level is None:
                 raise ValueError(
@@ -55,7 +58,10 @@ class JoinedSession(SqliteSession):
             self.connection.execute("RELEASE rhythm")
 
     def fetch(self, text: str, args: Any = ()) -> tuple[list[Any], sqlite3.Cursor]:
-        """Its owner's problems are its owner's: what SQLite says is passed on as it is."""
+        """Runs a statement.
+
+        SQLite's errors are passed on unchanged, because the transaction is the caller's.
+        """
         cursor = self._cursor().execute(text, args)
         return cursor.fetchall(), cursor
 
@@ -65,7 +71,8 @@ class JoinedSession(SqliteSession):
         return some(self.run(text, args)[0], most_bytes)
 
     def _cursor(self) -> sqlite3.Cursor:
-        """One that gives plain rows, whatever rows the owner of the connection likes."""
+        """Returns a cursor that gives plain rows, whatever row factory the caller's connection
+        has."""
         cursor = self.connection.cursor()
         cursor.row_factory = None
         return cursor

@@ -1,5 +1,5 @@
-"""That another connection has written, noticed by looking at SQLite's own count of changes, many
-times a second."""
+"""Notices that another connection has written, by reading SQLite's own count of changes many times
+a second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLOSE_S = 1.0
 
 
 class SqliteListening(Listening):
-    """A thread with a connection of its own, which reads one number."""
+    """A thread with a connection of its own, which polls one number."""
 
     def __init__(
         self, connect: Callable[[], sqlite3.Connection], heard: Callable[[frozenset[str]], None]

@@ -1,4 +1,4 @@
-"""What services do, on SQLite."""
+"""The work of the services on SQLite."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from rhythm.store.verdicts import (
 
 
 class _Expired(Record):
-    """A claim that nobody has prolonged, and the status of what it holds; None: it is gone."""
+    """A claim that nobody has extended, and the status of its execution; None: the execution no
+    longer exists."""
 
     id: str
     kind: int
@@ -75,7 +76,10 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
         return len(timers) + len(waits) + len(delayed) + len(over) + people, next_due
 
     def _time_out(self, id: str, type: int, now: int) -> None:
-        """A workflow's next turn sees that its time is over; a task that nobody runs ends here."""
+        """Wakes a workflow whose time is over, or ends a task that nobody runs.
+
+        The next turn of the workflow sees that its time is over.
+        """
         ended = end_of_timed_out(type)
         if ended is None:
             self.rows.wake(id, now)
@@ -98,7 +102,7 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
         with self.db.transaction():
             now, expired = self.db.clock(), records(_Expired, self.db.all("expired", asked))
             for row in expired:
-                # its owner died before it dropped a wake that came too late
+                # The owner died before it deleted the row of a wake that came after the end.
                 if row.status is None or has_ended(row.status):
                     self.db.all("delete_claimed", row.id, row.fence)
                 elif row.kind == TASK:
@@ -125,7 +129,7 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
         crash_limit: int,
         now: int,
     ) -> None:
-        """It is free again; one that was there when so many workers died fails."""
+        """Frees the task again, or fails it if as many workers died with it as the limit says."""
         if ended := rescued_task(crashes, crash_limit):
             self.db.all("delete_claimed", id, fence)
             self.rows.finish(id, ended, now, fence, worker, attempt)

@@ -23,7 +23,7 @@ DELETE FROM terminations WHERE 1
 
 -- name: delete_ended_ready
 -- Deletes the ready rows of ended parents, which the end of their children has made.
--- A child that ends wakes its parent; one that has ended itself is in no queue.
+-- A child that ends wakes its parent, but an ended parent must have no ready row.
 DELETE FROM ready WHERE id IN (SELECT e.parent_id FROM json_each(?) x JOIN executions e ON e.id = x.value)
   AND EXISTS (SELECT 1 FROM executions p WHERE p.id = ready.id AND p.finished_at IS NOT NULL)
 
@@ -32,5 +32,5 @@ DELETE FROM ready WHERE id IN (SELECT e.parent_id FROM json_each(?) x JOIN execu
 UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ?
 
 -- name: standing
--- Ready rows of these executions, to explain what they wait for; one asleep has no row.
+-- Ready rows of these executions, to explain what they wait for; a parked one has no row.
 SELECT {Standing but since, worker}, order_key AS since, claimed_by AS worker FROM ready WHERE id IN (SELECT value FROM json_each(?))

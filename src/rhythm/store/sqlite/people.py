@@ -182,7 +182,10 @@ class SqlitePeople(SqliteRole, PeopleStore):
     def _wake_changed(
         self, known: dict[str, SqliteFound], changed: dict[str, bool], now: int
     ) -> None:
-        """Whoever has them looks again; one that is held back looks when it begins."""
+        """Wakes the executions that were changed, so that their owners look again.
+
+        An execution that is held back is not woken: it looks when it begins.
+        """
         for id, found in known.items():
             if changed[id] and not found.held:
                 self.rows.wake(id, now)
@@ -199,7 +202,7 @@ class SqlitePeople(SqliteRole, PeopleStore):
         return records(ResumeRequest, self.db.read(SQL["last_resumes"], {"id": id}))
 
     def fire_approvals(self, limit: int, now: int) -> int:
-        """Those whose time is over go to the next who may decide, or expire."""
+        """Ends or escalates the approvals whose deadline has passed. Returns how many."""
         due = [
             approval
             for (id,) in self.db.all("due_approvals", now, limit)
@@ -214,6 +217,7 @@ class SqlitePeople(SqliteRole, PeopleStore):
         return len(due)
 
     def fire_pauses(self, limit: int, now: int) -> int:
+        """Ends the pauses whose time is over. Returns how many."""
         due = self.db.all("due_pauses", now, limit)
         for id, then in due:
             self.db.all("unpause", id)

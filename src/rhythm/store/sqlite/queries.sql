@@ -8,7 +8,7 @@ UPDATE fences SET n = n + ? RETURNING n
 
 -- name: register_definitions
 -- Stores new versions of workflows, and makes these the current ones of their names.
--- A version that is there is left as it is: only its place among the versions of its name changes.
+-- A version that exists is not changed: only its place among the versions of its name changes.
 INSERT INTO workflow_definitions ({Definition}, registered_at, registration, source_hash)
 SELECT {x.Definition}, now_us(),
   (SELECT coalesce(max(registration), 0) FROM workflow_definitions d WHERE d.name = x.name) + row_number() OVER (PARTITION BY x.name ORDER BY x.ord),
@@ -19,7 +19,8 @@ ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, 
 
 -- name: keep_sources
 -- Stores the texts of registered versions, each once, under its hash.
--- Only texts that a version refers to: one whose workflows were all there before is not needed.
+-- Only texts that a version refers to are stored: a text whose workflows all existed before is not
+-- needed.
 INSERT INTO workflow_sources (hash, text)
 SELECT x.key, x.value FROM json_each(:sources) x
 WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.key) ON CONFLICT (hash) DO NOTHING
@@ -45,7 +46,7 @@ WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE
 
 -- name: definitions_after
 -- A page of the current versions of workflows by name, for lists.
--- From name to name along the index: however many versions there are of one, it is one step.
+-- It goes from name to name along the index: a name is one step, however many versions it has.
 WITH RECURSIVE names(name) AS (
   SELECT min(name) FROM workflow_definitions WHERE name > :after
   UNION ALL SELECT (SELECT min(d.name) FROM workflow_definitions d WHERE d.name > part.name) FROM names part WHERE part.name IS NOT NULL LIMIT :limit)
@@ -53,13 +54,13 @@ SELECT {d.Listed} FROM names part JOIN workflow_definitions d ON d.name = part.n
 WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = part.name) ORDER BY d.name
 
 -- name: insert_execution
--- Makes the row of a new execution; no row: its id, or its name and key, are taken.
+-- Creates the row of a new execution; no row: its id, or its name and key, are taken.
 INSERT INTO executions ({NewExecution}, status, created_at, timeout_us, timeout_at)
 VALUES ({:NewExecution}, 0, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END)
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_execution
--- Execution that has the id, or the name and key, which `insert_execution` found taken.
+-- The execution that has the id, or the name and key, which `insert_execution` found taken.
 SELECT id, name FROM executions WHERE id = :id OR (name = :name AND key = :key) ORDER BY id = :id DESC LIMIT 1
 
 -- name: keyed
@@ -71,7 +72,7 @@ SELECT id FROM executions WHERE name = ? AND key = ?
 UPDATE executions SET key = NULL WHERE id = ?
 
 -- name: insert_context
--- Makes the context of a new workflow, before its first turn; a task has none.
+-- Creates the context of a new workflow, before its first turn; a task has none.
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
 VALUES (?, 0, 0, 1, 0, ?, '[]', 'null', ?)
 
@@ -81,13 +82,13 @@ INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt,
 VALUES (:id, :type, :queue, :priority, :now, :state, :due_at, :attempt, :crashes)
 
 -- name: insert_claimed
--- Makes the ready row of a task that its workflow's owner runs already, claimed by that owner.
+-- Creates the ready row of a task that its workflow's owner runs already, claimed by that owner.
 INSERT INTO ready (id, kind, queue, priority, order_key, state, claimed_by, claim_expires_at, fence, attempt)
 VALUES (:id, 1, :queue, :priority, :now, 1, :worker, :expires_at, :fence, :attempt)
 
 -- name: wake
 -- Wakes a workflow: counts up `wakes` of its ready row, or makes the row in the system queue.
--- A free row needs no count: whoever claims it will load later.
+-- A free row needs no count: its next owner loads after it claims.
 INSERT INTO ready (id, kind, queue, priority, order_key, state) VALUES (?, 0, 'system', ?, ?, 0)
 ON CONFLICT (id) DO UPDATE SET wakes = wakes + 1 WHERE state <> 0
 
@@ -110,12 +111,13 @@ UPDATE ready SET state = 1, claimed_by = ?, claim_expires_at = ?, fence = ?, att
 RETURNING {Claim}
 
 -- name: extend
--- Prolongs a claim and returns its `wakes`; no row: the claim is lost.
+-- Extends a claim and returns its `wakes`; no row: the claim is lost.
 UPDATE ready SET claim_expires_at = ? WHERE id = ? AND fence = ? RETURNING wakes
 
 -- name: release
--- Gives a claim back, free at once or after a delay; a task gets its attempt back.
--- What has begun goes to the resumes, behind those that are there: a pause of the queue it began in does not stop it.
+-- Releases a claim, free at once or after a delay; a task gets its attempt back.
+-- A workflow that has begun goes to the end of the system queue, so that a pause of the queue it
+-- began in does not stop it.
 UPDATE ready SET state = CASE WHEN :delay_us > 0 THEN 2 ELSE 0 END, due_at = CASE WHEN :delay_us > 0 THEN now_us() + :delay_us END,
   claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1),
   queue = CASE WHEN EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = :id AND c.seq > 0) THEN 'system' ELSE queue END,
@@ -151,9 +153,9 @@ SELECT {h.SeenWorker but worker, claims, now, dead_after_s}, h.worker_id AS work
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: maintenance_due
--- Says whether there is anything for the services to recover, without a lock.
--- Everything that a pass of the rescuer might find to do, in one look, and how long it is until a schedule has something to do.
--- Without `dead` no worker is.
+-- Returns whether there is anything for the services to recover, without a lock.
+-- One query checks everything that a pass of the rescue service might do, and how long it is until
+-- a schedule is due. Without `dead`, no worker counts as dead.
 SELECT
   EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
     OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE :dead AND h.beat_at + h.dead_after_us < now_us()))) AS lost,
@@ -184,11 +186,11 @@ WHERE r.state = 1 AND (r.claim_expires_at < now_us()
 SELECT name FROM queues
 
 -- name: pause_queue
--- Pauses a queue; no row means that it was paused before, and nothing changes.
+-- Pauses a queue; zero rows: it was paused before, and nothing changes.
 INSERT INTO queues (name, paused_at, paused_by, paused_reason) VALUES (?, now_us(), ?, ?) ON CONFLICT (name) DO NOTHING
 
 -- name: resume_queue
--- Ends the pause of a queue; no row means that it was not paused.
+-- Ends the pause of a queue; zero rows: it was not paused.
 DELETE FROM queues WHERE name = ?
 
 -- name: declare
@@ -211,11 +213,11 @@ WHERE id = :id AND fence = :fence RETURNING crashes
 UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, crashes = crashes + 1 WHERE id = ? AND fence = ?
 
 -- name: raise_context_fence
--- Shuts out the former owner of a workflow by a newer fence, and returns its seq.
+-- Gives a workflow a newer fence, which refuses its former owner, and returns its seq.
 UPDATE workflow_execution_context SET fence = ? WHERE execution_id = ? RETURNING seq
 
 -- name: load
--- Claimed workflows with what their next turns need; one that is gone has no row.
+-- Claimed workflows with what their next turns need; one that no longer exists has no row.
 SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, owned, now, resumes},
   e.cancel_requested_at IS NOT NULL AS cancel_requested, e.paused_at IS NOT NULL AS paused, e.timed_out_at IS NOT NULL AS timed_out,
   c.seq AS seq, c.fence AS fence, c.owned AS owned, now_us() AS now,
@@ -225,7 +227,7 @@ SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, 
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: load_tasks
--- Claimed tasks with what their handlers need; one that is gone has no row.
+-- Claimed tasks with what their handlers need; one that no longer exists has no row.
 SELECT {e.LoadedTask but age_us, cancel_requested, timed_out, ended}, now_us() - e.created_at AS age_us,
   e.cancel_requested_at IS NOT NULL AS cancel_requested, e.timed_out_at IS NOT NULL AS timed_out, e.finished_at IS NOT NULL AS ended
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value
@@ -235,7 +237,7 @@ FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value
 SELECT e.id FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value WHERE e.cancel_requested_at IS NOT NULL
 
 -- name: unfinished_child
--- Whether one of these children has not ended: then a workflow that needs all of them waits on.
+-- Whether one of these children has not ended: then a workflow that needs all of them waits.
 SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND finished_at IS NULL LIMIT 1
 
 -- name: failed_child
@@ -243,13 +245,13 @@ SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND fi
 SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND status IN (6, 7, 8) LIMIT 1
 
 -- name: ended_children
--- Outcomes of those of these children that have ended; executions only.
+-- Outcomes of the ended ones of these children; executions only.
 SELECT e.parent_id AS id, e.child_no AS n, e.status AS status, coalesce(e.result, e.error, 'null') AS value, e.finished_at AS ended_at,
   e.type AS type, e.name AS name
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value WHERE e.finished_at IS NOT NULL
 
 -- name: ended_waits
--- Outcomes of those of these timers, waits for events and approvals that have ended.
+-- Outcomes of the ended ones of these timers, waits for events and approvals.
 SELECT t.execution_id AS id, t.n AS n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END AS status, 'null' AS value,
   coalesce(t.fired_at, t.cancelled_at) AS ended_at, NULL AS type, '' AS name
 FROM json_each(:numbers) x CROSS JOIN timer_tasks t ON t.execution_id = json_extract(x.value, '$[0]') AND t.n = json_extract(x.value, '$[1]')
@@ -272,12 +274,13 @@ FROM json_each(?) w CROSS JOIN workflow_signals s ON s.execution_id = w.value WH
 
 -- name: mailed
 -- Signals that one workflow has not consumed, for callers who only read.
--- The signals of one, without what they bring, which may be large.
+-- Their payloads are left out, since they may be large.
 SELECT {Mail but payload}, 'null' AS payload FROM workflow_signals WHERE execution_id = ? AND consumed_seq IS NULL ORDER BY n
 
 -- name: advance_context
 -- Stores the state that a turn leaves; zero rows: the turn is refused.
--- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence.
+-- The two guards of a turn: the same turn a second time finds another seq, an older owner finds a
+-- newer fence.
 UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = coalesce(:owned, owned), awaiting = :awaiting,
   snapshot = coalesce(:snapshot, snapshot), updated_at = :now
 WHERE execution_id = :id AND seq = :seq AND fence <= :fence
@@ -299,11 +302,11 @@ SELECT fence, wakes FROM ready WHERE id = ?
 DELETE FROM ready WHERE id = ? AND fence = ? AND wakes = ?
 
 -- name: delete_claimed
--- Deletes a ready row under its claim, when its execution has ended or is gone.
+-- Deletes a claimed ready row when its execution has ended or no longer exists.
 DELETE FROM ready WHERE id = ? AND fence = ?
 
 -- name: delete_ready
--- Deletes a ready row, whoever holds it, of an execution that is ended without its owner.
+-- Deletes a ready row, whoever has claimed it, of an execution that is ended without its owner.
 DELETE FROM ready WHERE id = ?
 
 -- name: suspend_execution
@@ -323,8 +326,8 @@ UPDATE executions SET attributes = ? WHERE id = ?
 SELECT type, status, cancel_requested_at IS NOT NULL AS cancelled, held, root_id, started_at IS NOT NULL AS started FROM executions WHERE id = ?
 
 -- name: family_of
--- Checks a turn that is more than a step: a termination or the size of its family may refuse it.
--- Of a workflow: the count of its family, and whether it is below one that was terminated.
+-- Family of a turn that is not light: a termination or the size of the family may refuse the turn.
+-- Returns the count of the family, and whether the workflow is below a terminated one.
 SELECT (SELECT started FROM families WHERE root_id = e.root_id),
   EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.'))
 FROM executions e WHERE e.id = ?
@@ -334,8 +337,9 @@ FROM executions e WHERE e.id = ?
 INSERT INTO families (root_id, started) VALUES (:root, :started) ON CONFLICT (root_id) DO UPDATE SET started = started + :started
 
 -- name: recount_family
--- Counts who lives in a family that is over its limit; no row: that was done a moment ago.
--- Those who live take the place of the count that is over the limit; not at once again if there were too many.
+-- Counts the live executions of a family over its limit; no row: that was done a moment ago.
+-- Their number replaces the count that is over the limit. If it is over the limit, too, they are
+-- not counted again at once.
 UPDATE families SET (started, full_at) = (
   SELECT alive, CASE WHEN alive > :limit THEN :now END FROM (SELECT
     (SELECT count(*) FROM (SELECT 1 FROM executions INDEXED BY executions_live
@@ -355,18 +359,18 @@ UPDATE executions SET status = :status, result = :result, error = :error, finish
 WHERE id = :id AND status < 5 RETURNING parent_id
 
 -- name: insert_done
--- Makes the row of a task that its workflow's owner has run: it is there only after its end.
+-- Creates the row of a task that its workflow's owner has run: it exists only after its end.
 INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
                         result, error, created_at, started_at, finished_at)
 VALUES ({:Done}, :id, 1, '', 0, :parent_id, :child_no, :root_id, :attempt, :fence, :worker, '{}',
         :result, :error, :now - :took_us, :now - :took_us, :now)
 
 -- name: insert_timer
--- Makes a timer for a turn; one that is held has no time at which it fires.
+-- Creates a timer for a turn; one that is held has no time at which it fires.
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at) VALUES (?, ?, ?, ?, ?)
 
 -- name: insert_wait
--- Makes a wait for an event for a turn; one that is held has no deadline yet.
+-- Creates a wait for an event for a turn; one that is held has no deadline yet.
 INSERT INTO event_waits ({NewWait}, execution_id, key, since, timeout_us, deadline_at)
 SELECT {:NewWait}, :id, :key, created_at, :timeout_us, CASE WHEN :held THEN NULL ELSE :now + :timeout_us END FROM executions WHERE id = :id
 
@@ -375,17 +379,17 @@ SELECT {:NewWait}, :id, :key, created_at, :timeout_us, CASE WHEN :held THEN NULL
 UPDATE event_waits SET status = 7, ended_at = ? WHERE execution_id = ? AND n BETWEEN ? AND ? AND ended_at IS NULL
 
 -- name: release_waits
--- Opens waits for events that were held; returns them, as their event may be there already.
+-- Opens waits for events that were held; returns them, as their event may exist already.
 UPDATE event_waits SET held = 0, deadline_at = :now + timeout_us
 WHERE execution_id = :id AND n BETWEEN :first AND :last AND held = 1 AND ended_at IS NULL RETURNING n
 
 -- name: delete_settled_timer
--- Deletes a timer about which its workflow will not ask again.
+-- Deletes a timer whose outcome no later turn needs.
 DELETE FROM timer_tasks WHERE execution_id = ? AND n = ?
 
 -- name: delete_settled_wait
--- Deletes a wait for an event about which its workflow will not ask again.
--- One that took an event stays: an execution sees each event once.
+-- Deletes a wait for an event whose outcome no later turn needs.
+-- A wait that took an event is kept, because an execution sees each event only once.
 DELETE FROM event_waits WHERE execution_id = ? AND n = ? AND event_id IS NULL
 
 -- name: delete_waits
@@ -406,7 +410,7 @@ SELECT {w.Wait} FROM json_each(:keys) x CROSS JOIN event_waits w
 WHERE w.type = :type AND w.key = x.value AND w.ended_at IS NULL AND w.held = 0
 
 -- name: waits_of
--- Waits that a turn has just opened, and for which an event may be there already.
+-- Waits that a turn has just opened, and for which an event may exist already.
 SELECT {Wait} FROM event_waits
 WHERE execution_id = ? AND n IN (SELECT value FROM json_each(?)) AND ended_at IS NULL AND held = 0
 
@@ -427,7 +431,7 @@ SELECT {Event} FROM events WHERE type = ? AND (published_at, n) > (?, ?) ORDER B
 UPDATE event_waits SET status = :status, event_id = :event_id, ended_at = :now WHERE execution_id = :id AND n = :n AND ended_at IS NULL
 
 -- name: due_waits
--- Open waits for events whose deadline is over, for the timer service.
+-- Open waits for events whose deadline has passed, for the timer service.
 SELECT execution_id, n FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
 
 -- name: delete_timers
@@ -445,7 +449,8 @@ WHERE execution_id = :id AND n BETWEEN :first AND :last AND fire_at IS NULL AND 
 
 -- name: flag_children
 -- Asks children in a range of numbers to end; returns them, as workflows must be woken.
--- A workflow that was held back is let go, to take the one turn that ends it; a task waits for whoever ends cancelled tasks.
+-- A workflow that was held back is released, to take the one turn that ends it; a task is ended by
+-- the service that ends cancelled tasks.
 UPDATE executions SET cancel_requested_at = :now, held = CASE type WHEN 0 THEN 0 ELSE held END,
   timeout_at = CASE WHEN held AND type = 0 THEN :now + timeout_us ELSE timeout_at END
 WHERE parent_id = :id AND child_no BETWEEN :first AND :last AND finished_at IS NULL AND cancel_requested_at IS NULL RETURNING id, type
@@ -457,7 +462,7 @@ WHERE parent_id = :id AND child_no BETWEEN :first AND :last AND finished_at IS N
 RETURNING id, type, queue, priority, attempt
 
 -- name: consume_signal
--- Takes a signal out of a mailbox for a turn; zero rows are a bug: it was consumed before.
+-- Marks a signal as consumed by a turn; zero rows are a bug: it was consumed before.
 UPDATE workflow_signals SET consumed_seq = ? WHERE id = ? AND execution_id = ? AND consumed_seq IS NULL
 
 -- name: insert_history
@@ -466,7 +471,7 @@ INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, c
 VALUES (:id, :seq, :fence, :worker, :from_status, :to_status, :cause, :statement, :error, :now)
 
 -- name: delay_task
--- Gives a task back, to be tried again later; an attempt that does not count is given back.
+-- Releases a task, to be tried again later; an attempt that does not count is given back.
 UPDATE ready SET state = 2, due_at = :due_at, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - :back
 WHERE id = :id AND fence = :fence
 
@@ -475,8 +480,8 @@ WHERE id = :id AND fence = :fence
 UPDATE executions SET attempt = :attempt, started_at = coalesce(started_at, max(created_at, :now - :took_us)), worker = :worker WHERE id = :id AND status < 5
 
 -- name: attempt_of
--- Attempt of a held task, and whether it is cancelled; no row: the end of the task is refused,
--- as its claim is lost, or an execution above it was terminated.
+-- Attempt of a claimed task, and whether it is cancelled; no row: the end of the task is refused,
+-- because its claim is lost, or an execution above it was terminated.
 SELECT r.attempt, e.cancel_requested_at IS NOT NULL FROM ready r JOIN executions e ON e.id = r.id WHERE r.id = ? AND r.fence = ?
   AND NOT EXISTS (SELECT 1 FROM terminations t WHERE e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.')
 
@@ -489,11 +494,11 @@ SELECT fence FROM history WHERE execution_id = ? AND seq = ?
 SELECT count(*) FROM workflow_signals WHERE execution_id = ? AND consumed_seq IS NULL
 
 -- name: signal_known
--- Whether a signal with this id is there already: the same signal sent twice is one.
+-- Whether a signal with this id exists already: the same signal sent twice is one.
 SELECT 1 FROM workflow_signals WHERE id = ?
 
 -- name: insert_signal
--- Puts a signal into a mailbox under the next number; zero rows: its id is there already.
+-- Puts a signal into a mailbox under the next number; zero rows: its id exists already.
 INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
 VALUES (:id, :execution_id, (SELECT coalesce(max(n), 0) + 1 FROM workflow_signals WHERE execution_id = :execution_id), :name, :payload, :now)
 ON CONFLICT (id) DO NOTHING
@@ -513,8 +518,9 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ? AND state = 2
 SELECT {Retry} FROM executions WHERE retry_of = ? ORDER BY created_at, id
 
 -- name: family_size
--- Size of a family, so that a retry that would read too much is refused before.
--- How many rows of a family there are, up to one more than may be, and how large the snapshots are that would be read.
+-- Size of a family, so that a retry that would read too much is refused before it reads.
+-- Returns the number of rows, counted up to one more than allowed, and the size of the snapshots
+-- that would be read.
 SELECT count(*), coalesce(sum(size), 0) FROM (
   SELECT * FROM (
     SELECT CASE WHEN e.id = :id OR e.status NOT IN (5, 8) THEN coalesce(length(c.snapshot), 0) + coalesce(length(b.data), 0)
@@ -529,7 +535,8 @@ SELECT count(*), coalesce(sum(size), 0) FROM (
 
 -- name: family
 -- Executions of a family, the given one and all below it, from which a retry is planned.
--- Without what may be large, but for the snapshots of those that may go on, and the error of the first.
+-- Large columns are left out, except the snapshots of executions that may go on, and the error of
+-- the first.
 SELECT {e.StoredExecution but error}, e.id AS source, c.seq AS seq, c.statement AS statement,
   CASE WHEN e.id = :id OR (e.parent_id = :id AND length(e.error) <= :short) THEN e.error END AS error,
   CASE WHEN e.id = :id OR e.status NOT IN (5, 8) THEN
@@ -549,7 +556,7 @@ SELECT {StoredSignal}, id AS source FROM workflow_signals
 WHERE execution_id = :id OR (execution_id >= :first AND execution_id < :last) ORDER BY execution_id, n
 
 -- name: insert_stored
--- Makes an execution of a retry; what may be large is copied from its source.
+-- Creates an execution of a retry; what may be large is copied from its source.
 INSERT INTO executions ({StoredExecution but error, created_at}, options, attributes, inputs, result, error, created_at, timeout_at)
 SELECT {:StoredExecution but error, created_at}, o.options, o.attributes, o.inputs,
   CASE WHEN :ends_alike THEN o.result END, CASE WHEN :ends_alike THEN o.error ELSE :error END,
@@ -557,7 +564,7 @@ SELECT {:StoredExecution but error, created_at}, o.options, o.attributes, o.inpu
 FROM executions o WHERE o.id = :source
 
 -- name: insert_stored_context
--- Makes the context of a workflow of a retry, at the statement where it goes on.
+-- Creates the context of a workflow of a retry, at the statement where it goes on.
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
 VALUES (:id, :status > 0, 0, 1, :statement, :snapshot, :owned, :awaiting, :now)
 
@@ -567,7 +574,7 @@ INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, c
 SELECT e.id, 1, 0, '', 0, e.status, 'retry', :statement, :now, e.error FROM executions e WHERE e.id = :id
 
 -- name: insert_stored_timer
--- Makes a timer of a retry; with `anew` its delay begins now.
+-- Creates a timer of a retry; with `anew` its delay begins now.
 INSERT INTO timer_tasks ({StoredTimer but fire_at}, fire_at)
 VALUES ({:StoredTimer but fire_at}, CASE WHEN :anew THEN coalesce(:until_at, :now + coalesce(:delay_us, 0)) ELSE :fire_at END)
 
@@ -589,7 +596,7 @@ UPDATE timer_tasks SET fired_at = ? WHERE execution_id = ? AND n = ? AND fired_a
 SELECT id FROM ready WHERE state = 2 AND due_at <= ? LIMIT ?
 
 -- name: due_timeouts
--- Live executions whose timeout is over, for the timer service.
+-- Live executions whose time is over, for the timer service.
 SELECT id, type FROM executions WHERE timeout_at <= ? AND timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL LIMIT ?
 
 -- name: time_out
@@ -613,8 +620,9 @@ WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1
 
 -- name: execution
 -- Executions as they are shown; the caller adds conditions, order and limit.
--- As people see it. A claim alone changes nothing: a worker that merely looks at what is parked has done nothing yet. What is claimed
--- is running if it is a task, or a workflow that has not begun, that waits for nothing, or whose tasks its owner runs.
+-- A claim alone does not make an execution `running`: a worker may claim a waiting workflow only to
+-- look at it. A claimed execution is running if it is a task, or a workflow that has not begun,
+-- that waits for nothing, or whose tasks its owner runs.
 SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
   CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused'
     WHEN e.status < 5 AND r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 'running' ELSE
@@ -625,12 +633,12 @@ SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: root_names
--- Names of the roots of these executions: rights go by them.
+-- Names of the roots of these executions: permissions depend on them.
 SELECT e.id, r.name FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN executions r ON r.id = e.root_id
 
 -- name: names
 -- Names of root executions that begin with these prefixes, to apply permissions to lists.
--- Of those that nobody else started, each name once, one look-up each: of those that begin so, the next, and the next.
+-- Each name is returned once, with one look-up: each look-up finds the next name in order.
 WITH RECURSIVE found(prefix, name) AS (
   SELECT p.value, (SELECT min(name) FROM executions WHERE parent_id IS NULL AND name >= p.value) FROM json_each(?) p
   UNION ALL SELECT prefix, (SELECT min(e.name) FROM executions e WHERE e.parent_id IS NULL AND e.name > found.name)
@@ -639,7 +647,7 @@ SELECT name FROM found WHERE substr(name, 1, length(prefix)) = prefix
 
 -- name: stamps
 -- A text for each execution that changes whenever the execution does, to wait for changes.
--- What changes whenever an execution does as people see it, for those who follow it; nothing large is read.
+-- It covers what people see of an execution; nothing large is read.
 SELECT e.id, coalesce(c.seq, 0) || '-' || max(e.attempt, CASE WHEN e.type = 1 THEN coalesce(r.attempt, 0) ELSE 0 END) || '-' || e.status || '-' ||
   (CASE WHEN r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 1 ELSE 0 END) || '-' ||
   coalesce(e.cancel_requested_at, 0) || '-' || coalesce(e.paused_at, 0)
@@ -659,7 +667,8 @@ SELECT {Transition} FROM history WHERE execution_id = ? ORDER BY seq
 
 -- name: trace
 -- A page of the places of what happened in a family, in the order of time.
--- Where each thing stands that happened in an execution and below it, after a place. Nothing large is read.
+-- Returns the place of everything that happened in an execution and below it, after a given place.
+-- Nothing large is read.
 WITH family AS (
   SELECT id, child_no, type, created_at, finished_at, length(id) AS length FROM executions WHERE id = :id
   UNION ALL SELECT * FROM (
@@ -689,13 +698,13 @@ LEFT JOIN history h ON json_extract(x.value, '$[1]') = 2 AND h.execution_id = e.
 LEFT JOIN execution_resume_requests q ON json_extract(x.value, '$[1]') = 3 AND q.id = json_extract(x.value, '$[2]')
 
 -- name: lease
--- Takes or prolongs a lease; no row means that another holder has it.
+-- Takes or extends a lease; no row means that another holder has it.
 INSERT INTO leases (name, holder, fence, expires_at) VALUES (:name, :holder, 1, now_us() + :ttl_us)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, fence = fence + (holder <> excluded.holder), expires_at = excluded.expires_at
 WHERE holder = excluded.holder OR expires_at <= now_us() RETURNING fence
 
 -- name: parked
--- A page of workflows that are asleep, by id, for the service that finds stuck ones.
+-- A page of parked workflows, by id, for the service that finds stuck ones.
 SELECT e.id FROM executions e INDEXED BY executions_live LEFT JOIN ready r ON r.id = e.id
 WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > ? AND e.paused_at IS NULL AND e.held = 0 AND r.id IS NULL
   AND NOT EXISTS (SELECT 1 FROM terminations t WHERE substr(e.id, 1, length(t.id) + 1) = t.id || '.') ORDER BY e.id LIMIT ?
@@ -707,19 +716,19 @@ WHERE NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id AND t.
   AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id || '.' || x.n)
 
 -- name: wake_parked
--- Wakes a workflow that missed a wake; no row: it is not parked at this seq any more.
+-- Wakes a workflow that missed a wake; no row: it is no longer parked at this seq.
 INSERT INTO ready (id, kind, queue, priority, order_key, state)
 SELECT e.id, 0, 'system', 0, now_us(), 0 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = ? AND e.status < 5 AND e.paused_at IS NULL AND c.seq = ?
 ON CONFLICT (id) DO NOTHING RETURNING id
 
 -- name: insert_fired
--- Makes a fired timer in place of one whose row is gone, so that its workflow goes on.
+-- Creates a fired timer in place of one whose row is lost, so that its workflow goes on.
 INSERT INTO timer_tasks (execution_id, n, fire_at, fired_at) VALUES (?, ?, now_us(), now_us()) ON CONFLICT DO NOTHING
 
 -- name: old_roots
 -- Roots that ended long enough ago to be pruned with their families.
--- Not while anything below goes on, nor while an execution lives that was made from it.
+-- A root is kept while anything below it goes on, or while a retry of it has not ended.
 SELECT id FROM executions e WHERE parent_id IS NULL AND finished_at IS NOT NULL AND finished_at < now_us() - ?
   AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.finished_at IS NULL)
   AND NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = e.id AND n.finished_at IS NULL)

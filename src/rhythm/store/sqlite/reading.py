@@ -1,4 +1,4 @@
-"""Executions for those who only look, on SQLite."""
+"""Executions on SQLite, read for display."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class SqliteReading(SqliteRole, ReadingStore):
         columns = BRIEF_COLUMNS if brief else "*"
         order = "ORDER BY created_at DESC, id DESC LIMIT ?"
         text = f"FROM ({SQL['execution']}) WHERE {' AND '.join(where)}"
-        # of each as many as are wanted, along the index: however rare they are among others
+        # Reads `limit` rows of each name along the index, so that rare names cost no more than
+        # common ones.
         if names is not None:
             text = f"""FROM ({SQL["execution"]}) WHERE id IN (
                 SELECT f.id FROM json_each(?) n CROSS JOIN executions f ON f.id IN (
@@ -105,5 +106,6 @@ class SqliteReading(SqliteRole, ReadingStore):
         places = records(Place, self.db.read(SQL["trace"], {**bounds, **after_it}))
         wanted = json.dumps([[place.id, place.kind, place.n] for place in places])
         rows, cut = self.db.read_some(SQL["moments"], (wanted,), most_bytes)
-        read: list[Any] = records(Moment, rows)  # each with the number of its place
+        # `place` is a position in `places` here.
+        read: list[Any] = records(Moment, rows)
         return Found.of((moment.replace(place=places[moment.place]) for moment in read), cut)

@@ -1,4 +1,4 @@
-"""What every role of the store on SQLite has."""
+"""The base class of every role of the store on SQLite."""
 
 from __future__ import annotations
 

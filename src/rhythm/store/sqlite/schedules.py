@@ -40,7 +40,7 @@ class SqliteSchedules(SqliteRole, ScheduleStore):
     def look_at(self, names: Sequence[str]) -> list[Due]:
         given, now = (json.dumps(list(names)),), self.db.clock()
         found = self.db.read(SQL["schedules"], given)
-        # read last: whatever is started after this has made another revision
+        # Read last: an execution that is started after this makes a new revision.
         running: dict[str, list[str]] = {}
         for name, id in self.db.read(SQL["running_fires"], given):
             running.setdefault(name, []).append(id)
@@ -74,11 +74,12 @@ class SqliteSchedules(SqliteRole, ScheduleStore):
                 self.db.all("put_schedule", {**fields(schedule), "revision": self._revision()})
 
     def _revision(self) -> int:
-        """A number that no schedule has had."""
+        """Returns a number that no schedule has had."""
         return int(self.db.one("next_fence")[0])
 
     def register(self, definitions: Sequence[Definition], registered: Registered) -> None:
-        """Within the transaction of a registration."""
+        """Changes the schedules that annotations of these workflows made, inside the transaction
+        that registers them."""
         found = self.db.all(
             "schedules_of", json.dumps([definition.name for definition in definitions])
         )
@@ -104,7 +105,8 @@ class SqliteSchedules(SqliteRole, ScheduleStore):
             return fires, [firing.name for firing in firings if firing.name not in moved]
 
     def _move(self, firing: Firing) -> bool:
-        """Whether the schedule is as it was when this was planned; then it is moved on."""
+        """Moves the schedule on to its next slot. False: it has changed since the firing was
+        planned, or no longer exists."""
         asked = {
             "name": firing.name,
             "revision": firing.revision,

@@ -12,7 +12,8 @@ SELECT {Schedule}, revision FROM schedules WHERE origin <> '' AND origin IN (SEL
 
 -- name: due_schedules
 -- Schedules that the service may have to fire now, and when the next one is due.
--- The first to come, whether they are due or not, and those whose queued slot need not wait any longer.
+-- Returns the next schedules, whether they are due or not, and those whose queued slot need not
+-- wait any longer.
 SELECT * FROM (
   SELECT name, next_at, now_us() FROM schedules
   WHERE paused_at IS NULL AND next_at IS NOT NULL AND name NOT IN (SELECT value FROM json_each(:without)) ORDER BY next_at, name LIMIT :limit)
@@ -36,14 +37,15 @@ DELETE FROM schedules WHERE name = ?
 DELETE FROM schedule_fires WHERE schedule = ?
 
 -- name: move_schedule
--- Moves a schedule on to its next slot; zero rows: it is gone, or was changed since the plan.
--- Without a revision the slots stay as they are; but whoever has planned what to do about them must look again.
+-- Moves a schedule on to its next slot; zero rows: it was deleted, or changed since the plan.
+-- Without a revision the slots stay as they are, but the new revision invalidates plans that were
+-- made before.
 UPDATE schedules SET revision = :new, next_at = CASE WHEN :revision IS NULL THEN next_at ELSE :next_at END,
   queued_at = CASE WHEN :revision IS NULL THEN queued_at ELSE :queued_at END
 WHERE name = :name AND (:revision IS NULL OR revision = :revision)
 
 -- name: settle_fires
--- Closes the slots of a schedule whose executions have ended or are gone.
+-- Closes the slots of a schedule whose executions have ended or no longer exist.
 UPDATE schedule_fires SET open = 0 WHERE schedule = ? AND open = 1
   AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = execution_id AND e.finished_at IS NULL)
 
@@ -53,7 +55,7 @@ SELECT f.schedule, f.execution_id FROM json_each(?) x CROSS JOIN schedule_fires 
 CROSS JOIN executions e ON e.id = f.execution_id AND e.finished_at IS NULL ORDER BY f.schedule, f.slot_at
 
 -- name: known_slot
--- Whether a slot of the clock has its row already: then it is not run again.
+-- Whether a slot of the clock has a row already: then it is not run again.
 SELECT 1 FROM schedule_fires WHERE schedule = ? AND slot_at = ? AND manual = 0
 
 -- name: insert_fire

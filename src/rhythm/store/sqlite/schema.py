@@ -27,8 +27,10 @@ class SqliteSchema(SqliteRole, SchemaStore):
         return [migration.name for migration in self.pending() if self._migrate(migration)]
 
     def _migrate(self, migration: Migration) -> bool:
-        """Whether it ran. The lock is taken first: of many processes one migrates, and the others
-        find it done."""
+        """Runs a migration. False: another process has run it.
+
+        The write lock is taken first: of many processes one migrates, and the others find it done.
+        """
         try:
             with self.db.transaction():
                 if migration not in self.pending():
@@ -58,8 +60,10 @@ class SqliteSchema(SqliteRole, SchemaStore):
 
 
 def _script(number: int, name: str, text: str) -> str:
-    """A migration with its own record, in the words of SQLite itself: our functions are not there
-    when it is run by hand."""
+    """Returns a migration with the statement that records it.
+
+    It uses only SQLite's own functions: ours are missing when it is run by hand.
+    """
     now_us = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
     return (
         "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, name "
@@ -70,7 +74,7 @@ def _script(number: int, name: str, text: str) -> str:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """One at a time: `executescript` would commit what has been done before."""
+    """Splits a script into statements. `executescript` would commit the open transaction first."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -1,5 +1,4 @@
-"""The way to SQLite: a connection that writes, used by one thread at a time, and others for those
-who only look.
+"""Connections to SQLite: one that writes, used by one thread at a time, and others that only read.
 
 `BEGIN IMMEDIATE` makes every transaction the only writer, so the protocol needs no lock order here.
 Commits are synced to disk before they are acknowledged.
@@ -37,25 +36,28 @@ SQL = {
 }
 NAMED = StatementColumns(STORED_WITHOUT_BOOLEANS)
 BUSY_MS = 30_000
-IDLE = 4  # connections of those who look that stay open
+IDLE = 4  # reading connections that stay open while unused
 US = 1_000_000
 PRIVATE = 0o600  # the permissions of a new file; a umask may take more away
-# to close a file gives up the locks that other connections of this process have on it: so nobody
-# has any yet
+# Closing a file gives up all locks that this process has on it, also those of other connections. So
+# the file is created before any connection can have a lock.
 _making = threading.Lock()
 
 Clock = Callable[[], int]
 
 
 def clock_us() -> int:
+    """Returns the time in microseconds since 1970."""
     return time.time_ns() // 1000
 
 
 def us(seconds: float) -> int:
+    """Returns seconds as whole microseconds."""
     return int(seconds * US)
 
 
 def connect(path: str, mode: str) -> sqlite3.Connection:
+    """Opens a connection in a mode of SQLite: "ro", "rw" or "rwc"."""
     target = path if path == ":memory:" else f"file:{quote(path)}?mode={mode}"
     return sqlite3.connect(
         target,
@@ -68,9 +70,11 @@ def connect(path: str, mode: str) -> sqlite3.Connection:
 
 
 def _make_private(path: str) -> None:
-    """Makes an empty file that only its owner reads, if there is none: it will have inputs, results
-    and the audit in it. What SQLite puts beside it has the permissions of the file itself. If this
-    cannot be done, whoever opens the file says why."""
+    """Creates an empty file that only its owner can read, if there is none.
+
+    It will hold inputs, results and the audit. The files that SQLite puts beside it get the same
+    permissions. If it cannot be created, opening the database reports why.
+    """
     if path == ":memory:":
         return
     with _making, suppress(OSError):
@@ -81,7 +85,7 @@ def _opened(path: str, clock: Clock, create: bool) -> sqlite3.Connection:
     if create:
         _make_private(path)
     db = connect(path, "rwc" if create else "rw")
-    # to read the version is to find out whether it is a database
+    # Reading the version shows whether the file is a database.
     mode = "journal_mode = WAL" if create else "schema_version"
     try:
         for pragma in (
@@ -99,6 +103,7 @@ def _opened(path: str, clock: Clock, create: bool) -> sqlite3.Connection:
 
 
 def _to_do(problem: sqlite3.Error) -> str:
+    """Returns advice for an error of a locked database; empty for other errors."""
     if getattr(problem, "sqlite_errorname", "") != "SQLITE_BUSY":
         return ""
     return (
@@ -108,14 +113,14 @@ def _to_do(problem: sqlite3.Error) -> str:
 
 
 def some(rows: list[Any], most_bytes: int | None) -> tuple[list[Any], bool]:
-    """Rows up to a size; whether there are more."""
+    """Returns the rows up to a size, and whether there are more."""
     taken, cut = up_to(rows, most_bytes)
     return with_columns_of(rows, taken), cut
 
 
 class Readers:
-    """Connections that only read, one for each thread that looks: nobody waits for another who
-    looks at something large."""
+    """Connections that only read, one for each thread that reads at the same time, so that no
+    reader waits for another's large result."""
 
     def __init__(self, path: str) -> None:
         self.path, self._lock = path, threading.Lock()
@@ -123,7 +128,7 @@ class Readers:
         self._closed: sqlite3.Connection | None = None
 
     def read(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
-        """The rows of a statement up to a size; whether there are more."""
+        """Returns the rows of a statement up to a size, and whether there are more."""
         db = self._taken()
         try:
             cursor = db.execute(text, args)
@@ -131,7 +136,8 @@ class Readers:
                 rows, cut = up_to(cursor, most_bytes)
                 return NAMED.result(text, rows, cursor) if rows else rows, cut
             finally:
-                cursor.close()  # what is not read to its end would keep the file as it was then
+                # An unfinished cursor would keep its read snapshot of the file open.
+                cursor.close()
         finally:
             self._give_back(db)
 
@@ -148,7 +154,10 @@ class Readers:
         db.close()
 
     def close(self, closed: sqlite3.Connection) -> None:
-        """`closed`: what says so to whoever looks after this."""
+        """Closes the idle connections.
+
+        Later reads use `closed`, which raises the error of a closed database.
+        """
         with self._lock:
             idle, self._idle, self._closed = self._idle, [], closed
         for db in idle:
@@ -159,7 +168,7 @@ class SqliteSession:
     """One SQLite file, or a database in memory (`:memory:`)."""
 
     def __init__(self, path: str, clock: Clock = clock_us, create: bool = True) -> None:
-        """Without `create`, a file must be there, and opening it changes nothing in it."""
+        """Without `create` the file must exist, and opening it changes nothing in it."""
         if sqlite3.sqlite_version_info < (3, 35):
             raise StoreError(
                 f"SQLite {sqlite3.sqlite_version} is too old; Rhythm needs 3.35 or newer"
@@ -179,35 +188,40 @@ class SqliteSession:
             ) from problem
 
     def renew(self) -> Any:
-        """A database in memory is a copy now, and the child's own."""
+        """Opens the connections again, in a forked process.
+
+        A database in memory is a copy that belongs to the child, and is kept.
+        """
         before = self.connection, self.readers
         if self.path != ":memory:":
             self._begin(create=False)
         return before
 
     def close(self) -> None:
+        """Closes all connections."""
         forget(self)
         with self.lock:
             self.readers.close(self.connection)
-            # last: only a connection that may write puts into the file what is still beside it
+            # Last, because only a connection that may write moves the write-ahead log into the
+            # file.
             self.connection.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Everything inside is committed together, or nothing is."""
+        """Commits everything in the block together, or nothing."""
         with self.lock:
             self.fetch("BEGIN IMMEDIATE")
             try:
                 yield
                 self.fetch("COMMIT")
             except BaseException:
-                # some problems, such as a full disk, have undone it already
+                # Some errors, such as a full disk, have rolled back already.
                 if self.connection.in_transaction:
                     self.fetch("ROLLBACK")
                 raise
 
     def fetch(self, text: str, args: Any = ()) -> tuple[list[Any], sqlite3.Cursor]:
-        """The rows of a statement, and where they are from."""
+        """Runs a statement. Returns its rows and its cursor."""
         try:
             with self.lock:
                 cursor = self.connection.execute(text, args)
@@ -216,19 +230,22 @@ class SqliteSession:
             raise self._translated(problem) from problem
 
     def run(self, text: str, args: Any = ()) -> tuple[list[Any], int]:
-        """The rows of a statement, with their columns, and how many it has changed."""
+        """Runs a statement. Returns its rows with their columns, and how many rows it changed."""
         rows, cursor = self.fetch(text, args)
         return NAMED.result(text, rows, cursor) if rows else rows, cursor.rowcount
 
     def read(self, text: str, args: Any = ()) -> list[Any]:
-        """What is committed. Of a file it has connections of its own: whoever looks waits for no
-        call that waits to write."""
+        """Returns committed rows.
+
+        For a file it uses connections of its own, so a reader does not wait for a call that waits
+        to write.
+        """
         return self.read_some(text, args)[0]
 
     def read_some(
         self, text: str, args: Any, most_bytes: int | None = None
     ) -> tuple[list[Any], bool]:
-        """What is committed, up to a size, and whether there is more."""
+        """Returns committed rows up to a size, and whether there are more."""
         if self.path == ":memory:":
             return some(self.run(text, args)[0], most_bytes)
         try:
@@ -237,8 +254,11 @@ class SqliteSession:
             raise self._translated(problem) from problem
 
     def _translated(self, problem: sqlite3.OperationalError) -> Exception:
-        """A file that is locked for too long or cannot be written, or a disk that is full, is a
-        database that does not answer."""
+        """Returns `StoreError` for a file that is locked for too long or cannot be written, or a
+        full disk.
+
+        Errors in a statement are returned as they are.
+        """
         # the statement itself is wrong
         if getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
             return problem
@@ -247,24 +267,25 @@ class SqliteSession:
         )
 
     def all(self, name: str, *args: Any) -> list[Any]:
-        """The rows of a statement, with their columns."""
+        """Runs a named statement. Returns its rows, with their columns."""
         text = SQL[name]
         rows, cursor = self.fetch(text, args[0] if args and isinstance(args[0], dict) else args)
         return NAMED.result(text, rows, cursor) if rows else rows
 
     def one(self, name: str, *args: Any) -> Any:
-        """The first row of a statement with few columns; None without one."""
+        """Returns the first row of a named statement, for statements with few columns; None without
+        a row."""
         rows, _ = self.fetch(SQL[name], args[0] if args and isinstance(args[0], dict) else args)
         return rows[0] if rows else None
 
     def first(self, record: type[R], name: str, *args: Any) -> R | None:
-        """The first row of a statement as a record; None without one."""
+        """Returns the first row of a named statement as a record; None without a row."""
         text = SQL[name]
         rows, cursor = self.fetch(text, args[0] if args and isinstance(args[0], dict) else args)
         return NAMED.columns(text, rows[0], cursor).reader(record)(rows[0]) if rows else None
 
     def count(self, name: str, *args: Any) -> int:
-        """How many rows a statement has changed."""
+        """Runs a named statement. Returns how many rows it changed."""
         return self.fetch(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[
             1
         ].rowcount

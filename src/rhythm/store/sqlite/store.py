@@ -41,8 +41,10 @@ class SqliteStore(Store):
         create: bool = True,
         db: SqliteSession | None = None,
     ) -> None:
-        """Without `create`, a file must be there, and opening it changes nothing in it. `db`: a
-        session on it that is open already."""
+        """Without `create` the file must exist, and opening it changes nothing in it.
+
+        `db`: a session that is open already.
+        """
         self.db = db = db or SqliteSession(path, clock, create)
         self.rows, self.auditor = SqliteRows(db), SqliteAuditor(db)
         shared = db, self.rows, self.auditor
@@ -70,13 +72,17 @@ class SqliteStore(Store):
         self.rows.limits = limits
 
     def expect(self, threads: int) -> None:
-        """Each thread that looks has a connection of its own."""
+        """Does nothing: each thread that reads has a connection of its own."""
 
     def close(self) -> None:
         self.db.close()
 
     def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
-        """Those who share a database in memory share a process, too, and tell each other."""
+        """Listens for changes of the file.
+
+        A database in memory needs no listener: all its users are in this process, and notify each
+        other.
+        """
         from rhythm.store.sqlite.listening import SqliteListening
 
         path = self.db.path

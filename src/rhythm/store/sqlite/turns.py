@@ -71,8 +71,11 @@ class SqliteTurns(SqliteRole, TurnStore):
         return found
 
     def _all_ended(self, need: Needed) -> bool:
-        """Whether there is anything to decide: one index look-up that stops at the first unfinished
-        child."""
+        """Returns whether the workflow can go on: all needed children have ended or, if one failure
+        is enough, one has failed.
+
+        It is one index look-up that stops at the first unfinished child.
+        """
         first, last = min(need.numbers), max(need.numbers)
         if not self.db.all("unfinished_child", need.id, first, last):
             return True

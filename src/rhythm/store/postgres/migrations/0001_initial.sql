@@ -1,4 +1,5 @@
--- Times are microseconds since 1970 on the database's clock. JSON is text: it comes back as it went in.
+-- Times are microseconds since 1970 on the database's clock. JSON is stored as text, so it is read
+-- exactly as it was written.
 
 -- The time of the statement. A session may set its own clock (`rhythm.now_us`): tests do.
 CREATE FUNCTION now_us() RETURNS bigint LANGUAGE sql STABLE AS $$
@@ -7,7 +8,8 @@ $$;
 
 CREATE SEQUENCE fences;
 
--- Rows come and go, and every claim and beat rewrites one: room in the pages, and vacuum by number of rows.
+-- Rows are inserted and deleted often, and every claim and beat rewrites one. So pages are kept
+-- half empty, and vacuum runs by number of rows.
 CREATE TABLE ready (
   id text COLLATE "C" PRIMARY KEY,   -- the task's id, or the workflow's (its resume)
   kind smallint NOT NULL,            -- 0 resume of a workflow, 1 task
@@ -59,14 +61,14 @@ CREATE INDEX executions_live ON executions (id) WHERE finished_at IS NULL AND ty
 CREATE INDEX executions_cancelled ON executions (cancel_requested_at) WHERE cancel_requested_at IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX executions_timeout ON executions (timeout_at) WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL;
 
--- No index besides the key, ever: with half-empty pages every step is an update in place.
+-- Never add an index besides the key: with half-empty pages every turn is an update in place.
 CREATE TABLE workflow_execution_context (
   execution_id text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL, fence bigint NOT NULL, format smallint NOT NULL,
   statement integer NOT NULL, snapshot bytea, owned text NOT NULL, awaiting text NOT NULL, updated_at bigint NOT NULL
 ) WITH (fillfactor = 50);
 ALTER TABLE workflow_execution_context ALTER COLUMN snapshot SET STORAGE EXTERNAL;
 
--- Large snapshots, compressed before they come here; the context refers to its own with the byte `@`.
+-- Large snapshots, already compressed; the context refers to its own with the byte `@`.
 CREATE TABLE blobs (execution_id text COLLATE "C" PRIMARY KEY, data bytea NOT NULL);
 ALTER TABLE blobs ALTER COLUMN data SET STORAGE EXTERNAL;
 
@@ -91,7 +93,8 @@ CREATE TABLE workflow_signals (
 );
 CREATE INDEX signals_waiting ON workflow_signals (execution_id, n) WHERE consumed_seq IS NULL;
 
--- Publishers and those who begin to wait lock the type's row before any other: so neither misses what the other commits.
+-- Publishers, and workflows that begin to wait, lock the type's row before any other, so that
+-- neither misses what the other commits.
 CREATE TABLE event_types (type text COLLATE "C" PRIMARY KEY, n bigint NOT NULL) WITH (fillfactor = 50);
 
 CREATE TABLE events (
@@ -111,5 +114,6 @@ CREATE INDEX waits_open ON event_waits (type) WHERE ended_at IS NULL AND NOT hel
 CREATE INDEX waits_due ON event_waits (deadline_at) WHERE ended_at IS NULL AND deadline_at IS NOT NULL;
 CREATE INDEX waits_taken ON event_waits (event_id) WHERE event_id IS NOT NULL;
 
--- Who does what one process at a time should do. Rows stay, so that fences rise.
+-- Leases: which process does what one process at a time should do. Rows are never deleted, so that
+-- fences only rise.
 CREATE TABLE leases (name text COLLATE "C" PRIMARY KEY, holder text NOT NULL, fence bigint NOT NULL, expires_at bigint NOT NULL);

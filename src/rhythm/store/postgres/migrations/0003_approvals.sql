@@ -4,7 +4,7 @@ ALTER TABLE executions ADD COLUMN paused_until bigint;   -- when the pause ends 
 ALTER TABLE executions ADD COLUMN paused_then text;     -- and how: resume or cancel
 CREATE INDEX executions_paused ON executions (paused_until) WHERE paused_until IS NOT NULL AND finished_at IS NULL;
 
--- A wait for people. It is kept when it is over, as long as its execution is.
+-- Waits for decisions of people. They are kept after their end, as long as their executions are.
 CREATE TABLE approvals (
   id text COLLATE "C" NOT NULL UNIQUE,          -- <execution>.<n>
   execution_id text COLLATE "C" NOT NULL, n bigint NOT NULL,
@@ -31,7 +31,7 @@ CREATE TABLE approval_decisions (
 );
 CREATE UNIQUE INDEX decisions_once ON approval_decisions (approval_id, actor, role) WHERE decision <> 'escalate';
 
--- Whatever let a paused execution go on: who or what asked, and when its next turn was committed.
+-- What let paused executions go on: who or what asked, and when the next turn was committed.
 CREATE TABLE execution_resume_requests (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, execution_id text COLLATE "C" NOT NULL,
   triggered_by text NOT NULL,      -- approval, event, manual or timeout

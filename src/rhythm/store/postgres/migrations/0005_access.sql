@@ -1,4 +1,5 @@
--- The id of a token is part of its secret and is no secret; of the rest there is only a hash.
+-- The id of a token is part of what its user sends, but is no secret; of the rest only a hash is
+-- stored.
 CREATE TABLE api_tokens (
   id text COLLATE "C" PRIMARY KEY, name text NOT NULL, hash text NOT NULL,
   roles text NOT NULL, business_roles text NOT NULL,  -- JSON
@@ -21,7 +22,8 @@ BEGIN RAISE EXCEPTION 'rows of audit are only ever added' USING ERRCODE = 'insuf
 $$;
 CREATE TRIGGER audit_unchanged BEFORE UPDATE OR DELETE OR TRUNCATE ON audit FOR EACH STATEMENT EXECUTE FUNCTION refuse_audit_change();
 
--- Where the chain ends; it only moves on. Whoever adds to it locks this row, as the last lock of the transaction.
+-- The end of the chain; it only moves on. A transaction that adds to the chain locks this row, as
+-- its last lock.
 CREATE TABLE audit_head (one smallint PRIMARY KEY CHECK (one = 1), n bigint NOT NULL, hash text NOT NULL) WITH (fillfactor = 10);
 CREATE TRIGGER audit_head_forward BEFORE UPDATE ON audit_head FOR EACH ROW WHEN (new.n <= old.n) EXECUTE FUNCTION refuse_audit_change();
 CREATE TRIGGER audit_head_kept BEFORE DELETE OR TRUNCATE ON audit_head FOR EACH STATEMENT EXECUTE FUNCTION refuse_audit_change();

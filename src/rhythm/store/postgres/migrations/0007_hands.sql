@@ -1,23 +1,26 @@
--- Who had a hand in what a family of executions (a root and everything below it) decides about. Rows are only ever added, so that nobody
--- waits for anybody; `at` is when somebody's data first came in.
+-- Who had a hand in the data of a family of executions (a root and everything below it). Rows are
+-- only ever added, so that transactions do not wait for each other; `at` is when data of this
+-- person first came in.
 CREATE TABLE execution_contributors (
   root_id text COLLATE "C" NOT NULL, person text COLLATE "C" NOT NULL, at bigint NOT NULL,
   PRIMARY KEY (root_id, person)
 );
 
--- JSON: the roles of those who asked for it, a list for each; NULL: whoever has the database.
+-- JSON: the roles of those who asked for it, a list for each; NULL: a caller with access to the
+-- database.
 ALTER TABLE executions ADD COLUMN authority text;
--- JSON: the contributors and the authority of what an event or a schedule gives; NULL: nobody's.
+-- JSON: the contributors and the authority of the data of an event or a schedule; NULL: nobody's.
 ALTER TABLE events ADD COLUMN provenance text;
 ALTER TABLE schedules ADD COLUMN provenance text;
 
--- A vote counts in the stage in which it was given: how often the approval had been escalated. Those that counted go on counting.
+-- A vote counts in the stage in which it was given; the stage is how often the approval had been
+-- escalated. Votes that counted before still count.
 ALTER TABLE approval_decisions ADD COLUMN stage integer NOT NULL DEFAULT -1;
 UPDATE approval_decisions d SET stage = a.escalated FROM approvals a WHERE a.id = d.approval_id AND a.role = d.role;
 DROP INDEX decisions_once;
 CREATE UNIQUE INDEX decisions_once ON approval_decisions (approval_id, actor, role, stage, coalesce(token, '')) WHERE decision <> 'escalate';
 
--- What was looked up until now, by the audit and by attributes, is written down once.
+-- What was looked up in the audit and in attributes until now is stored once here.
 UPDATE schedules s SET provenance = json_build_array(x.people, json_build_array())::text
 FROM (SELECT object, json_agg(DISTINCT actor) AS people FROM audit WHERE action IN ('schedule.create', 'schedule.change') GROUP BY object) x
 WHERE x.object = s.name;

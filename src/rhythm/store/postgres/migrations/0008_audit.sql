@@ -1,9 +1,11 @@
--- A row of the audit follows the head, and moves it: whoever may insert can put none beside the chain, before its first row or after a gap,
--- and whoever adds one does not keep the others from adding theirs. Rows that were put in before stay; `rhythm audit verify` names them.
+-- A new row of the audit must follow the head, and moves it. So a user who may insert cannot put a
+-- row beside the chain, before its first row or after a gap, and cannot prevent others from adding
+-- theirs. Rows that were inserted before this migration stay; `rhythm audit verify` names them.
 ALTER TABLE audit ADD CONSTRAINT audit_counts_from_one CHECK (n > 0) NOT VALID;
 
--- Number and hashes are filled in where they are not given; given, they must be right. It runs with the rights of its owner, who alone moves
--- the head, and fires for `audit` alone: on a table of their own others could use it to move the head without a row.
+-- Fills in number and hashes where they are not given; given ones must be right. It runs with the
+-- rights of its owner, who alone may move the head. It refuses any table but `audit`: with a table
+-- of their own, other users could use it to move the head without a row.
 CREATE FUNCTION add_to_audit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
   head record;
@@ -27,11 +29,12 @@ BEGIN
   RETURN new;
 END
 $$;
--- Temporary tables come last: those of whoever inserts must not be taken for ours.
+-- Temporary tables come last: those of the user who inserts must not be taken for ours.
 DO $$ BEGIN EXECUTE format('ALTER FUNCTION add_to_audit() SET search_path = %I, pg_temp', current_schema()); END $$;
 CREATE TRIGGER audit_follows BEFORE INSERT ON audit FOR EACH ROW EXECUTE FUNCTION add_to_audit();
 
--- The head moves within that function: with the rights of the owner, also where others have been granted UPDATE.
+-- The head may move only within that function, with the rights of the owner, even if other users
+-- have been granted UPDATE.
 CREATE FUNCTION guard_audit_head() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF pg_trigger_depth() < 2 OR NOT pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = tg_relid), 'USAGE') THEN

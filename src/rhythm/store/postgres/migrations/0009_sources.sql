@@ -1,4 +1,4 @@
--- The text of a workflow file is kept once, however many workflows it holds, and is named by its SHA-256.
+-- The text of a workflow file is stored once, however many workflows it holds, under its SHA-256.
 CREATE TABLE workflow_sources (hash text COLLATE "C" PRIMARY KEY, text text NOT NULL);
 ALTER TABLE workflow_definitions ADD COLUMN source_hash text COLLATE "C" NOT NULL DEFAULT '';
 UPDATE workflow_definitions SET source_hash = encode(sha256(convert_to(source, 'UTF8')), 'hex');
@@ -10,6 +10,7 @@ COMMENT ON COLUMN workflow_definitions.source_hash IS
   'of the file as it was when this version was new: the places in the program are places in it';
 CREATE INDEX definitions_source ON workflow_definitions (source_hash);
 
--- Another number after every change of a schedule, never used twice: what is to become of its slots is worked out before the
--- transaction that writes it, and holds only for the schedule as it was read.
+-- A new number after every change of a schedule, never used twice. What becomes of its slots is
+-- planned before the transaction that writes it, and the plan is valid only for the schedule as it
+-- was read.
 ALTER TABLE schedules ADD COLUMN revision bigint NOT NULL DEFAULT 0;

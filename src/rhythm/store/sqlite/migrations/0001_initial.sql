@@ -1,4 +1,5 @@
--- Times are microseconds since 1970. Hot and narrow tables have no rowid; tables that only grow have one.
+-- Times are microseconds since 1970. Narrow tables that change often have no rowid; tables that only
+-- grow have one.
 
 CREATE TABLE fences (n INTEGER NOT NULL);
 INSERT INTO fences VALUES (0);
@@ -101,5 +102,6 @@ CREATE INDEX waits_open ON event_waits (type) WHERE ended_at IS NULL AND held = 
 CREATE INDEX waits_due ON event_waits (deadline_at) WHERE ended_at IS NULL AND deadline_at IS NOT NULL;
 CREATE INDEX waits_taken ON event_waits (event_id) WHERE event_id IS NOT NULL;
 
--- Who does what one process at a time should do. Rows stay, so that fences rise.
+-- Leases: which process does what one process at a time should do. Rows are never deleted, so that
+-- fences only rise.
 CREATE TABLE leases (name TEXT PRIMARY KEY NOT NULL, holder TEXT NOT NULL, fence INTEGER NOT NULL, expires_at INTEGER NOT NULL);

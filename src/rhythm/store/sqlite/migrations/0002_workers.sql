@@ -1,4 +1,4 @@
--- Every worker rewrites its row every few seconds: no index besides the key.
+-- Every worker rewrites its row every few seconds, so there is no index besides the key.
 CREATE TABLE worker_heartbeats (
   worker_id TEXT PRIMARY KEY NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL,
   machine TEXT NOT NULL,             -- whose process id that is
@@ -8,12 +8,13 @@ CREATE TABLE worker_heartbeats (
   dead_after_us INTEGER NOT NULL      -- silent for so long, it takes itself for dead; so do the others
 ) WITHOUT ROWID;
 
--- The queues that are paused; one that is not has no row.
+-- The paused queues; a queue that is not paused has no row.
 CREATE TABLE queues (
   name TEXT PRIMARY KEY NOT NULL, paused_at INTEGER NOT NULL, paused_by TEXT NOT NULL, paused_reason TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- What a task is, as the worker says that has its handler: the one that plans the turn may not have it.
+-- Declarations of tasks, made by workers that have their handlers: the worker that plans a turn may
+-- not have them.
 CREATE TABLE task_declarations (
   name TEXT PRIMARY KEY NOT NULL, queue TEXT NOT NULL, retries INTEGER NOT NULL, timeout_s REAL,
   backoff TEXT NOT NULL,             -- JSON

@@ -1,4 +1,4 @@
--- What starts workflows by the clock.
+-- Schedules, which start workflows by the clock.
 CREATE TABLE schedules (
   name TEXT PRIMARY KEY NOT NULL, workflow TEXT NOT NULL,
   cron TEXT, tz TEXT NOT NULL, every_us INTEGER, anchor_at INTEGER NOT NULL, at INTEGER,
@@ -15,7 +15,8 @@ CREATE INDEX schedules_due ON schedules (next_at, name) WHERE paused_at IS NULL 
 CREATE INDEX schedules_queued ON schedules (name) WHERE queued_at IS NOT NULL AND paused_at IS NULL;
 CREATE INDEX schedules_origin ON schedules (origin) WHERE origin <> '';
 
--- What became of their slots, of each the last hundred. A slot has one row, ever: whoever writes it starts its execution.
+-- What became of the last hundred slots of each schedule. A slot only ever has one row: the
+-- transaction that writes it starts its execution.
 CREATE TABLE schedule_fires (
   schedule TEXT NOT NULL, slot_at INTEGER NOT NULL, manual INTEGER NOT NULL, until_at INTEGER, outcome TEXT NOT NULL,
   execution_id TEXT, detail TEXT NOT NULL, at INTEGER NOT NULL,

@@ -1,4 +1,5 @@
--- The id of a token is part of its secret and is no secret; of the rest there is only a hash.
+-- The id of a token is part of what its user sends, but is no secret; of the rest only a hash is
+-- stored.
 CREATE TABLE api_tokens (
   id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL,
   roles TEXT NOT NULL, business_roles TEXT NOT NULL,  -- JSON
@@ -21,7 +22,7 @@ CREATE TRIGGER audit_once BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audi
 BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
 CREATE TRIGGER audit_kept BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
 
--- Where the chain ends; it only moves on.
+-- The end of the chain; it only moves on.
 CREATE TABLE audit_head (one INTEGER PRIMARY KEY CHECK (one = 1), n INTEGER NOT NULL, hash TEXT NOT NULL);
 CREATE TRIGGER audit_head_forward BEFORE UPDATE ON audit_head WHEN new.n <= old.n BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
 CREATE TRIGGER audit_head_kept BEFORE DELETE ON audit_head BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
