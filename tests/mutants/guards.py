@@ -215,7 +215,7 @@ FENCES = (
     Guard(
         "beat: what was not prolonged is prolonged by the next",
         (HEART + "what_somebody_had_locked_is_prolonged_by_the_next_beat",),
-        engine=heart("run_once", "prolong and not mine.not_extended", "prolong"),
+        engine=heart("run_once", "prolong and not own.not_extended", "prolong"),
     ),
     Guard(
         "beat: what was not prolonged keeps its deadline",
@@ -820,11 +820,11 @@ ENDS = (
     Guard(
         "a terminal is told nothing by what others wrote",
         ("tests/cli/test_hostile.py::test_nothing_evil_is_printed",),
-        engine=(Change("cli/output.py", "shown", "out = [visible(first, KEPT)]", "out = [first]"),),
+        engine=(Change("cli/output/__init__.py", "shown", "out = [visible(first, KEPT_CONTROLS)]", "out = [first]"),),
     ),
     Guard(
         "JSON keeps its value", ("tests/cli/test_hostile.py::test_json_has_the_value_itself",),
-        engine=(Change("cli/documents.py", "print_json", "text = escaped_json(text)", "pass"),),
+        engine=(Change("cli/output/documents.py", "print_json", "text = escaped_json(text)", "pass"),),
     ),
     Guard(
         "a line of a message is not a line of ours",
@@ -901,7 +901,7 @@ ENDS = (
         "what a resume gives is stored, if nothing else happens",
         ("tests/vm/test_resume_data.py::test_a_turn_that_only_takes_resume_data_is_a_change_to_be_stored",),
         engine=(Change("vm/interpreter.py", "_suspended",
-            "still and machine.inputs.resume_data is None", "still"),),
+            "unchanged and machine.inputs.resume_data is None", "unchanged"),),
     ),
     Guard(
         "a cancel comes too late for what has ended",
@@ -1137,7 +1137,7 @@ WORKER = (
     Guard(
         "what was lost without notice is dropped",
         law("claim_that_was_lost_unnoticed_is_dropped_after_a_call_without_an_answer"),
-        engine=worker("liveness", "reconcile", "if mine.get(id) != fence:", "if False:"),
+        engine=worker("liveness", "reconcile", "if claimed.get(id) != fence:", "if False:"),
     ),
     Guard(
         "what is claimed again was lost before: bodies",
