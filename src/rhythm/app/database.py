@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rhythm.store.doctor import RULES, Finding
+from rhythm.store.doctor import RULES, Finding, OnProgress
 from rhythm.store.interfaces.operating import Health
 from rhythm.store.interfaces.store import Store
 from rhythm.store.open import open_store, require_schema
@@ -51,11 +51,13 @@ class Database:
         """Returns the migrations that have not run."""
         return self._store.schema.pending()
 
-    def migrate(self) -> list[str]:
+    def migrate(self, on_ran: Callable[[str], None] = lambda name: None) -> list[str]:
         """Runs the migrations that have not run, and returns their names."""
-        return self._store.schema.migrate()
+        return self._store.schema.migrate(on_ran)
 
-    def examine(self, grace_s: float) -> tuple[list[Finding], Health]:
+    def examine(
+        self, grace_s: float, on_progress: OnProgress = lambda done, of: None
+    ) -> tuple[list[Finding], Health]:
         """Returns which rules of the doctor are broken, and the health of the database.
 
         What takes a moment by design may be late by `grace_s` before it counts as broken.
@@ -63,7 +65,7 @@ class Database:
         from rhythm.engine.doctor import examine
 
         require_schema(self._store)
-        return examine(self._store, grace_s), self._store.operating.health()
+        return examine(self._store, grace_s, on_progress), self._store.operating.health()
 
     def application(self, url: str) -> Rhythm:
         """Returns the application on this database, which has this URL.

@@ -17,7 +17,7 @@ from rhythm.ids import child_id
 from rhythm.ir.awaiting import KINDS, Plan, is_settled, leaves
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.record import Record
-from rhythm.store.doctor import Child, Evidence, Finding, Live, Mailed, Timer
+from rhythm.store.doctor import Child, Evidence, Finding, Live, Mailed, OnProgress, Timer
 from rhythm.store.interfaces.operating import Health
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import ChildOutcome
@@ -42,9 +42,11 @@ NOTIFICATIONS = 0.1  # advice if more than this part of the notification queue i
 CLOCKS_S = 1.0  # advice if clocks differ by more
 
 
-def examine(store: Store, grace_s: float) -> list[Finding]:
+def examine(
+    store: Store, grace_s: float, on_progress: OnProgress = lambda done, of: None
+) -> list[Finding]:
     """Returns everything in the database that breaks a rule."""
-    return store.operating.check(grace_s, judge)
+    return store.operating.check(grace_s, judge, on_progress)
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:

@@ -304,20 +304,30 @@ class Evidence:
 Judge = Callable[[Evidence], Iterable[Finding]]
 
 
+OnProgress = Callable[[int, int], None]  # called with how many are done, of how many
+
+
 def examine(
-    ask: Ask, names: Iterable[str], now: int, grace_s: float, judge: Judge | None
+    ask: Ask,
+    names: Iterable[str],
+    now: int,
+    grace_s: float,
+    judge: Judge | None,
+    on_progress: OnProgress = lambda done, of: None,
 ) -> list[Finding]:
     """Returns everything that breaks a rule, in the order of the rules."""
-    before = now - int(grace_s * US)
-    found = [
-        Finding(name, subject, _with_names(message), of)
-        for name in names
-        if name in RULES
-        for subject, message, of in ask(name, now=now, before=before, limit=MAX_FINDINGS)
-    ]
-    found += _bounded(Finding("approvals_entitled", *found) for found in _decided_with_a_hand(ask))
-    found += _bounded(Finding("decisions_audited", *found) for found in _other_decisions(ask))
-    found += _bounded(Finding("tokens_audited", *found) for found in _other_tokens(ask))
+    before, found = now - int(grace_s * US), list[Finding]()
+    rules = [name for name in names if name in RULES]
+    for done, name in enumerate(rules):
+        on_progress(done, len(rules))
+        found += [
+            Finding(name, subject, _with_names(message), of)
+            for subject, message, of in ask(name, now=now, before=before, limit=MAX_FINDINGS)
+        ]
+    on_progress(len(rules), len(rules))
+    found += _bounded(Finding("approvals_entitled", *bad) for bad in _decided_with_a_hand(ask))
+    found += _bounded(Finding("decisions_audited", *bad) for bad in _other_decisions(ask))
+    found += _bounded(Finding("tokens_audited", *bad) for bad in _other_tokens(ask))
     chain = verified(ask)
     found += [
         Finding("audit_chained", f"row {n}", message, chain.broken)

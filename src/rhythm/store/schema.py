@@ -5,7 +5,7 @@ Knows numbers and texts, no database.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rhythm.errors import StoreError
 from rhythm.record import Record
@@ -31,6 +31,23 @@ def missing(known: Sequence[Migration], version: int) -> list[Migration]:
             f"this Rhythm knows schema {newest}, the database has {version}; upgrade Rhythm"
         )
     return [migration for migration in known if migration.number > version]
+
+
+def run_each(
+    pending: Iterable[Migration],
+    run: Callable[[Migration], bool],
+    on_ran: Callable[[str], None] = lambda name: None,
+) -> list[str]:
+    """Runs migrations in order, and calls `on_ran` after each; returns the names of those that ran.
+
+    `run` tells whether it ran one: another process may have been first.
+    """
+    ran = []
+    for migration in pending:
+        if run(migration):
+            ran.append(migration.name)
+            on_ran(migration.name)
+    return ran
 
 
 def failed(migration: Migration, problem: Exception) -> StoreError:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from rhythm.record import Record
-from rhythm.store.doctor import Finding, Judge
+from rhythm.store.doctor import Finding, Judge, OnProgress
 from rhythm.store.interfaces.workers import Queue
 
 
@@ -100,7 +100,12 @@ class OperatingStore(ABC):
         """
 
     @abstractmethod
-    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+    def check(
+        self,
+        grace_s: float,
+        judge: Judge | None = None,
+        on_progress: OnProgress = lambda done, of: None,
+    ) -> list[Finding]:
         """Returns what breaks the rules of `store.doctor`, in one snapshot.
 
         Things that take a moment may be late by `grace_s`. The rules about snapshots and waits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from rhythm.store.schema import Migration
 
@@ -20,8 +21,8 @@ class SchemaStore(ABC):
         this Rhythm."""
 
     @abstractmethod
-    def migrate(self) -> list[str]:
-        """Runs the pending migrations and returns their names.
+    def migrate(self, on_ran: Callable[[str], None] = lambda name: None) -> list[str]:
+        """Runs the pending migrations, calls `on_ran` after each, and returns their names.
 
         Safe when many processes start at once. Each migration is one transaction: one that fails
         leaves nothing behind, and raises `StoreError`.

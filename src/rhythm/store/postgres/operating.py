@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from rhythm.store.doctor import Finding, Judge, examine
+from rhythm.store.doctor import Finding, Judge, OnProgress, examine
 from rhythm.store.interfaces.operating import Health, OperatingStore, Selection, Silent, Standing
 from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.connection import SQL, Connection
@@ -59,9 +59,15 @@ class PostgresOperating(PostgresRole, OperatingStore):
         return {standing.id: standing for standing in found}
 
     @transaction
-    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+    def check(
+        self,
+        grace_s: float,
+        judge: Judge | None = None,
+        on_progress: OnProgress = lambda done, of: None,
+    ) -> list[Finding]:
         self.db.freeze()
-        return examine(partial(ask, self.db), doctor_sql(), self.db.now(), grace_s, judge)
+        asked = partial(ask, self.db)
+        return examine(asked, doctor_sql(), self.db.now(), grace_s, judge, on_progress)
 
     @transaction
     def health(self) -> Health:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import psycopg
 from psycopg import sql
 
@@ -9,7 +11,7 @@ from rhythm.store.interfaces.schema import SchemaStore
 from rhythm.store.postgres.connection import PACKAGE
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.session import autocommit, transaction
-from rhythm.store.schema import Migration, failed, missing
+from rhythm.store.schema import Migration, failed, missing, run_each
 from rhythm.store.sqlfile import migrations
 
 
@@ -24,8 +26,8 @@ class PostgresSchema(PostgresRole, SchemaStore):
     def pending(self) -> list[Migration]:
         return missing(self.migrations(), self.version())
 
-    def migrate(self) -> list[str]:
-        return [migration.name for migration in self.pending() if self._migrate(migration)]
+    def migrate(self, on_ran: Callable[[str], None] = lambda name: None) -> list[str]:
+        return run_each(self.pending(), self._migrate, on_ran)
 
     @transaction
     def _migrate(self, migration: Migration) -> bool:

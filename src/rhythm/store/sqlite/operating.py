@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rhythm.store.doctor import Finding, Judge, examine
+from rhythm.store.doctor import Finding, Judge, OnProgress, examine
 from rhythm.store.interfaces.operating import Health, OperatingStore, Selection, Silent, Standing
 from rhythm.store.rows import records
 from rhythm.store.sqlite.doctor import doctor_sql, queue_rows, snapshot
@@ -48,9 +48,14 @@ class SqliteOperating(SqliteRole, OperatingStore):
         found = records(Standing, self.db.read(SQL["standing"], (json.dumps(list(ids)),)))
         return {standing.id: standing for standing in found}
 
-    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+    def check(
+        self,
+        grace_s: float,
+        judge: Judge | None = None,
+        on_progress: OnProgress = lambda done, of: None,
+    ) -> list[Finding]:
         with snapshot(self.db) as ask:
-            return examine(ask, doctor_sql(), self.db.clock(), grace_s, judge)
+            return examine(ask, doctor_sql(), self.db.clock(), grace_s, judge, on_progress)
 
     def health(self) -> Health:
         with snapshot(self.db) as ask:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rhythm.errors import StoreError
 from rhythm.store.interfaces.schema import SchemaStore
-from rhythm.store.schema import Migration, failed, missing
+from rhythm.store.schema import Migration, failed, missing, run_each
 from rhythm.store.sqlfile import migrations
 from rhythm.store.sqlite.role import SqliteRole
 from rhythm.store.sqlite.session import PACKAGE
@@ -23,8 +23,8 @@ class SqliteSchema(SqliteRole, SchemaStore):
     def pending(self) -> list[Migration]:
         return missing(self.migrations(), self.version())
 
-    def migrate(self) -> list[str]:
-        return [migration.name for migration in self.pending() if self._migrate(migration)]
+    def migrate(self, on_ran: Callable[[str], None] = lambda name: None) -> list[str]:
+        return run_each(self.pending(), self._migrate, on_ran)
 
     def _migrate(self, migration: Migration) -> bool:
         """Runs a migration. False: another process has run it.
