@@ -37,7 +37,7 @@ def read_payload(args: Arguments, what: str) -> Any:
 
 
 def read_document(given: str) -> str:
-    """Returns a document's text: as written, from a file (`@FILE`), or from standard input (`-`)."""
+    """Returns a document's text: as written, from a file (`@FILE`) or standard input (`-`)."""
     if given == "-":
         return read_source("-")
     return read_source(given[1:]) if given.startswith("@") else given

@@ -1,9 +1,8 @@
-"""`rhythm COMMAND`: imports the called command alone, and turns errors into one line and an exit
-code.
+"""`rhythm COMMAND`: imports the called command, and turns errors into one line and an exit code.
 
-Exit codes: 0 it worked; 1 it ran, and found or met a failure; 2 it could not run (wrong usage, a
-file that is refused); 3 the execution has not ended within --timeout; 130 it was stopped with
-Ctrl-C.
+No other command is imported. Exit codes: 0 it worked; 1 it ran, and found or met a failure; 2 it
+could not run (wrong usage, a file that is refused); 3 the execution has not ended within --timeout;
+130 it was stopped with Ctrl-C.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ SECTIONS = {  # the commands, by what people do with them
         "result": "wait for the result of an execution, and print it",
         "signal": "send a signal to an execution",
         "publish": "publish an event to every workflow that waits for it",
-        "schedules": "list the schedules that start workflows; create, pause, run or delete them",
+        "schedules": "list, create, pause, run and delete schedules",
     },
     "watch": {
         "list": "list executions, newest first",
@@ -44,7 +43,7 @@ SECTIONS = {  # the commands, by what people do with them
         "why": "explain why an execution does not go on, and what would help",
         "trace": "show what happened in an execution, step by step",
         "workflows": "list the registered workflows",
-        "queues": "list the queues: what waits in them, and how many workers serve them",
+        "queues": "list the queues: what waits in them, and who serves them",
         "workers": "list the workers, and whether they are alive",
     },
     "decide": {
@@ -139,7 +138,7 @@ ROOT = Root("rhythm", params=[VERSION], context_settings=SETTINGS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line, and returns the exit code. `argv` None: the process's own arguments."""
+    """Runs the command line, and returns the exit code. `argv` None: arguments of the process."""
     for stream in (sys.stdout, sys.stderr):
         # characters that the encoding of the stream does not have are shown as escapes
         if isinstance(stream, TextIOWrapper):

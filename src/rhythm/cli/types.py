@@ -144,8 +144,7 @@ class JsonValue(click.ParamType[GivenJson]):
 
 
 class JsonDocument(click.ParamType[GivenJson | None]):
-    """A JSON value: written as the argument itself, in a file (`@FILE`), or on standard input
-    (`-`)."""
+    """A JSON value: the argument itself, or in a file (`@FILE`), or on standard input (`-`)."""
 
     name = "json|@file|-"
 

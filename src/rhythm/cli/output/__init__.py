@@ -1,5 +1,5 @@
-"""Everything that the command line prints goes through `print` here, which makes it safe for a
-terminal.
+"""The output of the command line: everything goes through `print` here, which makes it safe to
+show.
 
 It has the name of Python's own `print`. Texts of executions, files and people can contain anything,
 also control sequences that a terminal obeys. So `print` lets through only printable characters and

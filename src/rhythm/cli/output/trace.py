@@ -43,7 +43,7 @@ class Trace:
 
     def __init__(self, out: TextIO, seconds: Callable[[], float]) -> None:
         self.out, self.seconds, self.began = out, seconds, seconds()
-        self.labels: dict[str, str] = {}  # the names of executions with their inputs, by id
+        self.labels: dict[str, str] = {}  # the details of the `start` lines, by id
         # What was last printed about the wait of an execution, by id. An execution that was woken
         # for nothing waits for the same thing again, which is not printed again.
         self.waits: dict[str, str] = {}
