@@ -270,10 +270,12 @@ def in_our_words(problem: Exception, ctx: click.Context) -> str:
 
 
 def needs_value(option: click.Option, ctx: click.Context) -> str:
+    """Returns the message for an option without a value; it shows how to write the option."""
     return f"{label(option)} needs a value: {_names(option, ctx)}"
 
 
 def says_more(ctx: click.Context) -> str:
+    """Returns the line that names the help page of the command."""
     return f"{ctx.command_path} --help says more"
 
 

@@ -50,6 +50,7 @@ class Exporter:
 
     @property
     def url(self) -> str:
+        """The URL of the server, without a path."""
         host, port = str(self.server.server_address[0]), self.server.server_address[1]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 

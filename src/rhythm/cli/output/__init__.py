@@ -59,7 +59,7 @@ def styled(text: str, style: str) -> str:
 def print_problem(problem: object, more: str = "") -> None:
     """Prints on standard error what is wrong, and then `more`.
 
-    Lines after the first are indented, so that they are not taken for messages of ours.
+    Lines after the first are indented, so that they are not taken for messages of Rhythm.
     """
     print(f"rhythm: {indented(str(problem))}{more}", file=sys.stderr)
 
