@@ -110,9 +110,9 @@ def test_roles_for_some_names_are_told_and_listed(rhythm: Command, make_app: Mak
     ("command", "message"),
     [
         ("token", "say what to do: create, list, change or revoke"),
-        ("token create", "NAME is missing: whom the token is for"),
+        ("token create", "NAME is missing: the person or program that the token is for"),
         ("token list ann", "`ann` is one argument too many"),
-        ("token revoke", "ID is missing: the token; `rhythm token list` tells its id"),
+        ("token revoke", "ID is missing: the id of the token; `rhythm token list` shows it"),
         (
             "token create ann --role boss",
             (

@@ -122,7 +122,7 @@ def test_it_is_paused_resumed_run_and_deleted(rhythm: Command, app: Rhythm) -> N
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["show"], 2, "NAME is missing: the schedule"),
+        (["show"], 2, "NAME is missing: the name of the schedule"),
         (["create", "s"], 2, "WORKFLOW is missing"),
         (["create", "s", "report"], 2, "one of cron, every and at"),
         (["create", "s", "report", "--cron", "* * *"], 2, "five fields"),

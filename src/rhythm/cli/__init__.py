@@ -1,1 +1,1 @@
-"""The command line. Each command is a module; only the one that is called is imported."""
+"""The command line. Each command is a module; only the module of the called command is imported."""

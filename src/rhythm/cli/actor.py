@@ -1,4 +1,4 @@
-"""Who acts: whoever is logged in, or a name that is given."""
+"""The actor of a command: the name given with --by, else the user who is logged in."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 
 def actor(args: Arguments, roles: tuple[str, ...] | None = None) -> Actor:
+    """Returns who acts: the name given with --by, else the user of this machine."""
     from rhythm.app.actors import Actor, user
 
     return Actor(args.by or user(), roles, source="cli")

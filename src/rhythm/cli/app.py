@@ -1,4 +1,4 @@
-"""Loading the user's Python file or module, whose `@rhythm.task` functions are to be used."""
+"""Imports the user's Python file or module, whose `@rhythm.task` functions a command uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from rhythm.cli.command import UsageError
 
 
 def load_app(name: str) -> ModuleType:
-    """The file or module, imported."""
+    """Imports a Python file or module, and returns it.
+
+    `UsageError` if there is none of this name, or if importing it raises an exception.
+    """
     path = Path(name)
     if path.suffix == ".py" or path.exists():
         return _load_file(path)
@@ -41,20 +44,27 @@ def _load_file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as problem:
-        sys.modules.pop(path.stem, None)  # half of it is of no use to anybody
+        # a module that was executed only in part is of no use to anybody
+        sys.modules.pop(path.stem, None)
         _refuse(str(path), problem)
     return module
 
 
 def _look_first_in(folder: str) -> None:
-    """For modules; however often it is asked for, `sys.path` does not grow."""
+    """Moves a folder to the head of `sys.path`, so that modules are looked for there first.
+
+    However often it is called, `sys.path` does not grow.
+    """
     if folder in sys.path:
         sys.path.remove(folder)
     sys.path.insert(0, folder)
 
 
 def _refuse(name: str, problem: Exception) -> NoReturn:
-    """The user's own traceback, without our frames."""
+    """Raises `UsageError` with the user's own traceback, without our frames.
+
+    The exception that the user's code raised is its `__cause__`.
+    """
     frames = [
         f
         for f in traceback.extract_tb(problem.__traceback__)

@@ -1,6 +1,6 @@
-"""One command for many executions: which are meant, and what became of them.
+"""One command for many executions (`--all`): the options that choose them, and the report.
 
-They are those that nobody else started and to which it can be done; --dry-run only counts them.
+Only roots to which the act can be done are chosen; --dry-run only counts them.
 """
 
 from __future__ import annotations
@@ -22,31 +22,35 @@ if TYPE_CHECKING:
 
 FILTERS = {
     "workflow": option(
-        "--workflow", type=Known("workflows"), help="with --all: of this workflow or task"
+        "--workflow", type=Known("workflows"), help="with --all: only of this workflow or task"
     ),
     "status": option(
-        "--status", type=Text(*STATUSES), metavar="STATUS", help="with --all: of this status"
+        "--status", type=Text(*STATUSES), metavar="STATUS", help="with --all: only of this status"
     ),
-    "queue": option("--queue", type=Known("queues"), help="with --all: of this queue"),
+    "queue": option("--queue", type=Known("queues"), help="with --all: only of this queue"),
     "created_before": option(
-        "--created-before", metavar="TIME", help="with --all: started before this time"
+        "--created-before", metavar="TIME", help="with --all: only those started before this time"
     ),
     "created_after": option(
         "--created-after",
         metavar="TIME",
-        help="with --all: started at this time or later, such as 2026-03-01T12:00:00Z",
+        help="with --all: only those started at this time or later, such as 2026-03-01T12:00:00Z",
     ),
     "attribute": option(
         "--attribute",
         type=KeyValue(),
         multiple=True,
-        help="with --all: with this attribute; KEY:=JSON for what is no text",
+        help="with --all: only those with this attribute; KEY:=JSON for a value that is not text",
     ),
-    "limit": option("--limit", type=Whole(), help="with --all: so many at most, the oldest first"),
-    "dry_run": option("--dry-run", is_flag=True, help="with --all: only count them"),
+    "limit": option(
+        "--limit", type=Whole(), help="with --all: at most this many, the oldest first"
+    ),
+    "dry_run": option(
+        "--dry-run", is_flag=True, help="with --all: change nothing, only count them"
+    ),
 }
-ALL = option("--all", is_flag=True, help="all executions that fit, in place of an id")
-which = declare(ALL, *FILTERS.values())  # the options that say which executions are meant
+ALL = option("--all", is_flag=True, help="act on all executions that match, instead of on an id")
+which = declare(ALL, *FILTERS.values())  # the options that choose executions
 DOING = {
     "pause": "pausing",
     "resume": "resuming",
@@ -64,7 +68,10 @@ DONE = {
 
 
 def wants_all(args: Arguments, ids: Any) -> bool:
-    """Whether all are meant that fit, and not the `ids`; `UsageError` if that is not clear."""
+    """Returns whether --all is given, rather than `ids`.
+
+    `UsageError` if both are given, or neither, or an option that belongs to --all without it.
+    """
     given = [name for name in FILTERS if _is_given(getattr(args, name))]
     if args.all and ids:
         raise UsageError("give ids or --all, not both")
@@ -81,7 +88,10 @@ def _is_given(value: Any) -> bool:
 
 
 def act_on_all(args: Arguments, action: Action, reason: str = "") -> int:
-    """Does it to all that fit; the exit code."""
+    """Does the act to all executions that match, and prints how many were changed.
+
+    Returns the exit code: 1 if any of them was refused.
+    """
     with application(args) as app, progress(DOING[action]) as report:
         done = app.bulk(
             action,

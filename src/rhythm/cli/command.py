@@ -1,7 +1,8 @@
-"""Commands, groups, options and arguments: click's classes, with our words for help and mistakes.
+"""Commands, groups, options and arguments: click's classes, with Rhythm's help and error messages.
 
-A command is a function that is given its arguments as one namespace and returns the exit code. What
-it takes is declared above it with `option` and `argument`; `types` has the types of their values.
+A command is a function that gets its arguments as one namespace and returns the exit code. The
+options and arguments that it takes are declared above it with `option` and `argument`. The types of
+their values are in `types`.
 """
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ from rhythm.suggest import nearest
 Arguments = SimpleNamespace
 Run = Callable[[Arguments], int]
 Declared = TypeVar("Declared", bound=Callable[..., Any])
-HELP_COLUMNS = 100  # columns of a help page
+HELP_COLUMNS = 100  # the width of a help page
 SETTINGS: dict[str, Any] = {
     "help_option_names": ["-h", "--help"],
     "max_content_width": HELP_COLUMNS,
 }
-NAME_COLUMNS = 32  # columns of an option's names, before its help begins on the next line
+# columns for the names of an option; the help of a longer one begins on the next line
+NAME_COLUMNS = 32
 
 
 class UsageError(Exception):
-    """What the user asked for cannot be done; the message says what to do instead. `more`: a line
-    that follows it."""
+    """The command cannot do what the user asked for; the message says what to do instead.
+
+    `more` is a line that is printed after the message.
+    """
 
     def __init__(self, message: str, more: str = "") -> None:
         super().__init__(message)
@@ -37,7 +41,7 @@ class UsageError(Exception):
 
 
 class Option(click.Option):
-    """An option whose value is not empty, unless it is a text for people to read."""
+    """An option that refuses an empty value, unless the value is text for people (metavar TEXT)."""
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
         empty = "" in value if self.multiple and isinstance(value, Sequence) else value == ""
@@ -47,7 +51,7 @@ class Option(click.Option):
 
 
 class Argument(click.Argument):
-    """A plain argument with a line of help."""
+    """A positional argument that has a line of help."""
 
     def __init__(self, *declarations: Any, help: str = "", **more: Any) -> None:
         super().__init__(*declarations, **more)
@@ -60,17 +64,20 @@ class Argument(click.Argument):
 
 
 def option(*declarations: str, help: str, **more: Any) -> Callable[[Declared], Declared]:
-    """Declares an option of the function below it."""
+    """Declares an option of the command function below it."""
     return click.option(*declarations, cls=Option, help=help, **more)
 
 
 def argument(name: str, *, help: str, **more: Any) -> Callable[[Declared], Declared]:
-    """Declares a plain argument of the function below it."""
+    """Declares a positional argument of the command function below it."""
     return click.argument(name, cls=Argument, help=help, **more)
 
 
 def command(help: str | None, short: str = "") -> Callable[[Run], CliCommand]:
-    """Makes a function a command. `help` is its page, `short` its line in a list of commands."""
+    """Makes the function below it a command.
+
+    `help` is its help page, `short` its line in a list of commands.
+    """
     return click.command(
         cls=CliCommand,
         help=help,
@@ -85,10 +92,11 @@ def group(
     given: Sequence[Callable[[Any], Any]] = (),
     default: str = "",
 ) -> Group:
-    """A command that has these commands, by the names of their functions or those beside them.
+    """Returns a command that has these subcommands.
 
-    `given`: options that can also stand before the name of the command. `default`: the one that is
-    run without a name.
+    Each is named by its function, or by the name beside it in a pair. `given`: options that may
+    also be written before the name of the subcommand. `default`: the subcommand that runs if none
+    is named.
     """
     named = dict(c if isinstance(c, tuple) else (str(c.name), c) for c in commands)
     made: Group = click.group(
@@ -101,7 +109,10 @@ def group(
 
 
 def _hidden(param: click.Parameter) -> click.Parameter:
-    """The same option, taken by a command that does nothing with it, and not shown there."""
+    """Returns a copy of the group's option for a subcommand, not shown on its help page.
+
+    The subcommand accepts the option and does nothing with it.
+    """
     option = copy(param)
     assert isinstance(option, click.Option)
     option.hidden = True
@@ -109,7 +120,7 @@ def _hidden(param: click.Parameter) -> click.Parameter:
 
 
 def declare(*declarations: Callable[[Any], Any]) -> Callable[[Declared], Declared]:
-    """Several declarations as one, in their order."""
+    """Combines several declarations into one; the help page shows them in this order."""
 
     def declared(run: Declared) -> Declared:
         for one in reversed(declarations):
@@ -120,7 +131,7 @@ def declare(*declarations: Callable[[Any], Any]) -> Callable[[Declared], Declare
 
 
 class InOurWords(click.Command):
-    """Help and mistakes in the words of Rhythm's command line."""
+    """A click command with Rhythm's own help pages and error messages."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -129,7 +140,7 @@ class InOurWords(click.Command):
             raise UsageError(in_our_words(problem, ctx), says_more(ctx)) from None
 
     def read(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parses the arguments; those that are left."""
+        """Parses the arguments, and returns those that are left over."""
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -146,12 +157,12 @@ class InOurWords(click.Command):
 
     @property
     def ending(self) -> Sequence[str]:
-        """What ends the line that says how to call it."""
+        """The words at the end of the usage line."""
         return ("[options]",)
 
 
 class CliCommand(InOurWords):
-    """A command that is given its arguments as one namespace, and returns its exit code."""
+    """A command whose function gets the arguments as one namespace and returns the exit code."""
 
     def read(self, ctx: click.Context, args: list[str]) -> list[str]:
         rest = super().read(ctx, args)
@@ -165,7 +176,7 @@ class CliCommand(InOurWords):
 
 
 class Group(InOurWords, click.Group):
-    """A command that has commands of its own. `default` is the one that is run without a name."""
+    """A command that has subcommands. `default` is the subcommand that runs if none is named."""
 
     def __init__(self, *args: Any, default: str = "", **more: Any) -> None:
         super().__init__(*args, **more)
@@ -191,7 +202,7 @@ class Group(InOurWords, click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except click.UsageError:  # what its commands refuse is in our words already
+        except click.UsageError:  # no subcommand was named; their own mistakes are our UsageError
             what = one_of(self.list_commands(ctx))
             raise UsageError(f"say what to do: {what}", says_more(ctx)) from None
 
@@ -212,7 +223,10 @@ class Group(InOurWords, click.Group):
 
 
 def find_command(ctx: click.Context, names: Sequence[str]) -> click.Context:
-    """The context of a command below this one, by the names that lead to it."""
+    """Returns the click context of a subcommand, found by the names that lead to it.
+
+    `UsageError` if there is no such command.
+    """
     for name in names:
         group = ctx.command
         found = group.resolve_command(ctx, [name])[1] if isinstance(group, Group) else None
@@ -223,7 +237,10 @@ def find_command(ctx: click.Context, names: Sequence[str]) -> click.Context:
 
 
 def _given_before(ctx: click.Context) -> dict[str, Any]:
-    """The options that were given to the group, before the name of this command, and not again."""
+    """Returns the options that were given to the group, before the name of this subcommand.
+
+    An option that was also given to the subcommand is left out: the subcommand's value counts.
+    """
     group = ctx.parent
     if group is None:
         return {}
@@ -238,7 +255,7 @@ def _given_before(ctx: click.Context) -> dict[str, Any]:
 
 
 def in_our_words(problem: Exception, ctx: click.Context) -> str:
-    """What is wrong with the arguments, and what to do."""
+    """Returns Rhythm's message for a mistake in the arguments: what is wrong, and what to do."""
     match problem:
         case click.NoSuchOption():
             return _no_such_option(problem.option_name, ctx)
@@ -253,28 +270,34 @@ def in_our_words(problem: Exception, ctx: click.Context) -> str:
 
 
 def needs_value(option: click.Option, ctx: click.Context) -> str:
+    """Returns the message for an option without a value; it shows how to write the option."""
     return f"{label(option)} needs a value: {_names(option, ctx)}"
 
 
 def says_more(ctx: click.Context) -> str:
+    """Returns the line that names the help page of the command."""
     return f"{ctx.command_path} --help says more"
 
 
 def label(param: click.Parameter | None) -> str:
-    """What a parameter is called in messages: `--limit`, `FILE`."""
+    """Returns the name of a parameter as messages write it: `--limit`, `FILE`."""
     if param is None:
         return "the value"
     return max(param.opts, key=len) if isinstance(param, click.Option) else str(param.name).upper()
 
 
 def one_of(words: Iterable[str]) -> str:
-    """`a, b or c`."""
+    """Joins the words as in `a, b or c`."""
     *first, last = words
     return f"{', '.join(first)} or {last}" if first else last
 
 
 def _no_such_option(name: str, ctx: click.Context) -> str:
-    """What was meant: one that is spelled nearly so, or one of another command of the group."""
+    """Returns the message for an unknown option.
+
+    It names the subcommands of the same group that have this option, or else an option with a
+    similar name.
+    """
     group = ctx.parent.command if ctx.parent else None
     others = group.commands if isinstance(group, click.Group) else {}
     owners = {other: _option(command.params, name) for other, command in others.items()}
@@ -290,7 +313,7 @@ def _option(params: Sequence[click.Parameter], name: str) -> Any:
 
 
 def _row(param: click.Parameter, ctx: click.Context) -> tuple[str, str]:
-    """The line of the help page about a parameter."""
+    """Returns the two cells of the help page for a parameter: its names, and its help."""
     if isinstance(param, Argument):
         return param.make_metavar(ctx), str(param.help)
     assert isinstance(param, click.Option)
@@ -306,7 +329,7 @@ def _names(option: click.Option, ctx: click.Context) -> str:
 
 
 def _write_paragraph(formatter: click.HelpFormatter, text: str) -> None:
-    """Wraps a paragraph to the width; examples, which are indented, stay as they are."""
+    """Wraps a paragraph to the width of the page; examples, which are indented, are not changed."""
     if text.startswith("  "):
         formatter.write("".join(f"{line}\n" for line in text.split("\n")))
     else:

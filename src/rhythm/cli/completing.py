@@ -1,6 +1,7 @@
-"""What a shell offers from the database while somebody types: ids and names that there are.
+"""Ids and names from the database that a shell offers while the user types.
 
-It is quick or offers nothing, and never says anything: whoever presses Tab has asked no question.
+It answers quickly or offers nothing, and it never prints an error: a user who presses Tab has not
+run a command.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rhythm.app import Rhythm
 
 OFFERED = 50
-PATIENCE_S = 1.0  # with a database that does not answer
+PATIENCE_S = 1.0  # how long to wait for the database
 NAMES: dict[str, Callable[[Rhythm], Iterable[str]]] = {
     "executions": lambda app: (each.id for each in app.list(limit=OFFERED)),
     "workflows": lambda app: (each.name for each in app.workflows()),
@@ -31,7 +32,10 @@ NAMES: dict[str, Callable[[Rhythm], Iterable[str]]] = {
 
 
 def known(kind: str, ctx: click.Context, incomplete: str) -> list[str]:
-    """The names of this kind that begin so; none if no database was named, or none answers."""
+    """Returns the names of this kind that begin with `incomplete`.
+
+    Returns an empty list if no database is named, or if it does not answer in time.
+    """
     url = ctx.params.get("database") or os.environ.get(VARIABLE)
     if not url:
         return []
@@ -52,7 +56,7 @@ def _names(kind: str, url: str) -> list[str]:
 
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """Gives up what takes longer, with a `TimeoutError`."""
+    """Stops the block with a `TimeoutError` if it takes longer than this."""
 
     def give_up(*_: object) -> None:
         raise TimeoutError

@@ -1,8 +1,7 @@
-"""The application that a command works with, on the database it was told; every way in which that
-can go wrong is one line.
+"""The application that a command works with, on its database; every failure to open it is one line.
 
-A command that asks or changes something finds its database: it makes no file, no table, and
-registers nothing.
+A command that reads or changes something works on a database that exists: it creates no file and no
+table, and registers nothing.
 """
 
 from __future__ import annotations
@@ -20,13 +19,18 @@ from rhythm.cli.database import read_settings
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm
 
-RECENT = 100  # executions among which an id that nobody has may be meant
-ALIKE = 0.85  # ids of the same hour are alike in their first half
+RECENT = 100  # executions whose ids are suggested for an unknown id
+# how similar a suggested id must be: ids of the same hour have the same first half
+ALIKE = 0.85
 
 
 @contextmanager
 def application(args: Arguments) -> Iterator[Rhythm]:
-    """The application on a database that is there already."""
+    """Yields the application, on a database that exists and has the current schema.
+
+    Otherwise it raises: `StoreError` if the database is missing, out of date or refuses,
+    `UsageError` for a value that is not valid.
+    """
     with refusals(args):
         from rhythm.app.database import open_database
 
@@ -39,9 +43,12 @@ def application(args: Arguments) -> Iterator[Rhythm]:
 
 
 def on_database(act: Callable[[Rhythm, Arguments], object]) -> Run:
-    """Makes what is done with an application the function of a command; its exit code is 0."""
+    """Makes a function of an application and its arguments the function of a command.
 
-    @wraps(act)  # with what the command takes
+    The command opens the application, and its exit code is 0.
+    """
+
+    @wraps(act)  # also copies the options and arguments that were declared for it
     def run(args: Arguments) -> int:
         with application(args) as app:
             act(app, args)
@@ -52,7 +59,7 @@ def on_database(act: Callable[[Rhythm, Arguments], object]) -> Run:
 
 @contextmanager
 def new_application(args: Arguments) -> Iterator[Rhythm]:
-    """The application on a database that is made and migrated if need be."""
+    """Yields the application, on a database that is created and migrated if necessary."""
     with refusals(args):
         from rhythm.app import Rhythm
 
@@ -91,7 +98,11 @@ def _must_be_current(pending: list[Any], version: int) -> None:
 
 @contextmanager
 def refusals(args: Arguments) -> Iterator[None]:
-    """What the application and the drivers refuse, in the words of the command line."""
+    """Turns what the application and the database drivers raise into errors of the command line.
+
+    A `ValueError` becomes a `UsageError`, an error of a driver a `StoreError`. First it checks that
+    all arguments are text that can be stored.
+    """
     from rhythm.errors import StoreError
 
     must_be_text(args)
@@ -106,14 +117,20 @@ def refusals(args: Arguments) -> Iterator[None]:
 
 
 def _of_a_driver(problem: Exception) -> bool:
-    """Only a driver that was imported can have raised it."""
+    """Returns whether a database driver raised this.
+
+    Only drivers that are imported are asked: another one cannot have raised it.
+    """
     drivers = [sys.modules[name].Error for name in ("sqlite3", "psycopg") if name in sys.modules]
     return isinstance(problem, tuple(drivers))
 
 
 def must_be_text(args: Arguments) -> None:
-    """Bytes that are no UTF-8 arrive as halves of characters, which no database takes; NUL
-    neither."""
+    """Raises `UsageError` if an argument has text that no database can store.
+
+    That is NUL, and surrogates: Python reads bytes of the command line that are not UTF-8 as such
+    halves of characters.
+    """
     for name, value in vars(args).items():
         for text in _texts(value):
             if "\0" in text or (
@@ -125,7 +142,7 @@ def must_be_text(args: Arguments) -> None:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts of an argument, which may be several, or pairs."""
+    """Yields the texts of an argument: of a single value, of several, or of pairs."""
     if isinstance(value, str):
         yield value
     for part in value if isinstance(value, tuple) else ():
@@ -133,7 +150,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def find_workflow(app: Rhythm, id: str) -> ExecutionView:
-    """The execution, for what only a workflow can be told."""
+    """Returns the execution of a workflow. `UsageError` if the id is a task's."""
     execution = find(app, id)
     if execution.type == "task":
         of = f"; {execution.parent_id} is its workflow" if execution.parent_id else ""
@@ -142,7 +159,10 @@ def find_workflow(app: Rhythm, id: str) -> ExecutionView:
 
 
 def find(app: Rhythm, id: str) -> ExecutionView:
-    """The execution; `UnknownExecution` that says which one may have been meant."""
+    """Returns the execution of this id.
+
+    `UnknownExecution` if there is none; the message suggests an id that is nearly the same.
+    """
     from rhythm.errors import UnknownExecution
     from rhythm.suggest import nearest
 

@@ -1,5 +1,8 @@
-"""Which database a command works on: the flag, else the variable, else the settings of the folder,
-else a file in it."""
+"""The database that a command works on.
+
+It is the URL of --database, else of RHYTHM_DATABASE_URL, else of the settings in this folder, else
+a file in this folder.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,12 @@ VARIABLE = "RHYTHM_DATABASE_URL"
 
 
 def read_settings(given: str | None) -> Settings:
-    """The settings, with the database that the flag gives."""
+    """Returns the settings; `given` is the URL of --database, or None if it was not given."""
     from rhythm.settings import load_settings
 
     return load_settings({"database_url": given}, os.environ)
 
 
 def database_url(given: str | None) -> str:
+    """Returns the URL of the database; `given` is the value of --database, or None."""
     return read_settings(given).database_url

@@ -1,5 +1,4 @@
-"""What the commands that decide have in common: which approval is meant, who decides, and what came
-of it."""
+"""What the commands approve, reject and escalate share: their options, and how they decide."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from rhythm.app import Rhythm
     from rhythm.app.approvals import ApprovalView
 
-decision = declare(  # what every command takes that decides
+decision = declare(  # the options and arguments of every command that decides
     argument(
         "id",
         type=Known("approvals"),
@@ -24,14 +23,21 @@ decision = declare(  # what every command takes that decides
     ),
     option("--comment", metavar="TEXT", help="why, for the record"),
     BY,
-    option("--shown", metavar="HASH", help="the hash of what you saw: refused if that has changed"),
-    option("--key", metavar="KEY", help="a key of your own: the same one twice is one decision"),
+    option(
+        "--shown",
+        metavar="HASH",
+        help="the hash of what you saw; the decision is refused if that has changed",
+    ),
+    option("--key", metavar="KEY", help="a key of your own: the same key twice is one decision"),
     DATABASE,
 )
 
 
 def decide(args: Arguments, what: str) -> int:
-    """Approves, rejects or escalates; says what that means for the execution."""
+    """Approves, rejects or escalates, and prints what that means for the execution.
+
+    Returns the exit code: 1 if the decision is denied.
+    """
     from rhythm.errors import Denied
 
     with application(args) as app:
@@ -53,7 +59,11 @@ def decide(args: Arguments, what: str) -> int:
 
 
 def _meant(app: Rhythm, id: str) -> str:
-    """The approval of this id, or the only one that the execution of this id waits for."""
+    """Returns the id of the approval that is meant by the id of an approval or of an execution.
+
+    For an execution it is the only approval that is open, else the only one that has ended.
+    `UsageError` if several are open, `UnknownApproval` if there is none.
+    """
     from rhythm.errors import UnknownApproval
 
     try:
@@ -66,7 +76,7 @@ def _meant(app: Rhythm, id: str) -> str:
                 f"{', '.join(each.id for each in open_)}"
             ) from None
         ended = app.approvals(execution=id, status=None).items if not open_ else ()
-        if len(ended) == 1:  # a decision that is sent again, or comes too late
+        if len(ended) == 1:  # the decision was sent again, or comes too late
             return ended[0].id
         if not open_:
             raise UnknownApproval(
@@ -89,7 +99,7 @@ def _said(app: Rhythm, what: str, after: ApprovalView) -> str:
 
 
 def _then(app: Rhythm, id: str) -> str:
-    """What the decision means for the execution."""
+    """Returns what the decision means for the execution, in words."""
     if app.get(id).paused_manually:
         return f"{id} is paused; `rhythm resume {id}` lets it go on with that"
     others = app.approvals(execution=id).items

@@ -1,4 +1,4 @@
-"""What is said of an execution that has ended already, so that nothing can be done to it."""
+"""Messages for an act on an execution that has already ended."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ if TYPE_CHECKING:
 
 
 def has_ended(execution: ExecutionView) -> int:
-    """Says on standard error that it has ended, and how; returns the exit code."""
+    """Prints on standard error that an execution has ended, and how. Returns the exit code, 1."""
     how = f"{'was ' if execution.status == 'cancelled' else ''}{execution.status}"
     print(f"rhythm: {execution.id} has ended already: it {how}", file=sys.stderr)
     return 1
 
 
 def already_ended(id: str) -> int:
-    """Says on standard error that the execution of this id has ended; returns the exit code."""
+    """Prints on standard error that the execution of this id has ended. Returns the exit code, 1.
+
+    The message names the command that shows how it ended.
+    """
     print(f"rhythm: {id} has ended already; `rhythm show {id}` tells how", file=sys.stderr)
     return 1

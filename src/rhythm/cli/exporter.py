@@ -1,9 +1,8 @@
-"""`rhythm worker --metrics-port`: what a worker counts and how it is, over HTTP, for Prometheus and
-for whoever starts and stops it.
+"""The HTTP server of `rhythm worker --metrics-port`: the worker's metrics and health.
 
-`/metrics` in the text format of Prometheus; `/healthz`: the process lives; `/readyz`: it does its
-work, or why not. Plain HTTP, nothing can be changed here, and nothing is told but numbers and
-names.
+`/metrics` has the metrics in the text format of Prometheus. `/healthz` says that the process lives,
+`/readyz` that it does its work, or why not: they are for the system that starts and stops the
+worker. It is plain HTTP. Nothing can be changed through it, and it tells only numbers and names.
 """
 
 from __future__ import annotations
@@ -20,12 +19,15 @@ from rhythm.cli.command import UsageError
 if TYPE_CHECKING:
     from rhythm.app.pooled import PooledWorker
 
-CLIENT_TIMEOUT_S = 5.0  # a client that says nothing for so long is given up
+CLIENT_TIMEOUT_S = 5.0  # a client that is silent for longer is disconnected
 PATHS = ("/metrics", "/healthz", "/readyz")
 
 
 class Exporter:
-    """Answers from the start of the process on; the worker comes when the database does."""
+    """The HTTP server. It answers from the start of the process.
+
+    `worker` is None until the database answers and the worker is made.
+    """
 
     def __init__(self, host: str, port: int) -> None:
         self.worker: PooledWorker | None = None
@@ -48,11 +50,12 @@ class Exporter:
 
     @property
     def url(self) -> str:
+        """The URL of the server, without a path."""
         host, port = str(self.server.server_address[0]), self.server.server_address[1]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def answer(self, path: str) -> tuple[int, str, str]:
-        """Status, content type and body."""
+        """Returns the status, content type and body for a path."""
         if path == "/healthz":
             return 200, "text/plain; charset=utf-8", "ok\n"
         if path == "/readyz":
@@ -90,12 +93,12 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def server_bind(self) -> None:
-        """Without asking for the name of the address, which may take seconds."""
+        """Binds without looking up the host name of the address, which may take seconds."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is no event."""
+        """Logs nothing: a client that disconnects is not an event."""
 
 
 class _Server6(_Server):
@@ -106,6 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = CLIENT_TIMEOUT_S
 
     def answer(self, path: str) -> tuple[int, str, str]:
+        """Returns the status, content type and body for a path."""
         raise NotImplementedError
 
     def do_GET(self) -> None:
@@ -124,4 +128,4 @@ class _Handler(BaseHTTPRequestHandler):
         return "rhythm"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are no events."""
+        """Logs nothing: requests are not events."""

@@ -1,5 +1,7 @@
-"""Finding, reading and writing workflow files, without `pathlib`: `rhythm check` would spend a
-tenth of its time importing it."""
+"""Finds, reads and writes workflow files.
+
+It does so without `pathlib`: `rhythm check` would spend a tenth of its time importing that.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ from rhythm.lang.languages import FOUND_IN_FOLDERS
 
 
 def find_files(names: Iterable[str], kinds: tuple[str, ...] = FOUND_IN_FOLDERS) -> list[str]:
-    """The files named, with every one of these kinds below a folder; `-` is standard input."""
+    """Returns the named files, and for a folder all files of these kinds below it.
+
+    `-` is standard input. `UsageError` if a file does not exist, or a folder has no such file.
+    """
     found: list[str] = []
     for name in names:
         if name != "-" and not os.path.exists(name):
@@ -34,7 +39,10 @@ def _below(folder: str, kinds: tuple[str, ...]) -> list[str]:
 
 
 def read_source(name: str) -> str:
-    """The text of a file."""
+    """Returns the text of a file, or of standard input (`-`).
+
+    `UsageError` if it cannot be read, is not UTF-8, or is a Python file.
+    """
     if name.endswith(".py"):
         raise UsageError(
             f"{name} is Python; workflows are .flow files, and their tasks are given with "
@@ -54,7 +62,10 @@ def read_source(name: str) -> str:
 
 
 def write_source(name: str, text: str) -> None:
-    """Replaces the text of a file, at once: whoever is killed meanwhile leaves the old one."""
+    """Replaces the text of a file in one step.
+
+    A process that is killed meanwhile leaves the old text. `UsageError` if it cannot be written.
+    """
     beside = f"{name}.{os.getpid()}.tmp"
     try:
         with open(beside, "w", encoding="utf-8", newline="\n") as file:

@@ -1,5 +1,7 @@
-"""After a start or retry: printing the id, or waiting for the end, with a worker of this process if
-there are tasks."""
+"""What `start` and `retry` do once an execution is started: print its id, or wait for its end.
+
+With --wait and --app, a worker in this process works on it meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +17,29 @@ from rhythm.cli.types import Duration, FileName, OneOf
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Handle, Rhythm
 
-following = declare(  # the options that say whether to wait, and what to print
-    option("--wait", is_flag=True, help="wait for its end, and print the result"),
+following = declare(  # the options about waiting, and about what is printed
+    option("--wait", is_flag=True, help="wait until it has ended, and print the result"),
     option(
         "--timeout",
         type=Duration(),
-        help="with --wait: how long, such as 90s or 1h; without it there is no limit",
+        help="with --wait: how long to wait, such as 90s or 1h; no limit if it is not given",
     ),
     option(
         "--app",
         type=FileName(),
-        help="with --wait: a Python file or module with tasks; this process works on the queue",
+        help="with --wait: a Python file or module with tasks; this process runs a worker",
     ),
     option(
         "--output",
         type=OneOf("text", "json"),
         default="text",
-        help="json prints an object with the id and whether it is new",
+        help="json: print an object with the id, and whether the execution is new",
     ),
 )
 
 
 def load_tasks(args: Arguments) -> None:
-    """Loads the file of --app, if there is one."""
+    """Loads the file or module of --app, if it is given."""
     if args.app:
         from rhythm.cli.app import load_app
 
@@ -45,14 +47,17 @@ def load_tasks(args: Arguments) -> None:
 
 
 def fit_waiting(args: Arguments) -> None:
-    """`UsageError` if something is given that only goes with --wait."""
+    """Raises `UsageError` if --app or --timeout is given without --wait."""
     for name in ("app", "timeout"):
         if getattr(args, name) is not None and not args.wait:
             raise UsageError(f"--{name} goes with --wait")
 
 
 def print_id(handle: Handle, output: str) -> int:
-    """Prints the id of an execution alone, or in an object that says whether it is new."""
+    """Prints the id of an execution. Returns the exit code, 0.
+
+    With `output` json it prints an object that also says whether the execution is new.
+    """
     import json
 
     from rhythm.cli.output.documents import print_json
@@ -66,7 +71,10 @@ def print_id(handle: Handle, output: str) -> int:
 
 
 def follow(app: Rhythm, handle: Handle, args: Arguments) -> int:
-    """Waits for the end, working meanwhile if there is an --app."""
+    """Waits for the end of an execution, and prints it. Returns the exit code.
+
+    With --app this process also works on the queue while it waits.
+    """
     from rhythm.cli.hints import missing_tasks, nobody_serves
     from rhythm.cli.output.documents import print_item
     from rhythm.cli.waiting import finish, wait
@@ -86,8 +94,11 @@ def follow(app: Rhythm, handle: Handle, args: Arguments) -> int:
 
 @contextmanager
 def _working(app: Rhythm, handle: Handle, works: bool) -> Iterator[Any]:
-    """A worker of this process, which also serves the queue of this execution; what ends it ends
-    the waiting."""
+    """Runs a worker in this process during the block, if `works`.
+
+    The worker also serves the queue of this execution. Yields a function that raises the worker's
+    error if it has failed, so that the wait ends, too.
+    """
     if not works:
         yield lambda: None
         return
@@ -105,8 +116,10 @@ def _working(app: Rhythm, handle: Handle, works: bool) -> Iterator[Any]:
 
 
 def _end_like_a_person_would() -> None:
-    """SIGTERM is Ctrl-C: the worker gives its work back, and the next one need not wait until the
-    claims expire."""
+    """Makes SIGTERM act like Ctrl-C.
+
+    So the worker gives its work back, and the next worker need not wait until the claims expire.
+    """
     import signal
 
     def stop(*_: object) -> None:
@@ -117,8 +130,10 @@ def _end_like_a_person_would() -> None:
 
 
 def _log_plainly() -> None:
-    """What the worker logs, a line each, without the stack of an exception: that one ends the
-    command with its message."""
+    """Prints each log message of the worker as a line, without the traceback of an exception.
+
+    An exception ends the command, which prints its message.
+    """
     import logging
 
     from rhythm.printable import indented
@@ -137,8 +152,10 @@ def _log_plainly() -> None:
 
 @contextmanager
 def _tasks_print_elsewhere() -> Iterator[None]:
-    """Whatever tasks print, or the programs they start, goes to standard error: standard output is
-    the result alone."""
+    """Sends everything that tasks print, or programs that they start, to standard error.
+
+    So standard output has the result alone.
+    """
     import os
 
     sys.stdout.flush()

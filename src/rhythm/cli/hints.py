@@ -1,4 +1,4 @@
-"""Why an execution may wait in vain, for whoever waits for it."""
+"""Hints for a user who waits for an execution that may never go on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def nobody_serves(app: Rhythm, execution: ExecutionView) -> str:
-    """A hint if nobody has taken what is ready; empty if it waits for something else."""
+    """Returns a hint if no worker has taken what is ready, or if the execution is paused.
+
+    Returns an empty text if it waits for something else.
+    """
     queue = _waiting_queue(app, execution)
     if execution.status == "paused":
         if not execution.paused_manually:
@@ -30,7 +33,10 @@ def nobody_serves(app: Rhythm, execution: ExecutionView) -> str:
 
 
 def _waiting_queue(app: Rhythm, execution: ExecutionView) -> str | None:
-    """The queue in which it, or a child that it waits for, has not been taken."""
+    """Returns the queue in which the execution, or a child of it, is ready and was not taken.
+
+    Returns None if there is none.
+    """
     due = app.details.due(execution.id)
     if execution.status == "pending":
         return None if 0 in due else execution.queue
@@ -42,7 +48,10 @@ def _waiting_queue(app: Rhythm, execution: ExecutionView) -> str | None:
 
 
 def missing_tasks(app: Rhythm, execution: ExecutionView) -> str:
-    """A hint if it waits for a task that this process, which works on it, does not have."""
+    """Returns a hint if the execution waits for a task that --app does not register.
+
+    Returns an empty text if it waits for none. This process is the one that works on it.
+    """
     missing = [name for name in tasks_of(execution.awaiting) if name not in app.tasks]
     if not missing:
         return ""

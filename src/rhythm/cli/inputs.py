@@ -12,7 +12,10 @@ from rhythm.cli.types import Pair
 
 
 def read_inputs(args: Arguments) -> Any:
-    """The inputs that `-i` or `--inputs` give; an empty object without them."""
+    """Returns the inputs that -i or --inputs give; an empty object if neither is given.
+
+    `UsageError` if both are given.
+    """
     if args.inputs is None:
         return read_pairs(args.input, "-i")
     if args.input:
@@ -21,7 +24,10 @@ def read_inputs(args: Arguments) -> Any:
 
 
 def read_payload(args: Arguments, what: str) -> Any:
-    """What is sent, as the argument of this name or -i give it."""
+    """Returns the JSON value of the argument named `what`, or an object made of -i; else None.
+
+    `UsageError` if both are given.
+    """
     given = getattr(args, what)
     if given is not None and args.input:
         raise UsageError(f"give the {what} as JSON or with -i, not with both")
@@ -31,14 +37,14 @@ def read_payload(args: Arguments, what: str) -> Any:
 
 
 def read_document(given: str) -> str:
-    """The text of a document that is written out, in a file (`@FILE`) or on standard input."""
+    """Returns a document's text: as written, from a file (`@FILE`) or standard input (`-`)."""
     if given == "-":
         return read_source("-")
     return read_source(given[1:]) if given.startswith("@") else given
 
 
 def read_pair(text: str, option: str) -> Pair:
-    """`KEY=TEXT` or `KEY:=JSON`, taken apart; `UsageError` if it is neither."""
+    """Splits `KEY=TEXT` or `KEY:=JSON` into its parts. `UsageError` if it is neither."""
     key, equals, value = text.partition("=")
     if not equals or not key.rstrip(":"):
         raise UsageError(f"{option} {text}: write KEY=TEXT, or KEY:=JSON")
@@ -50,12 +56,12 @@ def read_pair(text: str, option: str) -> Pair:
 
 
 def read_pairs(given: Sequence[Pair], option: str) -> dict[str, Any]:
-    """An object of pairs, of a size that can be stored."""
+    """Returns the pairs as an object. `UsageError` if it cannot be stored, such as for its size."""
     return _storable({pair.key: pair.value for pair in given}, option)
 
 
 def hint_for_texts(given: Sequence[Pair]) -> str:
-    """A hint for whoever wrote `-i n=3` and meant the number."""
+    """Returns a hint if `-i n=3` was written, and the number may be meant; else an empty text."""
     for _, _, text in given:
         key, _, value = text.partition("=")
         if not key.endswith(":") and (
@@ -68,8 +74,11 @@ def hint_for_texts(given: Sequence[Pair]) -> str:
 
 
 def read_json(text: str, option: str, what: str, instead: str = "") -> Any:
-    """The JSON value; `option` names where it stands, `instead` says what to write if it was meant
-    as text."""
+    """Returns the JSON value of a text. `UsageError` if it is not JSON, or cannot be stored.
+
+    `option` names the place of the text in the message. `instead` tells what to write if the user
+    meant plain text.
+    """
     from rhythm.engine.payload import parse
     from rhythm.errors import InvalidPayload
 
@@ -88,6 +97,7 @@ def read_json(text: str, option: str, what: str, instead: str = "") -> Any:
 
 
 def _storable(pairs: dict[str, Any], option: str) -> dict[str, Any]:
+    """Returns the pairs, if they can be stored; else raises `UsageError`."""
     from rhythm.engine.payload import dump
     from rhythm.errors import InvalidPayload
 

@@ -1,9 +1,8 @@
-"""`rhythm COMMAND`: finds the command, imports it and nothing else, and turns mistakes into one
-line and an exit code.
+"""`rhythm COMMAND`: imports the called command, and turns errors into one line and an exit code.
 
-Exit codes: 0 it worked, 1 it ran and found or met a failure, 2 it could not run (wrong usage, a
-file that is refused), 3 an execution has not ended in the time one was ready to wait; 130 it was
-stopped with Ctrl-C.
+No other command is imported. Exit codes: 0 it worked; 1 it ran, and found or met a failure; 2 it
+could not run (wrong usage, a file that is refused); 3 the execution has not ended within --timeout;
+130 it was stopped with Ctrl-C.
 """
 
 from __future__ import annotations
@@ -23,68 +22,68 @@ from rhythm.cli.output import print, print_problem
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-SECTIONS = {  # what people do, and the commands for it
+SECTIONS = {  # the commands, by what people do with them
     "write": {
-        "check": "report everything that is wrong with workflow files",
-        "fmt": "put workflow files into the one layout",
-        "graph": "draw what a workflow does, step by step",
-        "listing": "show the program a workflow compiles to",
+        "check": "report all problems in workflow files",
+        "fmt": "format workflow files",
+        "graph": "draw the steps of a workflow",
+        "listing": "show the program that a workflow compiles to",
     },
     "run": {
-        "run": "run a workflow here and now, against your tasks",
-        "start": "start a workflow on a database",
+        "run": "run a workflow in this process, without a database",
+        "start": "start a workflow on a database, for workers to run",
         "result": "wait for the result of an execution, and print it",
         "signal": "send a signal to an execution",
-        "publish": "publish an event to all who wait for it",
-        "schedules": "list what starts workflows by the clock; make, pause, run or delete it",
+        "publish": "publish an event to every workflow that waits for it",
+        "schedules": "list, create, pause, run and delete schedules",
     },
     "watch": {
         "list": "list executions, newest first",
         "show": "show everything about one execution",
-        "why": "say why an execution does not go on",
-        "trace": "show what has happened in an execution, step by step",
-        "workflows": "list the workflows that are registered",
+        "why": "explain why an execution does not go on, and what would help",
+        "trace": "show what happened in an execution, step by step",
+        "workflows": "list the registered workflows",
         "queues": "list the queues: what waits in them, and who serves them",
-        "workers": "list the workers of a database",
+        "workers": "list the workers, and whether they are alive",
     },
     "decide": {
-        "approvals": "list what people are asked to decide",
+        "approvals": "list the approvals that people are asked for",
         "approve": "approve what a workflow asks for",
         "reject": "reject what a workflow asks for",
-        "escalate": "hand an approval to the next who may decide",
+        "escalate": "hand an approval to the next role",
     },
     "operate": {
         "pause": "hold an execution where it is",
         "resume": "let a paused execution go on",
-        "cancel": "ask executions to end",
-        "terminate": "end executions at once",
-        "retry": "go on where an execution failed",
+        "cancel": "ask executions to end; their `finally` blocks run",
+        "terminate": "end executions at once; no `finally` block runs",
+        "retry": "start a new execution that goes on where one failed",
         "queue": "pause or resume a queue",
-        "token": "make, list, change and revoke tokens for the HTTP API",
-        "audit": "show what was done by whom, and prove that it is what it was",
-        "migrate": "bring a database to the schema that this version needs",
-        "doctor": "check that a database keeps all the rules, and say what to do",
+        "token": "create, list, change and revoke tokens for the HTTP API",
+        "audit": "show who did what, and check that the record was not changed",
+        "migrate": "create or update the tables that this version needs",
+        "doctor": "check the database for broken rules, and say what to do",
     },
     "serve": {
-        "worker": "run tasks and workflows of a database, until it is stopped",
-        "server": "serve the HTTP interface, until it is stopped",
+        "worker": "run the workflows and tasks of a database, until it is stopped",
+        "server": "serve the HTTP API, until it is stopped",
     },
     "help": {
-        "help": "say more about a command",
-        "completion": "print what makes bash, zsh or fish complete commands",
+        "help": "show the help page of a command",
+        "completion": "print the script that makes bash, zsh or fish complete commands",
     },
 }
 COMMANDS = {name: what for section in SECTIONS.values() for name, what in section.items()}
 ENDING = """\
-rhythm COMMAND --help says more about one of them; rhythm --version says which Rhythm this is.
+rhythm COMMAND --help shows the help page of a command; rhythm --version prints the version.
 
-Exit codes: 0 it worked; 1 it ran and met a failure; 2 it could not run as it was asked to;
-3 not ended in time (--timeout)."""
-COMPLETING = "_RHYTHM_COMPLETE"  # the variable with which a shell asks for completions
+Exit codes: 0 it worked; 1 it ran and met a failure; 2 it could not run: the command or a file is
+wrong; 3 the execution has not ended within --timeout."""
+COMPLETING = "_RHYTHM_COMPLETE"  # the environment variable that asks for completions
 
 
 class Root(Group):
-    """`rhythm` itself: a command is imported when it is called."""
+    """The command `rhythm` itself. A command's module is imported when the command is called."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -133,15 +132,15 @@ VERSION = click.Option(
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="say which Rhythm this is",
+    help="print the version of Rhythm",
 )
 ROOT = Root("rhythm", params=[VERSION], context_settings=SETTINGS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code."""
+    """Runs the command line, and returns the exit code. `argv` None: arguments of the process."""
     for stream in (sys.stdout, sys.stderr):
-        # what its encoding does not have is shown as an escape
+        # characters that the encoding of the stream does not have are shown as escapes
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     args = list(sys.argv[1:] if argv is None else argv)
@@ -162,7 +161,10 @@ def _run(args: list[str]) -> int:
 
 
 def _complete(instruction: str) -> int:
-    """Answers a shell that asks what it could offer. Whoever types is never told of a mistake."""
+    """Answers a shell that asks for completions. Returns the exit code.
+
+    Errors are never shown: the user is still typing.
+    """
     from click.shell_completion import shell_complete
 
     try:
@@ -172,15 +174,17 @@ def _complete(instruction: str) -> int:
 
 
 def report_error(problem: BaseException) -> int:
-    """Says on one line what a command met; returns its exit code. What is no mistake of the user's,
-    and none we know, is raised again."""
+    """Prints an error as one line on standard error, and returns the exit code.
+
+    An exception that is neither the user's mistake nor an error of Rhythm is raised again.
+    """
     if isinstance(problem, click.exceptions.Exit):
         return problem.exit_code
     if isinstance(problem, UsageError):
         print_problem(problem, f"\n{problem.more}" if problem.more else "")
         return 2
     if isinstance(problem, BrokenPipeError):
-        # the reader has gone; so may we, without a word
+        # the reader of our output is gone: end without a message
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     if isinstance(problem, KeyboardInterrupt):

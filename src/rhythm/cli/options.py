@@ -9,37 +9,39 @@ from rhythm.cli.types import Duration, FileName, JsonDocument, KeyValue, Known, 
 STATUSES = (
     "pending", "running", "suspended", "paused", "completed", "failed", "cancelled", "blocked",
 )  # fmt: skip
-EXECUTION_HELP = "the execution; `rhythm start` printed it, `rhythm list` shows it"
+EXECUTION_HELP = "the id of an execution: `rhythm start` prints it, `rhythm list` shows it"
 
 DATABASE = option(
     "--database",
     metavar="URL",
-    help=f"where executions live; else {VARIABLE} or rhythm.toml says it, else sqlite:///rhythm.db",
+    help=f"the database; else that of {VARIABLE} or rhythm.toml, else sqlite:///rhythm.db",
 )
 OUTPUT = option(
     "--output",
     type=OneOf("table", "json", "ndjson"),
     default="table",
-    help="table for people; json is one document, ndjson one line for each item",
+    help="table for people; json: one document; ndjson: one line for each item",
 )
 BY = option(
-    "--by", metavar="NAME", help="who says so, for the record; else the user of this machine"
+    "--by", metavar="NAME", help="who does this, for the record; else the user of this machine"
 )
-REASON = option("--reason", metavar="TEXT", help="why, for whoever looks at it")
+REASON = option("--reason", metavar="TEXT", help="why, for people who look at it later")
 CURSOR = option(
-    "--cursor", metavar="CURSOR", help="go on where the page before has ended, which says how"
+    "--cursor",
+    metavar="CURSOR",
+    help="show the next page: the cursor that the page before has printed",
 )
-LIMIT = option("--limit", type=Whole(), default=20, help="how many at most, up to 1000")
+LIMIT = option("--limit", type=Whole(), default=20, help="at most this many, up to 1000")
 EXECUTION = argument("id", type=Known("executions"), help=EXECUTION_HELP)
 EXECUTION_OR_ALL = argument("id", type=Known("executions"), required=False, help=EXECUTION_HELP)
 EXECUTIONS_OR_ALL = argument(
-    "ids", type=Known("executions"), nargs=-1, required=False, help="the executions"
+    "ids", type=Known("executions"), nargs=-1, required=False, help="the ids of executions"
 )
 FILE = argument("file", type=FileName(), help="a .flow or JSON steps file, or - for standard input")
 WORKFLOW_OF_FILE = option(
     "--workflow",
     metavar="NAME",
-    help="which workflow of the file: else the one named like the file, else the first",
+    help="the workflow in the file; else the one with the name of the file, else the first",
 )
 WORKFLOWS = option(
     "--workflows",
@@ -65,10 +67,10 @@ DATA = option(
 INPUTS = option(
     "--inputs",
     type=JsonDocument(),
-    help="all inputs as one JSON value, from a file, or with - from standard input",
+    help="all inputs as one JSON value: written here, in a file, or - for standard input",
 )
 TIMEOUT = option(
     "--timeout",
     type=Duration(),
-    help="how long to wait, such as 90s or 1h; 0s only looks; without it there is no limit",
+    help="how long to wait, such as 90s or 1h; 0s: do not wait; no limit if it is not given",
 )

@@ -1,4 +1,4 @@
-"""Compiling the workflows of one file for a command, and choosing the one that was meant."""
+"""Compiles the workflows of a file for a command, and chooses the workflow that is meant."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from rhythm.suggest import nearest
 def compile_file(
     name: str, known: Surroundings | None = None, quiet: bool = False
 ) -> tuple[Program, ...]:
-    """The programs of a file. Its problems are printed to standard error; errors end the
-    command."""
+    """Returns the programs of a file. `UsageError` if it does not compile.
+
+    Errors and warnings are printed on standard error; with `quiet`, only errors.
+    """
     compilation = compile_text(read_source(name), name, known)
     shown = [
         d
@@ -36,7 +38,10 @@ def compile_file(
 
 
 def choose(programs: tuple[Program, ...], file: str, wanted: str | None) -> Program:
-    """The workflow that was asked for."""
+    """Returns the program named `wanted`; `UsageError` if the file has none of that name.
+
+    Without `wanted` it is the program with the name of the file, else the first.
+    """
     by_name = {program.name: program for program in programs}
     if wanted is None:
         return by_name.get(os.path.splitext(os.path.basename(file))[0], programs[0])

@@ -1,4 +1,4 @@
-"""Several worker processes: one that dies is replaced, and signals reach all of them."""
+"""Runs several worker processes: replaces one that dies, and passes signals on to all of them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from collections.abc import Callable
 from contextlib import suppress
 
 POLL_INTERVAL_S = 0.05
-# a process that died younger is replaced only after a while: ever longer, if it happens again
+# A process that dies younger than this is replaced after a backoff, which doubles each time up to
+# LONGEST_S.
 YOUNG_S = 5.0
 LONGEST_S = 10.0
-REFUSED = 2  # the exit code of a process that could not begin: another one could not either
+REFUSED = 2  # the exit code of a process that cannot begin: another one could not either
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-PASSED_ON = 2  # signals: the first one to stop, the second one to hurry
-AGAIN_S = 1.0  # before the last of them is passed on again
+PASSED_ON = 2  # signals that are passed on: the first to stop, the second to hurry
+AGAIN_S = 1.0  # how long until the second signal is sent again
 
 Work = Callable[[int, Callable[[], None]], int]
 
 
 class ReadyPipe:
-    """Whether a worker process has ever begun to work. It is said by a byte in a pipe, which stays
-    there when the process has died."""
+    """Tells the supervisor whether any worker process has ever begun to work.
+
+    A worker process says so with a byte in a pipe. The byte stays there if the process dies.
+    """
 
     def __init__(self) -> None:
         self._reads, self._writes = os.pipe()
@@ -32,10 +35,12 @@ class ReadyPipe:
         self._said = False
 
     def say(self) -> None:
-        with suppress(OSError):  # nobody reads any more
+        """Records that this process has begun to work. Called in the worker process."""
+        with suppress(OSError):  # the pipe is full, or the supervisor is gone
             os.write(self._writes, b".")
 
     def said(self) -> bool:
+        """Returns whether any worker process has begun to work. Called in the supervisor."""
         with suppress(BlockingIOError):
             self._said = bool(os.read(self._reads, 1)) or self._said
         return self._said
@@ -46,15 +51,18 @@ class ReadyPipe:
 
 
 class Process:
-    """One place for a worker process. `pid` is 0 while nobody is there."""
+    """The place of one worker process. `pid` is 0 while there is no process in it."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.pid, self.begun, self.failures, self.again_at = 0, 0.0, 0, 0.0
 
     def begin(self, work: Work, ready: Callable[[], None]) -> None:
-        """A signal waits until the new process has put away what the supervisor does with it: there
-        it would be lost."""
+        """Forks a worker process, which calls `work` and then exits.
+
+        Signals are blocked until the new process has removed the supervisor's handlers: a signal
+        that these handled there would be lost.
+        """
         self.begun = time.monotonic()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
@@ -68,7 +76,10 @@ class Process:
             _be(lambda: work(self.number, ready))
 
     def ended(self, code: int) -> str:
-        """What to say of its end; when another one may begin."""
+        """Records that the process has ended, and returns the message about it.
+
+        It also sets when another process may begin: `again_at`.
+        """
         lived_s, self.pid = time.monotonic() - self.begun, 0
         self.failures = self.failures + 1 if lived_s < YOUNG_S else 0
         rest_s = min(0.1 * 2**self.failures, LONGEST_S) if self.failures else 0.0
@@ -84,8 +95,11 @@ class Process:
 
 
 def _be(work: Callable[[], int]) -> None:
-    """The life of the new process. A session of its own: Ctrl-C in the terminal reaches the
-    supervisor, and the others through it."""
+    """Runs `work` in the new process, and exits with its exit code.
+
+    The process gets a session of its own: so Ctrl-C in the terminal reaches only the supervisor,
+    which passes it on.
+    """
     code = 1
     try:
         os.setsid()
@@ -103,10 +117,10 @@ def _be(work: Callable[[], int]) -> None:
 
 
 def supervise(count: int, work: Work, say: Callable[[int, str], None]) -> int:
-    """Keeps so many processes at work until a signal comes; the exit code of the whole.
+    """Keeps `count` worker processes running until a signal comes. Returns the exit code.
 
-    `work` gets the number of its process, and what to call when it works. `say` is told of those
-    that die, by process id.
+    `work` is called in each process with its number, and with a function to call once it works.
+    `say` gets the process id and a message when a process dies.
     """
     processes, ready = [Process(number) for number in range(count)], ReadyPipe()
     asked: list[int] = []
@@ -118,16 +132,17 @@ def supervise(count: int, work: Work, say: Callable[[int, str], None]) -> int:
         refused = refused or code
         if refused and not asked:
             asked.append(signal.SIGTERM)
-        if sent < min(len(asked), PASSED_ON):  # one at a time: two at once would arrive as one
+        # one signal in each round: two at once would arrive as one
+        if sent < min(len(asked), PASSED_ON):
             sent, passed_at = sent + 1, time.monotonic()
             _pass_on(processes)
-        # two that reach a process which has no time for them may arrive as one, too
+        # two signals may also arrive as one if the process is busy: so the second is repeated
         elif sent == PASSED_ON and time.monotonic() - passed_at >= AGAIN_S:
             passed_at = time.monotonic()
             _pass_on(processes)
         if asked and not any(process.pid for process in processes):
             ready.close()
-            for number in SIGNALS:  # no other one is to change how it ends
+            for number in SIGNALS:  # a later signal must not change the exit code
                 signal.signal(number, signal.SIG_IGN)
             return refused
         for process in processes:
@@ -139,8 +154,11 @@ def supervise(count: int, work: Work, say: Callable[[int, str], None]) -> int:
 def _reap(
     processes: list[Process], stopping: bool, ready: ReadyPipe, say: Callable[[int, str], None]
 ) -> int:
-    """Takes note of those that have ended; the exit code if one could not begin, else 0. Once one
-    has begun, all can."""
+    """Records the processes that have ended. Returns the exit code if none can begin, else 0.
+
+    Only a process that was refused before any has begun to work stops the others: once one has
+    begun, all can.
+    """
     refused = 0
     for process in processes:
         if process.pid and (ended := os.waitpid(process.pid, os.WNOHANG))[0]:

@@ -1,5 +1,8 @@
-"""Types of the values on the command line: how each is read, what is said if it does not fit, and
-what a shell offers for it."""
+"""Types of the values on the command line.
+
+Each says how a value is read, what the message is if it is not valid, and what a shell offers for
+it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ LARGEST_NUMBER = 10**18
 
 
 class Pair(NamedTuple):
-    """A name with its value, and both as they were written."""
+    """A key with its value; `text` is both as they were written."""
 
     key: str
     value: Any
@@ -24,7 +27,7 @@ class Pair(NamedTuple):
 
 
 class GivenJson(NamedTuple):
-    """A JSON value that was given, which may be null."""
+    """A JSON value that was given. It may be null, which is not the same as no value."""
 
     value: Any
 
@@ -41,7 +44,7 @@ class Seconds(float):
 
 
 class OneOf(click.Choice[str]):
-    """One of some words."""
+    """One of several words."""
 
     def __init__(self, *words: str) -> None:
         super().__init__(words)
@@ -56,7 +59,7 @@ class OneOf(click.Choice[str]):
 
 
 class Whole(click.ParamType[int]):
-    """A whole number of a range; `words` say of which."""
+    """A whole number from `least` to `most`; `words` describe that in messages."""
 
     name = "n"
 
@@ -76,7 +79,10 @@ class Whole(click.ParamType[int]):
 
 
 class Duration(click.ParamType[Seconds]):
-    """A length of time: `90s`, `1h30m`; a number alone is seconds, unless it must have a `unit`."""
+    """A length of time: `90s`, `1h30m`.
+
+    A number alone means seconds; it is refused if `unit` is true.
+    """
 
     name = "duration"
 
@@ -108,7 +114,7 @@ class KeyValue(click.ParamType[Pair]):
 
 
 class SignalValue(click.ParamType[Pair]):
-    """`NAME=JSON`, or `NAME` alone for a signal without a payload."""
+    """`NAME=JSON`; `NAME` alone is a signal without a payload."""
 
     name = "name=json"
 
@@ -124,7 +130,7 @@ class SignalValue(click.ParamType[Pair]):
 
 
 class JsonValue(click.ParamType[GivenJson]):
-    """A JSON value, written out."""
+    """A JSON value, written as the argument itself."""
 
     name = "json"
 
@@ -138,7 +144,7 @@ class JsonValue(click.ParamType[GivenJson]):
 
 
 class JsonDocument(click.ParamType[GivenJson | None]):
-    """A JSON value that is written out, in a file (`@FILE`), or on standard input (`-`)."""
+    """A JSON value: the argument itself, or in a file (`@FILE`), or on standard input (`-`)."""
 
     name = "json|@file|-"
 
@@ -147,16 +153,15 @@ class JsonDocument(click.ParamType[GivenJson | None]):
     ) -> GivenJson | None:
         from rhythm.cli.inputs import read_document, read_json
 
-        if (
-            ctx is not None and ctx.resilient_parsing
-        ):  # a shell completes; standard input is its own
+        # a shell asks for completions, and standard input is the shell's own
+        if ctx is not None and ctx.resilient_parsing:
             return None
         name = label(param)
         return GivenJson(read_json(read_document(value), name, name.lstrip("-")))
 
 
 class Text(click.ParamType[str]):
-    """Any text; a shell offers the words it is made with."""
+    """Any text; a shell offers the words that it was made with."""
 
     name = "text"
 
@@ -172,7 +177,7 @@ class Text(click.ParamType[str]):
 
 
 class FileName(click.ParamType[str]):
-    """The name of a file, for which a shell offers those that there are."""
+    """The name of a file; a shell offers the files that exist."""
 
     name = "file"
 
@@ -185,8 +190,10 @@ class FileName(click.ParamType[str]):
 
 
 class Known(click.ParamType[str]):
-    """The id or name of something in the database: a shell offers those that there are, and if it
-    may be a file, too, the workflow files that begin so."""
+    """The id or name of something in the database; a shell offers those that exist.
+
+    `files`: it may also be a workflow file, and a shell offers those, too.
+    """
 
     name = "name"
 
@@ -205,6 +212,6 @@ class Known(click.ParamType[str]):
         names = known(self.kind, ctx, incomplete)
         if not self.files:
             return [CompletionItem(name) for name in names]
-        # a shell offers files of its own only where we offer nothing
+        # a shell lists files itself only if we offer nothing else
         items = [CompletionItem(name) for name in (*names, *glob(f"{escape(incomplete)}*.flow"))]
         return items or [CompletionItem(incomplete, type="file")]

@@ -1,5 +1,7 @@
-"""Waiting for the end of an execution, with a line that says how it is: rewritten on a terminal,
-else one for every change."""
+"""Waits for the end of an execution, with a line that says how it is.
+
+On a terminal the line is rewritten; else a line is printed for each change.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,13 @@ if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm
 
 STILL_RUNNING, INTERRUPTED = 3, 130
-PATIENCE_S = 3.0  # without any change, before a hint is given
-ERASE_LINE = control("\r\x1b[K")  # back to the beginning of the line, which is empty then
+PATIENCE_S = 3.0  # how long nothing may change before a hint is given
+ERASE_LINE = control("\r\x1b[K")  # goes back to the beginning of the line, and empties it
 Hint = Callable[["ExecutionView"], str]
 
 
 class ProgressLine:
-    """Says on standard error how an execution is."""
+    """Prints how an execution is, on a stream such as standard error."""
 
     def __init__(self, out: TextIO, now: Callable[[], float] = time.monotonic) -> None:
         self.out, self.now = out, now
@@ -54,10 +56,12 @@ class ProgressLine:
         self.said = how
 
     def note(self, text: str) -> None:
+        """Prints a note on a line of its own."""
         self.clear()
         print(f"note: {text}", file=self.out, flush=True)
 
     def clear(self) -> None:
+        """Erases the line, on a terminal."""
         if self.live:
             print(ERASE_LINE, end="", file=self.out, flush=True)
 
@@ -69,11 +73,11 @@ def wait(
     hint: Hint,
     alive: Callable[[], object] = lambda: None,
 ) -> ExecutionView | int:
-    """The execution when it has ended, or the exit code of the command that did not want to wait
-    longer.
+    """Waits, and returns the execution when it has ended, or the exit code if the wait is given up.
 
-    `hint` is asked when nothing has changed for a while; `alive` may raise what makes waiting
-    pointless.
+    That is after `timeout` seconds, or at Ctrl-C. `hint` is asked for a note when nothing has
+    changed for a while. `alive` is called in each round, and may raise an exception if it is
+    pointless to wait.
     """
     progress = ProgressLine(sys.stderr)
     try:
@@ -119,7 +123,7 @@ def _wait(
 
 
 def finish(app: Rhythm, execution: ExecutionView) -> int:
-    """Prints the result, or says why there is none: the exit code."""
+    """Prints the result, or why there is none. Returns the exit code."""
     import json
 
     from rhythm.cli.output.documents import print_json

@@ -1,1 +1,1 @@
-"""A module for each command: its options, and what it does."""
+"""The commands, one module each: its help page (the docstring), its options, and its function."""

@@ -1,7 +1,7 @@
-"""Lists what people are asked to decide, newest first, or shows one approval with everything there
-is to know about it.
+"""Lists approvals, newest first, or shows everything about one of them.
 
-`rhythm approve`, `rhythm reject` and `rhythm escalate` decide.
+Without --status it lists those that are open: what people are asked to decide. Decide with `rhythm
+approve`, `rhythm reject` or `rhythm escalate`.
 
   rhythm approvals --role sales_manager
   rhythm approvals 06fe1sz2n5qg7v0k4m8c3x9yte.1
@@ -24,15 +24,20 @@ if TYPE_CHECKING:
 
 
 @command(__doc__)
-@argument("id", type=Known("approvals"), required=False, help="an approval, to see all of it")
-@option("--role", metavar="ROLE", help="only what people of this role may decide")
+@argument(
+    "id",
+    type=Known("approvals"),
+    required=False,
+    help="the id of an approval, to show everything about it",
+)
+@option("--role", metavar="ROLE", help="only approvals that people with this role may decide")
 @option(
     "--status",
     type=OneOf("open", "approved", "rejected", "expired", "cancelled", "all"),
     default="open",
-    help="those that are open, or how they ended",
+    help="only approvals that are open, or that ended like this",
 )
-@option("--execution", type=Known("executions"), help="only those of this execution")
+@option("--execution", type=Known("executions"), help="only approvals of this execution")
 @LIMIT
 @CURSOR
 @OUTPUT
@@ -98,6 +103,7 @@ def _show(args: Arguments) -> int:
 
 
 def print_approval(approval: ApprovalView) -> None:
+    """Prints all fields of an approval."""
     from datetime import UTC
 
     from rhythm.cli.output.table import print_fields
@@ -130,7 +136,7 @@ def print_approval(approval: ApprovalView) -> None:
 
 
 def _follows(approval: ApprovalView) -> str:
-    """What follows the deadline."""
+    """Returns what happens after the deadline, in words."""
     from rhythm.cli.output.words import printable
 
     asked = approval.on_deadline == "escalate" and approval.escalations

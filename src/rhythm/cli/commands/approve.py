@@ -1,6 +1,8 @@
-"""Approves what a workflow asks for; with the last approval that it takes, its execution goes on.
+"""Approves what a workflow asks for. Once it has all the approvals that it needs, its execution
+goes on.
 
-Whoever started the execution may not decide, unless its workflow says `four_eyes: false`.
+People who took part in the execution may not decide, such as the person who started it, unless its
+workflow says `four_eyes: false`.
 
   rhythm approve 06fe1sz2n5qg7v0k4m8c3x9yte.1 --by Ada --comment 'within budget'
 """

@@ -1,10 +1,13 @@
-"""Shows what was done by whom, proves that nothing in it was changed, and writes it out.
+"""Lists who did what, checks that the record was not changed, and exports it.
 
-Every act of an operator or decider is a row of the audit, written in the transaction that does it;
-each row has the hash of the one before. `verify` reads the whole chain and prints its head. Keep
-that elsewhere, and give it the next time: --head 42:5f3a… proves that all up to row 42 is what it
-was. `export` prints every row, oldest first, a line of JSON each; `verify --file` checks such
-lines. Exit code of verify: 0 the audit is what it was; 1 it is not.
+Every act of an operator, and every decision, is a row of the audit, written in the transaction that
+does it. Each row has the hash of the row before.
+
+`verify` reads the whole chain and prints its head. Keep the head elsewhere, and give it the next
+time: --head 42:5f3a… checks that everything up to row 42 is unchanged. Exit code of verify: 0 the
+audit is intact; 1 it was changed.
+
+`export` prints every row, oldest first, one line of JSON each. `verify --file` checks such lines.
 
   rhythm audit list --actor ann
   rhythm audit verify --head 42:5f3a…
@@ -26,16 +29,16 @@ from rhythm.cli.types import FileName, Whole
 if TYPE_CHECKING:
     from rhythm.app.audit import AuditCheck, AuditPage
 
-MAX_PROBLEMS = 20  # problems that are listed
+MAX_PROBLEMS = 20  # how many problems are listed
 
 
-@command("Lists what was done by whom, newest first.", "list what was done by whom")
-@option("--actor", metavar="NAME", help="only what this one did")
+@command("Lists who did what, newest first.", "list who did what")
+@option("--actor", metavar="NAME", help="only acts of this person or program")
 @option("--action", metavar="ACTION", help="only acts of this kind, such as token.create")
 @option(
     "--object",
     metavar="ID",
-    help="only what was done to this execution, approval, token, queue …",
+    help="only acts on this execution, approval, token, queue …",
 )
 @LIMIT
 @CURSOR
@@ -84,15 +87,18 @@ def _print(page: AuditPage) -> None:
 
 
 @command(
-    "Proves that nothing in the audit was changed. Exit code 0: it is what it was; 1: it is not.",
-    "prove that nothing in it was changed",
+    "Checks that nothing in the audit was changed. Exit code 0: it is intact; 1: it was changed.",
+    "check that nothing in it was changed",
 )
-@option("--head", metavar="N:HASH", help="a head that was printed before, and is still to be there")
+@option(
+    "--head",
+    metavar="N:HASH",
+    help="a head that was printed before: that row must still be there, unchanged",
+)
 @option(
     "--file",
     type=FileName(),
-    help="lines that were exported, from the first row on, instead of a database; - is standard "
-    "input",
+    help="check exported lines, from the first row on, instead of a database; - is standard input",
 )
 @OUTPUT
 @DATABASE
@@ -136,10 +142,10 @@ def _of_file(name: str, head: str | None) -> AuditCheck:
 
 
 @command(
-    "Prints every row of the audit, oldest first, a line of JSON each.",
-    "print every row, a line of JSON each",
+    "Prints every row of the audit, oldest first, one line of JSON each.",
+    "print every row, one line of JSON each",
 )
-@option("--after", type=Whole(), default=0, help="only what follows row N")
+@option("--after", type=Whole(), default=0, help="only the rows after row N")
 @OUTPUT
 @DATABASE
 def export(args: Arguments) -> int:

@@ -1,9 +1,10 @@
-"""Asks executions to end: what they have started is cancelled, their `finally` blocks run, and then
+"""Asks executions to end. What they have started is cancelled, their `finally` blocks run, and then
 they are cancelled.
 
-Whoever asks a second time ends them at once, as `rhythm terminate` does. With --all it is for all
-that fit and were not asked before; --dry-run only counts them. Exit code 0: all were asked; 1: one
-had ended already, or does not exist.
+A second cancel ends them at once, as `rhythm terminate` does. With --all it asks all executions
+that match and were not asked before; --dry-run only counts them.
+
+Exit code 0: all were asked; 1: one had ended already, or does not exist.
 
   rhythm cancel 06fe1sz2n5qg7v0k4m8c3x9yte
   rhythm cancel --all --workflow order --status suspended --dry-run

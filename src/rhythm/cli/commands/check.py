@@ -1,4 +1,7 @@
-"""Reports everything that is wrong with workflow files: all problems of all files in one go."""
+"""Reports all problems in workflow files, of all files at once.
+
+Exit code 0: there is no error; 1: there is one; 2: a file cannot be read.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ SEVERITIES = ("error", "warning", "note")
 @option(
     "--app",
     type=FileName(),
-    help="a Python file or module: calls are also checked against its tasks",
+    help="a Python file or module with tasks: calls of tasks are checked, too",
 )
 def run(args: Arguments) -> int:
     parsed = [parse_text(read_source(name), name) for name in find_files(args.files)]

@@ -1,4 +1,5 @@
-"""Prints what makes a shell complete commands, options, files, and the names and ids in a database.
+"""Prints the script that makes your shell complete commands, options, files, and names and ids in a
+database.
 
 Put this line into the file that your shell reads when it starts:
 
@@ -6,7 +7,7 @@ Put this line into the file that your shell reads when it starts:
   eval "$(rhythm completion zsh)"         # ~/.zshrc, after compinit
   rhythm completion fish | source         # ~/.config/fish/config.fish
 
-Ids and names are offered from the database that --database or RHYTHM_DATABASE_URL names.
+Ids and names come from the database of --database or RHYTHM_DATABASE_URL.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rhythm.cli.types import OneOf
 
 
 @command(__doc__)
-@argument("shell", type=OneOf("bash", "zsh", "fish"), help="the shell that you use")
+@argument("shell", type=OneOf("bash", "zsh", "fish"), help="your shell")
 def run(args: Arguments) -> int:
     from click.shell_completion import ShellComplete, get_completion_class
 
@@ -25,8 +26,8 @@ def run(args: Arguments) -> int:
 
     shell = get_completion_class(args.shell)
     assert shell is not None
-    # not its own `source`, which looks for a bash on this machine, and warns
+    # not `shell.source()`: that of bash runs the bash of this machine to see its version, and warns
     script = ShellComplete.source(shell(ROOT, {}, "rhythm", COMPLETING))
-    # fish would cut what is said of a command at its first comma
+    # without this, fish would cut the description of a command at its first comma
     print_source(script.replace('string split ","', 'string split -m 1 ","'))
     return 0

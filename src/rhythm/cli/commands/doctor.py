@@ -1,8 +1,10 @@
-"""Checks that a database keeps all of Rhythm's rules, and says what to do where it does not.
+"""Checks that a database keeps all of Rhythm's rules, and says what to do if one is broken.
 
-It only reads, in one snapshot, and may run beside workers at any time. Then it advises on the
-health of the database: queues that nobody serves, expired claims, old transactions. Exit code 0: no
-rule is broken; 1: one is; 2: the database cannot be read.
+It only reads, in one snapshot, and may run at any time, also while workers run. After the rules it
+gives advice on the health of the database: queues that no worker serves, expired claims, old
+transactions.
+
+Exit code 0: no rule is broken; 1: a rule is broken; 2: the database cannot be read.
 
   rhythm doctor --database postgresql://localhost/shop
 """
@@ -38,7 +40,7 @@ from rhythm.printable import one_line
     "--grace",
     type=Duration(),
     default="15m",
-    help="how late timers, rescues and the like may be: longer than a claim lasts",
+    help="how late timers, rescues and the like may be; give more than a claim lasts",
 )
 def run(args: Arguments) -> int:
     try:

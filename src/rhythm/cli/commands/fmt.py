@@ -1,5 +1,7 @@
-"""Puts workflow files into the one layout: spacing, indentation, blank lines. Comments and line
-breaks stay yours."""
+"""Formats workflow files: spacing, indentation and blank lines.
+
+Comments and line breaks are kept.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from rhythm.lang.flow.format import format_source
     type=FileName(),
     nargs=-1,
     required=True,
-    help="a .flow file, a folder of them, or - to read standard input and print",
+    help="a .flow file, a folder of them, or - to read standard input and print the result",
 )
 @option("--check", is_flag=True, help="change nothing; exit 1 if a file would change")
 @option(

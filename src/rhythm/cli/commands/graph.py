@@ -1,4 +1,4 @@
-"""Draws what a workflow does: an outline for the terminal, or a Mermaid flow chart."""
+"""Draws the steps of a workflow: as an outline for the terminal, or as a Mermaid flow chart."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Says more about a command: what it does, and every option.
+"""Shows the help page of a command: what it does, and all its options.
 
-rhythm help start
-rhythm help schedules create
+Without a command it lists all commands.
+
+  rhythm help start
+  rhythm help schedules create
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class CommandName(click.ParamType[str]):
-    """The name of a command, or of one below it: a shell offers them."""
+    """The name of a command or subcommand; a shell offers those that exist."""
 
     name = "command"
 
@@ -38,7 +40,7 @@ class CommandName(click.ParamType[str]):
     type=CommandName(),
     nargs=-1,
     metavar="COMMAND",
-    help="the command; without it all are listed",
+    help="the command, and the subcommand if it has some",
 )
 def run(args: Arguments) -> int:
     ctx = find_command(click.get_current_context().find_root(), args.names)

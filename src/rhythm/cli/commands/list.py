@@ -1,6 +1,6 @@
 """Lists the executions that were started on a database, newest first.
 
-What they have started themselves is shown by `rhythm trace`.
+It does not list what they have started themselves: `rhythm trace ID` shows that.
 
   rhythm list --workflow order --status failed
 """
@@ -20,16 +20,16 @@ from rhythm.cli.types import Known, Text
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Page
 
-ERROR_CHARACTERS = 200  # of an error, where no terminal limits the line
+ERROR_CHARACTERS = 200  # how much of an error is shown at most
 
 
 @command(__doc__)
-@option("--workflow", type=Known("workflows"), help="only those of this workflow")
+@option("--workflow", type=Known("workflows"), help="only executions of this workflow")
 @option(
     "--status",
     type=Text(*STATUSES),
     metavar="STATUS",
-    help=f"only those that are {one_of(STATUSES)}",
+    help=f"only executions that are {one_of(STATUSES)}",
 )
 @LIMIT
 @CURSOR
@@ -90,7 +90,7 @@ def _detail(execution: ExecutionView) -> str:
 
 
 def _next(args: Arguments, cursor: str) -> str:
-    """The command that shows the next page; a password is not repeated."""
+    """Returns the command that shows the next page; a password in the URL is not repeated."""
     from rhythm.settings import show_url
 
     given = {name: getattr(args, name) for name in ("workflow", "status", "database")} | {

@@ -1,5 +1,5 @@
-"""Shows the program a workflow compiles to: one instruction a line, with the line of the source it
-comes from."""
+"""Shows the program that a workflow compiles to: one instruction per line, with its line in the
+source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rhythm.ir.listing import listing
     "--format",
     type=OneOf("text", "json"),
     default="text",
-    help="text for people; json is what is stored",
+    help="text for people; json: the program as it is stored",
 )
 def run(args: Arguments) -> int:
     programs = compile_file(args.file, quiet=True)

@@ -1,5 +1,7 @@
-"""Brings a database to the schema that this version of Rhythm needs. Safe to run at any time, and
-by many at once."""
+"""Creates or updates the tables of a database for this version of Rhythm.
+
+It is safe to run at any time, and by several processes at once.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,16 @@ from rhythm.cli.output import print
 from rhythm.cli.output.progress import Report, progress
 from rhythm.errors import StoreError
 
-POLL_INTERVAL_S = 0.2  # between two looks at how far it is
+POLL_INTERVAL_S = 0.2  # between two checks of the progress
 
 
 @command(__doc__)
 @DATABASE
-@option("--dry-run", is_flag=True, help="only say what would run")
+@option("--dry-run", is_flag=True, help="change nothing; only say which migrations would run")
 @option(
     "--dump-sql",
     is_flag=True,
-    help="print the SQL of every migration, for this kind of database, and connect to none",
+    help="print the SQL of all migrations for this kind of database, without connecting",
 )
 def run(args: Arguments) -> int:
     url = database_url(args.database)
@@ -49,14 +51,17 @@ def _migrate(url: str) -> int:
 
 @contextmanager
 def _watched(url: str, database: Database, report: Report, pending: int) -> Iterator[None]:
-    """Tells which step is done while others run: each is a transaction, which others see."""
+    """Reports the progress of the migration during the block, if standard error is a terminal.
+
+    Each step is a transaction of its own, so a second connection sees which steps are done.
+    """
     if not sys.stderr.isatty() or not pending or ":memory:" in url:
         yield
         return
     first, done = database.schema_version(), threading.Event()
 
     def watch() -> None:
-        # whoever only watches is never the reason why a migration fails
+        # a failure of the watcher must never make the migration fail
         with suppress(Exception), open_database(url, create=False) as other:
             while not done.wait(POLL_INTERVAL_S):
                 report(other.schema_version() - first, pending)
@@ -89,11 +94,13 @@ def _dump(url: str) -> int:
 
 
 def _is_new_file(url: str) -> bool:
-    """A file that is only looked at is not made."""
+    """Returns whether the SQLite file does not exist yet; then --dry-run must not create it."""
     return url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists()
 
 
 def _nowhere(url: str) -> str:
-    """A database of the same kind that opening does not touch; PostgreSQL is not asked before the
-    first statement."""
+    """Returns the URL of a database of the same kind that is not touched when it is opened.
+
+    For SQLite that is one in memory. PostgreSQL is not contacted before the first statement.
+    """
     return "sqlite://:memory:" if url.startswith("sqlite:") else url

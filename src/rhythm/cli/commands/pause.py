@@ -1,8 +1,10 @@
-"""Holds an execution where it is: tasks that are running end, nothing new begins.
+"""Pauses an execution: running tasks end, and nothing new begins.
 
-Results, signals and events are kept for it, and its timers and deadlines go on: what is over by
-then, it finds when it goes on. `rhythm resume` lets it go on; with --timeout it does so by itself,
-or is cancelled. With --all it is for all workflows that fit; --dry-run only counts them.
+Results, signals and events are kept for it. Its timers and deadlines keep running; it sees those
+that have passed when it goes on. `rhythm resume` lets it go on. With --timeout it goes on by
+itself, or is cancelled (--then cancel).
+
+With --all it pauses all workflows that match; --dry-run only counts them.
 
   rhythm pause 06fe1sz2n5qg7v0k4m8c3x9yte --reason 'the bank is down'
   rhythm pause 06fe1sz2n5qg7v0k4m8c3x9yte --timeout 2h --then cancel
@@ -25,8 +27,10 @@ from rhythm.cli.types import Duration, OneOf
 @EXECUTION_OR_ALL
 @REASON
 @BY
-@option("--timeout", type=Duration(), help="for how long at most, such as 2h")
-@option("--then", type=OneOf("resume", "cancel"), default="resume", help="what follows the timeout")
+@option("--timeout", type=Duration(), help="how long it is paused at most, such as 2h")
+@option(
+    "--then", type=OneOf("resume", "cancel"), default="resume", help="what happens after --timeout"
+)
 @which
 @DATABASE
 def run(args: Arguments) -> int:
@@ -38,7 +42,7 @@ def run(args: Arguments) -> int:
         return act_on_all(args, "pause", args.reason or "")
     with application(args) as app:
         before = find_workflow(app, args.id)
-        # what was said the first time stays
+        # without a new reason, name or timeout, those of the first pause are kept
         if before.paused_manually and not (args.reason or args.by or args.timeout is not None):
             print(f"{args.id} is paused already; `rhythm resume {args.id}` lets it go on")
             return 0

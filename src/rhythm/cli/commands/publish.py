@@ -1,8 +1,8 @@
-"""Publishes an event: everyone who waits for it goes on, and workflows that name it with `@on`
-start.
+"""Publishes an event. Every workflow that waits for it goes on, and workflows that name it with
+`@on` start.
 
-The data is a JSON value, or an object of -i; without either it is null. An event with an id of
-yours is published once.
+The data is a JSON value, or an object made of -i; without either it is null. An event with an id of
+your own is published only once.
 
   rhythm publish order.paid '{"order": 17}'
   rhythm publish order.paid -i order:=17 --event-id payment-4711
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @command(__doc__)
 @argument("type", help="the type of the event, such as order.paid")
-@argument("data", type=JsonValue(), required=False, help="what it brings, as JSON")
+@argument("data", type=JsonValue(), required=False, help="the data of the event, as JSON")
 @DATA
-@option("--event-id", metavar="ID", help="an id of your own: the same one twice is one event")
+@option("--event-id", metavar="ID", help="an id of your own: the same id twice is one event")
 @BY
 @DATABASE
 def run(args: Arguments) -> int:
@@ -44,6 +44,6 @@ def run(args: Arguments) -> int:
 
 
 def _starts(app: Rhythm, type: str) -> str:
-    """Which workflows it starts."""
+    """Returns which workflows the event starts, in words; empty if it starts none."""
     names = app.events.started_by(type)
     return f": it starts {', '.join(names)}" if names else ""

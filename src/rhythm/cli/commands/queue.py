@@ -1,8 +1,8 @@
-"""Pauses a queue: workers take nothing more from it, so no task and no workflow of it begins. Or
-lets them take from it again.
+"""Pauses or resumes a queue. While it is paused, workers take nothing from it: none of its tasks
+and workflows begins.
 
-What has begun goes on: tasks that run end, and workflows that have started go on, up to the next
-task of a paused queue. To hold one execution, there is `rhythm pause ID`.
+Work that has begun goes on: running tasks end, and workflows that have started go on until their
+next task in a paused queue. To pause one execution, use `rhythm pause ID`.
 
   rhythm queue pause mail --reason 'the mail server is down' --by Ada
   rhythm queue resume mail
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 NAME = argument("name", type=Known("queues"), help="the queue; `rhythm queues` lists them")
 
 
-@command("Pauses a queue: nothing of it begins.", "pause a queue: nothing of it begins")
+@command(
+    "Pauses a queue: workers take nothing from it.", "pause a queue: workers take nothing from it"
+)
 @NAME
 @REASON
 @BY
@@ -36,7 +38,9 @@ def pause(args: Arguments) -> int:
     return _change(args, _pause)
 
 
-@command("Lets workers take from a paused queue again.", "let workers take from it again")
+@command(
+    "Resumes a queue: workers take from it again.", "resume a queue: workers take from it again"
+)
 @NAME
 @BY
 @DATABASE

@@ -1,9 +1,9 @@
 """Lists the queues of a database: all that have work, are paused, or are served by a worker.
 
-READY waits for a worker, the oldest of it for so long; DELAYED is for later; RUNNING is with a
-worker. Tasks that a worker runs for a workflow of its own are in no queue. `system` has the
-workflows that go on: every worker serves it. Where no worker serves a queue with work, start one:
-`rhythm worker --app FILE --queues NAME`.
+READY waits for a worker, OLDEST is how long the oldest of it has waited. DELAYED is for later.
+RUNNING is with a worker. Tasks that a worker runs for its own workflow are in no queue. The queue
+`system` has workflows that go on: every worker serves it. If a queue has work and no worker, start
+one: `rhythm worker --app FILE --queues NAME`.
 
   rhythm queues
 """
@@ -71,7 +71,7 @@ def _row(queue: QueueView, now: datetime) -> tuple[str, ...]:
 
 
 def note(queue: QueueView, now: datetime) -> str:
-    """What somebody should know who looks at the queue."""
+    """Returns a note on the queue: that no worker serves it, or that it is paused; else empty."""
     from rhythm.cli.output.words import paused_since
 
     notes = ["no worker serves it"] if queue.unserved else []

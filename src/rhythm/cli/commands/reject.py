@@ -1,7 +1,8 @@
-"""Rejects what a workflow asks for: one rejection ends the approval, and its execution goes on with
-that.
+"""Rejects what a workflow asks for. One rejection ends the approval, and its execution goes on with
+the rejection.
 
-Whoever started the execution may not decide, unless its workflow says `four_eyes: false`.
+People who took part in the execution may not decide, such as the person who started it, unless its
+workflow says `four_eyes: false`.
 
   rhythm reject 06fe1sz2n5qg7v0k4m8c3x9yte.1 --by Ada --comment 'too expensive'
 """

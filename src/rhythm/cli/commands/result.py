@@ -1,6 +1,6 @@
 """Waits until an execution has ended, and prints its result: the JSON value alone.
 
-Exit code 0: it completed; 1: it failed, was cancelled or blocked, standard error says why; 3: it
+Exit code 0: it completed; 1: it failed, was cancelled or blocked (standard error says why); 3: it
 had not ended after --timeout.
 
   rhythm result 06fe1sz2n5qg7v0k4m8c3x9yte --timeout 30s

@@ -1,9 +1,12 @@
 """Lets a paused execution go on where it was paused.
 
-What has happened meanwhile, such as signals and timers, it finds then. It sees the data that you
-give as `ctx.resume_data`. One that waits for a decision or an event was paused by nobody: decide
-(`rhythm approvals`), or publish. With --all it is for all that somebody has paused and that fit;
---dry-run only counts them.
+It then sees what has happened meanwhile, such as signals and timers. The data that you give is
+`ctx.resume_data` in the workflow. An execution that waits for an approval or an event also has the
+status `paused`, but nobody has paused it: decide (`rhythm approvals`), or publish the event
+(`rhythm publish`).
+
+With --all it resumes all executions that somebody has paused and that match; --dry-run only counts
+them.
 
   rhythm resume 06fe1sz2n5qg7v0k4m8c3x9yte --reason 'the bank is back' -i account=7
   rhythm resume --all --workflow order --dry-run

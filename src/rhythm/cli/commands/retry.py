@@ -1,11 +1,14 @@
-"""Starts a new execution that goes on where this one failed or was cancelled, and prints its id,
-alone, on standard output.
+"""Starts a new execution that goes on where this one failed or was cancelled, and prints its id.
 
-What had completed is kept, and it goes on in the same version. With --from-start it begins at the
-beginning, with the same inputs, in the current version. The old execution stays as it is. With
---all it is for all that fit, have failed or were cancelled, and were not retried before; --dry-run
-only counts them. Exit code 0: started (or, with --wait, completed); 1: it cannot be retried, or
-failed again; 3: not ended after --timeout.
+The id is alone on standard output. What had completed is kept, and the version stays the same. With
+--from-start the new execution begins at the beginning, with the same inputs, in the current
+version. The old execution is not changed.
+
+With --all it retries all executions that match, have failed or were cancelled, and were not retried
+before; --dry-run only counts them.
+
+Exit code 0: started (with --wait: completed); 1: it cannot be retried, or failed again; 3: not
+ended after --timeout.
 
   rhythm retry 06fe1sz2n5qg7v0k4m8c3x9yte
   rhythm retry 06fe1sz2n5qg7v0k4m8c3x9yte --app tasks.py --wait
@@ -49,14 +52,14 @@ def run(args: Arguments) -> int:
         print(_in_words(app, old, new, args.from_start), file=sys.stderr)
     if not args.wait:
         return print_id(new, args.output)
-    with new_application(args) as app:  # where a worker can have a connection of its own
+    with new_application(args) as app:  # here a worker can have a connection of its own
         from rhythm.app import Handle
 
         return follow(app, Handle(app, new.id, new.created), args)
 
 
 def _in_words(app: Rhythm, old: ExecutionView, new: Handle, from_start: bool) -> str:
-    """What was done, and what follows."""
+    """Returns what was done, and what follows, in words."""
     from rhythm.cli.output.words import waits_for
 
     if not new.created:

@@ -1,8 +1,9 @@
-"""Runs a workflow here and now, in this process, against the tasks that a Python file registers.
+"""Runs a workflow in this process, without a database, with the tasks that a Python file registers.
 
-Parallel branches run in parallel, retries and timeouts are honoured, timers really wait unless
---fast-forward skips them. Nothing is left behind. Exit code 0: it completed; 1: it failed; 2: it
-could not be run.
+Parallel branches run in parallel, retries and timeouts apply, and timers really wait, unless
+--fast-forward skips them. Nothing is left behind.
+
+Exit code 0: it completed; 1: it failed; 2: it could not be run.
 
   rhythm run order.flow --app tasks.py -i id=A17 -i total:=99.5 --signal 'shipped={"by": "post"}'
 """
@@ -52,18 +53,18 @@ from rhythm.worker.runner import Clock, InProcessRunner, Run
     "--signal",
     type=SignalValue(),
     multiple=True,
-    help="a signal that is in the mailbox from the start; NAME alone has no payload",
+    help="put a signal into the mailbox at the start; NAME alone has no payload",
 )
 @option(
     "--fast-forward",
     is_flag=True,
-    help="skip sleeping: jump to the next timer or retry when no task is running",
+    help="do not wait for timers: jump to the next timer or retry when no task is running",
 )
 @option(
     "--output",
     type=OneOf("text", "json"),
     default="text",
-    help="json: no trace, and stdout is exactly one JSON document once it has run",
+    help="json: no trace, and standard output is one JSON document",
 )
 @option("-q", "--quiet", is_flag=True, help="do not show what happens while it runs")
 def run(args: Arguments) -> int:
@@ -82,8 +83,11 @@ def run(args: Arguments) -> int:
 
 
 def _run_for_machines(args: Arguments) -> int:
-    """Whatever tasks print, or the programs they start, goes to standard error: standard output is
-    the document alone."""
+    """Runs the workflow, and prints one JSON document: status, result and error.
+
+    Everything that tasks print, or programs that they start, goes to standard error, so that
+    standard output has the document alone.
+    """
     sys.stdout.flush()
     document = os.dup(1)
     os.dup2(2, 1)
@@ -107,6 +111,7 @@ def _run_for_machines(args: Arguments) -> int:
 
 @contextmanager
 def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
+    """Runs the workflow to its end; yields the runner, and how the run ended."""
     inputs, signals = read_inputs(args), [(given.key, given.value) for given in args.signal]
     if args.app:
         load_app(args.app)
@@ -130,8 +135,10 @@ def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
 
 
 def _finder(programs: tuple[Program, ...], file: str) -> Callable[[str], Program]:
-    """Child workflows are found in the same file, then as NAME.flow, NAME.steps.json or NAME.json
-    beside it."""
+    """Returns a function that finds a workflow by its name, for child workflows.
+
+    It looks in the same file, then for NAME.flow, NAME.steps.json or NAME.json beside it.
+    """
     known = {program.name: program for program in programs}
 
     def find(name: str) -> Program:
@@ -172,8 +179,10 @@ def _error(ended: Run) -> dict[str, Any]:
 
 
 def _show_failure(runner: InProcessRunner, ended: Run) -> str:
-    """The error under the line where it arose; then, if that line waited for a child, where the
-    child failed."""
+    """Returns the error under the line of source where it arose, as text.
+
+    If that line waited for a child, the failure of the child follows.
+    """
     error, file = ended.value, ended.program.file
     shown = f"{ended.status}[{error['code']}]: {error['message']}"
     if file != "-":

@@ -1,9 +1,9 @@
-"""Lists the schedules of a database, which start workflows by the clock; or shows, makes, changes,
-pauses, runs or deletes one.
+"""Lists the schedules of a database, or shows, creates, changes, pauses, resumes, runs or deletes
+one.
 
-`create` makes a schedule, or changes the one of this name: with one of --cron, --every and --at.
-Schedules that begin with @ come with their workflows (`@schedule` in the file): they can be paused
-and run, not deleted.
+A schedule starts a workflow by the clock. `create` makes a schedule, or changes the one of this
+name; it takes one of --cron, --every and --at. Schedules whose names begin with @ come with their
+workflows (`@schedule` in the file): they can be paused and run, but not deleted.
 
   rhythm schedules
   rhythm schedules create nightly report --cron '30 2 * * *' --tz Europe/Berlin
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from rhythm.app.schedules import FireView, ScheduleView
 
 HEADS = ("SCHEDULE", "STATUS", "WORKFLOW", "WHEN", "NEXT", "NOTE")
-NAME = argument("name", type=Known("schedules"), help="the schedule")
+NAME = argument("name", type=Known("schedules"), help="the name of the schedule")
 PAST = ("SLOT", "OUTCOME", "EXECUTION", "NOTE")
 
 
-@command("Lists the schedules: how each is, and when it comes next.", "list them")
+@command("Lists the schedules, each with its status and its next time.", "list the schedules")
 @on_database
 @OUTPUT
 @DATABASE
@@ -76,7 +76,7 @@ def _row(schedule: ScheduleView, now: datetime) -> tuple[str, ...]:
 
 
 def when(schedule: ScheduleView) -> str:
-    """The times of a schedule, as it was made."""
+    """Returns the times of a schedule as they were given, such as `every 15m`."""
     from rhythm.durations import show_duration
 
     if schedule.cron is not None:
@@ -89,7 +89,7 @@ def when(schedule: ScheduleView) -> str:
 
 
 def note(schedule: ScheduleView, now: datetime) -> str:
-    """What somebody should know who looks at the schedule."""
+    """Returns a note on the schedule: that it is paused, or that a slot waits; else empty."""
     from rhythm.cli.output.words import paused_since
 
     if schedule.paused_at is not None:
@@ -98,8 +98,8 @@ def note(schedule: ScheduleView, now: datetime) -> str:
 
 
 @command(
-    "Shows a schedule, and what became of its last slots.",
-    "show one, and what became of its last slots",
+    "Shows a schedule, and what happened at its last slots (the times at which it was due).",
+    "show a schedule, and what happened at its last slots",
 )
 @on_database
 @NAME
@@ -153,19 +153,19 @@ def _past(fire: FireView) -> tuple[str, ...]:
 
 
 @command(
-    "Makes a schedule, or changes the one of this name: with one of --cron, --every and --at.",
-    "make one, or change it",
+    "Creates a schedule, or changes the one of this name. Give one of --cron, --every and --at.",
+    "create or change a schedule",
 )
 @on_database
 @NAME
-@argument("workflow", type=Known("workflows"), help="which workflow the schedule starts")
+@argument("workflow", type=Known("workflows"), help="the workflow that the schedule starts")
 @option(
     "--cron",
     metavar="CRON",
     help="minute, hour, day, month and weekday, such as '0 9 * * 1-5'",
 )
-@option("--every", type=Duration(), help="so often, such as 15m")
-@option("--at", metavar="TIME", help="once, such as 2026-12-31T18:00")
+@option("--every", type=Duration(), help="an interval, such as 15m")
+@option("--at", metavar="TIME", help="one time, such as 2026-12-31T18:00")
 @option(
     "--tz",
     metavar="ZONE",
@@ -176,13 +176,13 @@ def _past(fire: FireView) -> tuple[str, ...]:
 @option(
     "--overlap",
     type=OneOf("skip", "queue", "allow", "cancel_other"),
-    help="what a slot does while an execution of the schedule still runs; else skip",
+    help="what to do if the last execution still runs when the next is due; else skip",
 )
 @option(
     "--catch-up",
     type=Text("skip", "one"),
     metavar="skip|one|N",
-    help="how many missed slots are made up for: skip, one or a number; else one",
+    help="how many missed slots are started later: skip (none), one, or a number; else one",
 )
 @BY
 @OUTPUT
@@ -206,7 +206,7 @@ def create(app: Rhythm, args: Arguments) -> None:
     _print_times(app, args, 3)
 
 
-@command("Tells when a schedule comes next, five times.", "tell when it comes next")
+@command("Prints the next five times of a schedule.", "print the next five times")
 @on_database
 @NAME
 @OUTPUT
@@ -216,7 +216,7 @@ def next_slots(app: Rhythm, args: Arguments) -> None:
 
 
 def _print_times(app: Rhythm, args: Arguments, count: int) -> None:
-    """When it starts next, on the clocks of its time zone."""
+    """Prints the next `count` times at which the schedule is due, in its time zone."""
     from rhythm.schedule_times import zone
 
     where = zone(app.get_schedule(args.name).tz)
@@ -232,9 +232,7 @@ def _print_times(app: Rhythm, args: Arguments, count: int) -> None:
         print_items(args.output, [time.isoformat().replace("+00:00", "Z") for time in times])
 
 
-@command(
-    "Pauses a schedule: nothing is started until it is resumed.", "pause one: nothing is started"
-)
+@command("Pauses a schedule: it starts nothing until it is resumed.", "pause a schedule")
 @on_database
 @NAME
 @REASON
@@ -246,7 +244,10 @@ def pause(app: Rhythm, args: Arguments) -> None:
     print(f"{what} {args.name}; `rhythm schedules resume {args.name}` lets it go on")
 
 
-@command("Lets a paused schedule go on with its next slot.", "let a paused one go on")
+@command(
+    "Resumes a schedule at its next slot. Slots that it missed are not started.",
+    "resume a schedule",
+)
 @on_database
 @NAME
 @BY
@@ -263,7 +264,7 @@ def resume(app: Rhythm, args: Arguments) -> None:
 
 @command(
     "Starts the workflow of a schedule now, and prints the id of the execution.",
-    "start its workflow now",
+    "start the workflow of a schedule now",
 )
 @on_database
 @NAME
@@ -278,7 +279,7 @@ def run_now(app: Rhythm, args: Arguments) -> None:
     )
 
 
-@command("Deletes a schedule; what it has started goes on.", "delete one")
+@command("Deletes a schedule. Executions that it has started go on.", "delete a schedule")
 @on_database
 @NAME
 @BY

@@ -1,12 +1,13 @@
-"""Serves the HTTP interface of a database: everything under /api/v1, /healthz, /readyz and
-/metrics. It runs no tasks: workers do.
+"""Serves the HTTP API of a database: /api/v1, /healthz, /readyz and /metrics. It runs no tasks:
+workers do.
 
-Who asks needs a token (`rhythm token create`). As long as there is none, the server listens on this
-machine only (127.0.0.1), and whoever is on it may do everything, as the user that the server runs
-as. It speaks plain HTTP: put a proxy with TLS before it.
+Callers need a token (`rhythm token create`). As long as there is no token, the server listens on
+this machine only (127.0.0.1), and everybody on this machine may do everything, as the user that the
+server runs as. It speaks plain HTTP: put a proxy with TLS in front of it.
 
-SIGTERM or Ctrl-C: requests that are under way are answered, streams end. Exit code 0: it was
-stopped; 2: it could not begin.
+On SIGTERM or Ctrl-C it answers the requests that are under way, ends streams, and stops.
+
+Exit code 0: it was stopped; 2: it could not begin.
 
   rhythm server
   rhythm server --host 0.0.0.0 --port 8000 --database postgresql://user@host/database
@@ -29,15 +30,15 @@ if TYPE_CHECKING:
     from rhythm.app import Rhythm
     from rhythm.http.connections import Connections
 
-GRACE_S = 10  # for requests that are under way when it is stopped
-# that a thread computes before another gets its turn: a request needs several, and others may
-# compute for long
+GRACE_S = 10  # for requests that are under way when the server is stopped
+# How long a thread computes before another may run. A request needs several switches, and other
+# threads may compute for long.
 SWITCH_S = 0.001
-BACKLOG = 2048  # connections that wait in the system until they are taken
-# that are taken before anything else is done: each is a file, and they are counted only then
+BACKLOG = 2048  # connections that wait in the operating system until they are accepted
+# Connections that are accepted at a time, before anything else is done. Each is an open file, and
+# they are counted only afterwards.
 AT_ONCE = 16
-# bytes that the system keeps for a client that takes its time; as much as it likes would be
-# megabytes
+# Bytes that the operating system keeps for a slow client. Its own default may be megabytes.
 SEND_BUFFER = 256 * 1024
 
 
@@ -46,19 +47,19 @@ SEND_BUFFER = 256 * 1024
     "--host",
     metavar="HOST",
     default="127.0.0.1",
-    help="the address to listen on; another one than this machine's own takes tokens",
+    help="the address to listen on; one that others can reach needs a token first",
 )
 @option(
     "--port",
     type=Whole("a number from 0 to 65535", most=65535),
     metavar="PORT",
     default=8000,
-    help="the port to listen on; 0: any that is free",
+    help="the port to listen on; 0: any free port",
 )
 @option(
     "--proxy",
     metavar="ADDRESS",
-    help="the address of a proxy whose X-Forwarded headers are believed",
+    help="the address of a proxy whose X-Forwarded headers are trusted",
 )
 @DATABASE
 def run(args: Arguments) -> int:
@@ -81,7 +82,7 @@ def run(args: Arguments) -> int:
 
 def _uvicorn() -> Any:
     try:
-        import fastapi  # noqa: F401  # only to see that it is there
+        import fastapi  # noqa: F401  # only to see whether it is installed
         import uvicorn
     except ImportError as problem:
         what = (
@@ -102,7 +103,7 @@ def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
     sys.setswitchinterval(SWITCH_S)
     api = Server(app, tokens=tokens or None)
     connections = Connections(app.settings, open_files(), _proxies(args), api.refusals.cut)
-    # the rest is for those who ask
+    # at least a quarter of the connections is kept for ordinary requests
     api.shares.most_streams = min(api.shares.most_streams, connections.most * 3 // 4)
 
     class Served(uvicorn.Server):  # type: ignore[misc]  # a module that is imported late has no types
@@ -117,10 +118,10 @@ def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
             return bool(await super().on_tick(counter))
 
         async def shutdown(self, sockets: Any = None) -> None:
-            api.close()  # a stream has no end of its own, and would be waited for
+            api.close()  # streams never end by themselves, and the shutdown would wait for them
             await super().shutdown(sockets)
 
-    # uvicorn takes them, and raises them again when it has ended
+    # uvicorn handles these signals itself, and raises them again at its end: ignore them then
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: None)
     with _bound(args.host, args.port) as bound:
@@ -130,8 +131,11 @@ def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
 
 
 def _log() -> None:
-    """Events go to standard error, as those of a worker do. What uvicorn says of whatever is no
-    request does not: anybody can send much."""
+    """Sends log events to standard error, as a worker does.
+
+    Messages of uvicorn below the level of an error are left out, such as those on data that is not
+    a valid request: anybody can send much of that.
+    """
     import logging
 
     from rhythm.worker.logs import TextFormatter
@@ -194,7 +198,7 @@ def _introduction(host: str, port: int, app: Rhythm, tokens: bool) -> str:
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine itself can reach the address."""
+    """Returns whether only this machine can reach the address. `UsageError` if it is not valid."""
     import ipaddress
     import socket
 

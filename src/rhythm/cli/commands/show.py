@@ -1,7 +1,7 @@
-"""Shows everything about one execution: how it is, what it waits for, and if it failed, the line
+"""Shows everything about one execution: its status, what it waits for and, if it failed, the line
 where it did.
 
-`rhythm trace` tells how it came to that.
+`rhythm trace` shows the steps that led there.
 
   rhythm show 06fe1sz2n5qg7v0k4m8c3x9yte
 """
@@ -56,7 +56,7 @@ def _print(app: Rhythm, execution: ExecutionView) -> None:
 
 
 def _advice(app: Rhythm, e: ExecutionView) -> str:
-    """How to go on with what failed; nothing if it was retried already."""
+    """Returns how to go on with a failed execution; empty if it was retried already."""
     if e.status != "failed" or e.parent_id is not None or app.details.retries(e.id):
         return ""
     refusal = app.details.retry_refusal(e.id)
@@ -64,7 +64,7 @@ def _advice(app: Rhythm, e: ExecutionView) -> str:
 
 
 def _retried_as(app: Rhythm, e: ExecutionView) -> dict[str, str] | None:
-    """The last retry of an execution, and how that is."""
+    """Returns the id and status of the last retry of an execution; None if there is none."""
     retries = app.details.retries(e.id)
     return {"id": retries[-1], "status": app.get(retries[-1]).status} if retries else None
 
@@ -94,8 +94,11 @@ def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str,
 
 
 def _attempt(e: ExecutionView) -> str:
-    """A worker that dies costs an attempt that the task does not have to pay for: only so there are
-    more than it may have."""
+    """Returns the number of a task's attempt, in words.
+
+    If a worker dies with an attempt, that one is not counted against the task's limit. Only then
+    can the number be above the limit.
+    """
     if e.attempt <= e.max_attempts:
         return f"{e.attempt} of {e.max_attempts}"
     return f"{e.attempt}, since a worker died with an earlier one"
@@ -109,7 +112,7 @@ def _what(app: Rhythm, e: ExecutionView) -> str:
 
 
 def _besides(e: ExecutionView, now: datetime) -> str:
-    """What there is to say besides the status."""
+    """Returns what there is to say beside the status: the pause, and the request to end."""
     from rhythm.cli.output.words import moment, printable
 
     if e.ended:
@@ -144,7 +147,7 @@ def _waits(app: Rhythm, e: ExecutionView, children: list[ExecutionView], now: da
 
 
 def _line(app: Rhythm, e: ExecutionView) -> str:
-    """Where in its source a workflow waits."""
+    """Returns where in its source a workflow waits, in words; empty if that is not known."""
     at = app.details.position(e.id)
     return f" ({f'step {at.step}, ' if at.step else ''}line {at.line})" if at.line else ""
 

@@ -1,6 +1,6 @@
-"""Sends a signal to an execution; it waits in the mailbox until the workflow asks for it.
+"""Sends a signal to an execution. It waits in the mailbox until the workflow asks for it.
 
-The payload is a JSON value, or an object of -i; without either it is null.
+The payload is a JSON value, or an object made of -i; without either it is null.
 
   rhythm signal 06fe1sz2n5qg7v0k4m8c3x9yte approve '{"ok": true}'
   rhythm signal 06fe1sz2n5qg7v0k4m8c3x9yte approve -i ok:=true
@@ -21,8 +21,8 @@ from rhythm.cli.types import JsonValue, KeyValue
 
 @command(__doc__)
 @EXECUTION
-@argument("name", help="the name by which the workflow waits for it")
-@argument("payload", type=JsonValue(), required=False, help="what it brings, as JSON")
+@argument("name", help="the name of the signal that the workflow waits for")
+@argument("payload", type=JsonValue(), required=False, help="the payload of the signal, as JSON")
 @option(
     "-i",
     "--input",
@@ -30,7 +30,7 @@ from rhythm.cli.types import JsonValue, KeyValue
     multiple=True,
     help="a field of the payload as text; KEY:=JSON gives any JSON value",
 )
-@option("--signal-id", metavar="ID", help="an id of your own: the same one twice is one signal")
+@option("--signal-id", metavar="ID", help="an id of your own: the same id twice is one signal")
 @BY
 @DATABASE
 def run(args: Arguments) -> int:
@@ -54,7 +54,7 @@ def run(args: Arguments) -> int:
 
 
 def _awaited(plan: Any) -> set[str]:
-    """The signals that are waited for."""
+    """Returns the names of the signals that are waited for."""
     from rhythm.ir.awaiting import leaves, waits_for_mail
 
     return {leaf["name"] for leaf in leaves(plan) if waits_for_mail(leaf)} if plan else set()

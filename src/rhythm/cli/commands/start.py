@@ -1,10 +1,12 @@
-"""Starts a workflow on a database and prints the id of the execution, alone, on standard output.
+"""Starts a workflow on a database, and prints the id of the execution, alone, on standard output.
 
-A FILE.flow is registered first, and the workflow named like the file is started, or else the first
-in it. Workers do the work; with --wait and --app this process does, too, and prints the result in
-place of the id. Exit code 0: started (or, with --wait, completed); 1: failed, cancelled or blocked,
-the id or key is taken (--on-conflict fail), or the database cannot be used; 2: it cannot be started
-as it was asked to; 3: not ended after --timeout.
+A FILE.flow is registered first; then the workflow with the name of the file is started, or else the
+first in it. Workers run it. With --wait and --app this process runs a worker, too, and prints the
+result instead of the id.
+
+Exit code 0: started (with --wait: completed); 1: it failed, was cancelled or blocked, the id or key
+is taken (--on-conflict fail), or the database cannot be used; 2: it cannot be started like this; 3:
+not ended after --timeout.
 
   id=$(rhythm start order.flow -i orderId=A17)
   rhythm start order -i total:=99.5 --key A17 --app tasks.py --wait --timeout 1m
@@ -36,29 +38,29 @@ if TYPE_CHECKING:
 @argument(
     "workflow",
     type=Known("workflows", files=True),
-    help="the name of a workflow that is registered, or a .flow or JSON steps file",
+    help="the name of a registered workflow, or a .flow or JSON steps file",
 )
 @INPUT
 @INPUTS
 @WORKFLOWS
-@option("--id", metavar="ID", help="an id of your own; one that was used before starts nothing")
-@option("--key", metavar="KEY", help="an idempotency key: one start for each key of a workflow")
+@option("--id", metavar="ID", help="an id of your own; an id that was used before starts nothing")
+@option("--key", metavar="KEY", help="an idempotency key: a workflow is started once for each key")
 @option(
     "--on-conflict",
     type=OneOf("return", "fail", "replace"),
     default="return",
-    help="if the id or key was used before",
+    help="what to do if the id or key was used before",
 )
+@option("--queue", type=Known("queues"), help="the queue; else that of the workflow, else default")
 @option(
-    "--queue", type=Known("queues"), help="the queue; else the workflow says it, else it is default"
+    "--priority", type=Whole(least=-LARGEST_NUMBER), default=0, help="higher priorities go first"
 )
-@option("--priority", type=Whole(least=-LARGEST_NUMBER), default=0, help="higher goes first")
-@option("--delay", type=Duration(), help="start it after that long, such as 5m")
+@option("--delay", type=Duration(), help="start it after this time, such as 5m")
 @option(
     "--attribute",
     type=KeyValue(),
     multiple=True,
-    help="something to know it by, shown with it; KEY:=JSON gives any JSON value",
+    help="a label, shown with the execution; KEY:=JSON gives any JSON value",
 )
 @BY
 @following
@@ -88,7 +90,7 @@ def _fit_together(args: Arguments) -> None:
 
 
 def _request(args: Arguments) -> dict[str, Any]:
-    """What is asked of `start_workflow`, besides the name."""
+    """Returns the arguments of `start_workflow`, without the name of the workflow."""
     from rhythm.ids import problem_with_id
 
     if args.id is not None and (problem := problem_with_id(args.id)):
@@ -106,8 +108,10 @@ def _request(args: Arguments) -> dict[str, Any]:
 
 
 def _before_a_database_is_made(args: Arguments) -> None:
-    """A workflow that does not compile, or that nobody can have registered yet, leaves no new file
-    behind."""
+    """Raises an error if there is nothing to start, before a new database file is created.
+
+    So no file is left behind by a workflow that does not compile, or that cannot be registered yet.
+    """
     import os
 
     url = read_settings(args.database).database_url
@@ -133,8 +137,10 @@ def _start(app: Rhythm, args: Arguments, request: dict[str, Any]) -> Handle:
 
 
 def _registered(app: Rhythm, args: Arguments) -> str:
-    """The name of the workflow to start, after its file and those of --workflows have been
-    registered."""
+    """Registers the workflow's file and those of --workflows.
+
+    Returns the name of the workflow to start.
+    """
     named: str = args.workflow
     if sources := _sources(args, bool(app.workflows.get_many([named]))):
         app.register(*sources)
@@ -142,8 +148,11 @@ def _registered(app: Rhythm, args: Arguments) -> str:
 
 
 def _sources(args: Arguments, known: bool) -> list[Path]:
-    """The files and folders to register: those that are given, else those of the settings if the
-    name is not known yet."""
+    """Returns the files and folders to register.
+
+    They are those on the command line. If there are none and the name is not known yet, they are
+    those of the settings.
+    """
     from pathlib import Path
 
     named: str = args.workflow
@@ -156,13 +165,15 @@ def _sources(args: Arguments, known: bool) -> list[Path]:
     ]
     if not sources and not known:
         sources = list(read_settings(args.database).workflow_paths)
-    # what is a path is never taken for the text of a workflow
+    # as `Path`: `register` takes a string with `{` in it for the text of a workflow
     return [Path(source) for source in sources]
 
 
 def _inside(file: str, folders: list[str]) -> bool:
-    """Whether a file is registered with one of the folders anyway: twice it would be two workflows
-    of one name."""
+    """Returns whether a file is one of the folders or files of --workflows, or lies in one.
+
+    Registered twice, it would be two workflows of one name.
+    """
     import os
 
     real = os.path.realpath(file)
@@ -173,7 +184,7 @@ def _inside(file: str, folders: list[str]) -> bool:
 
 
 def _choose(file: str) -> str:
-    """The workflow named like the file, else the first in it."""
+    """Returns the name of the workflow that has the name of the file, else of the first in it."""
     import os
 
     from rhythm.cli.files import read_source

@@ -1,8 +1,10 @@
-"""Ends executions at once, with everything below them: no `finally` block runs, and what their
-tasks still bring is not used.
+"""Ends executions at once, with everything that they have started. No `finally` block runs, and
+results of their tasks that come later are not used.
 
-`rhythm cancel` lets them clean up first. With --all it is for all that fit; --dry-run only counts
-them. Exit code 0: all were ended; 1: one had ended already, or does not exist.
+`rhythm cancel` lets them clean up first. With --all it ends all executions that match; --dry-run
+only counts them.
+
+Exit code 0: all were ended; 1: one had ended already, or does not exist.
 
   rhythm terminate 06fe1sz2n5qg7v0k4m8c3x9yte
   rhythm terminate --all --workflow order --created-before 2026-03-01T00:00:00Z --dry-run

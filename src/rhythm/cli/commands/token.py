@@ -1,9 +1,9 @@
-"""Makes, lists, changes and revokes the tokens with which people and programs use the HTTP API.
+"""Creates, lists, changes and revokes the tokens with which people and programs use the HTTP API.
 
 The secret is printed once, alone, on standard output; the database has only its hash. Roles say
-what a token allows: viewer, operator, approver, author, auditor, admin; viewer:order* is one for
-workflows and queues of such names only. Business roles are your own words: whose approvals it may
-decide.
+what a token allows: viewer, operator, approver, author, auditor, admin. A role can be limited to
+workflows and queues by their names: viewer:order*. Business roles are words of your own: they say
+which approvals the token may decide.
 
   rhythm token create ann --role approver --business-role finance --expires 90d
   rhythm token create bob --role 'viewer:order*' --role 'operator:order_eu'
@@ -40,21 +40,24 @@ if TYPE_CHECKING:
 
     from rhythm.app.tokens import TokenView
 
-ID = argument("id", type=Known("tokens"), help="the token; `rhythm token list` tells its id")
-IN_PLACE = "; in place of those it has"
+ID = argument("id", type=Known("tokens"), help="the id of the token; `rhythm token list` shows it")
+IN_PLACE = "; replaces those that it has"
 
 
 def roles(more: str = "") -> Callable[[Declared], Declared]:
-    """Declares --role and --business-role."""
-    allows, decides = "what it allows, as ROLE or ROLE:PATTERN", "whose approvals it may decide"
+    """Declares --role and --business-role; `more` is added to their help."""
+    allows, decides = (
+        "what it allows: ROLE or ROLE:PATTERN",
+        "a role as which it may decide approvals",
+    )
     return declare(
         option("--role", type=Text(*ROLES), metavar="ROLE", multiple=True, help=f"{allows}{more}"),
         option("--business-role", metavar="ROLE", multiple=True, help=f"{decides}{more}"),
     )
 
 
-@command("Makes a token, and prints its secret, once.", "make a token, and print its secret")
-@argument("name", help="whom the token is for")
+@command("Creates a token, and prints its secret, once.", "create a token, and print its secret")
+@argument("name", help="the person or program that the token is for")
 @roles()
 @option(
     "--expires",
@@ -83,7 +86,7 @@ def create(args: Arguments) -> int:
     return 0
 
 
-@command("Lists the tokens: what they allow, and when they were used.", "list the tokens")
+@command("Lists the tokens: what they allow, and when they were last used.", "list the tokens")
 @OUTPUT
 @DATABASE
 def list_tokens(args: Arguments) -> int:
@@ -98,10 +101,10 @@ def list_tokens(args: Arguments) -> int:
     return 0
 
 
-@command("Gives a token other roles, in place of those it has.", "give a token other roles")
+@command("Gives a token other roles, which replace those that it has.", "give a token other roles")
 @ID
 @roles(IN_PLACE)
-@option("--no-business-roles", is_flag=True, help="take away those it has")
+@option("--no-business-roles", is_flag=True, help="take away all its business roles")
 @BY
 @DATABASE
 def change(args: Arguments) -> int:
@@ -118,7 +121,7 @@ def change(args: Arguments) -> int:
     return 0
 
 
-@command("Revokes a token: it is valid no more.", "revoke a token: it is valid no more")
+@command("Revokes a token: it is no longer valid.", "revoke a token: it is no longer valid")
 @ID
 @BY
 @DATABASE

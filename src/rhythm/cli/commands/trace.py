@@ -1,8 +1,9 @@
-"""Shows what has happened in an execution and everything below it, in the order of time, as `rhythm
-run` does while it runs.
+"""Shows what happened in an execution and everything below it, in order of time, as `rhythm run`
+does while it runs.
 
-… marks a line at which the workflow had to wait, → a task that starts, ✓ one that is done, ↻ one
-that is tried again. In a retry, what it kept of the execution before comes first.
+… is a line at which the workflow had to wait, → a task that starts, ✓ a task that is done, ↻ an
+attempt that failed and is repeated. In a retry, the steps that it kept of the earlier execution
+come first.
 
   rhythm trace 06fe1sz2n5qg7v0k4m8c3x9yte
 """
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm, TraceStep
     from rhythm.app.views import TracePage
 
-PAGE_STEPS, PAGE_BYTES = 1000, 4 * 1024 * 1024  # that are read at a time
+PAGE_STEPS, PAGE_BYTES = 1000, 4 * 1024 * 1024  # at most this much is read at a time
 
 
 @command(__doc__)
@@ -44,7 +45,7 @@ def run(args: Arguments) -> int:
 
 
 def _pages(app: Rhythm, id: str) -> Iterator[TracePage]:
-    """The trace, some of it at a time: there may be more than fits into memory."""
+    """Yields the trace page by page: all of it may not fit into memory."""
     page = app.trace_page(id, PAGE_STEPS, most_bytes=PAGE_BYTES)
     yield page
     while page.cursor is not None:
@@ -68,7 +69,8 @@ def _print(app: Rhythm, execution: ExecutionView) -> None:
     for page in _pages(app, execution.id):
         views = app.executions.get_many(sorted({step.execution_id for step in page}))
         for step in page:
-            kept = step.at < execution.created_at  # by a retry: how it ended is enough
+            # a step that a retry kept: its end is enough, its start is not shown
+            kept = step.at < execution.created_at
             if (line := _line_of(app, step, views.get(step.execution_id))) and not (
                 kept and step.what == "started"
             ):
@@ -83,10 +85,13 @@ def _print(app: Rhythm, execution: ExecutionView) -> None:
 
 
 def _line_of(app: Rhythm, step: TraceStep, view: ExecutionView | None) -> tuple[str, str] | None:
-    """The mark of a step, and what is said about it; None if it says nothing to people."""
+    """Returns the mark of a step and the text about it.
+
+    Returns None for a step that means nothing to people, or whose execution was just pruned.
+    """
     from rhythm.cli.output.words import brief, call, printable
 
-    if view is None:  # it has just been pruned
+    if view is None:  # the execution has just been pruned
         return None
     task = view.type == "task"
     took = _took(view)
@@ -118,14 +123,14 @@ def _line_of(app: Rhythm, step: TraceStep, view: ExecutionView | None) -> tuple[
             return "signal", printable(_resumed(step.detail))
         case "turn":
             return "wait", f"line {step.line}: {_line(app, view, step.line)}" if step.line else ""
-        case "task" | "promoted" | "queued" | "continue":  # how the work is shared out
+        case "task" | "promoted" | "queued" | "continue":  # how work is divided among workers
             return None
         case what:
             return "log", printable(what)
 
 
 def _resumed(how: dict[str, Any]) -> str:
-    """What let it go on, in words."""
+    """Returns what let an execution go on, in words."""
     data = how["data"] or {}
     because = f": {how['reason']}" if how["reason"] else ""
     match how["triggered_by"]:
@@ -145,7 +150,7 @@ def _resumed(how: dict[str, Any]) -> str:
 
 
 def _took(view: ExecutionView) -> str:
-    """How long it ran; empty as long as it does."""
+    """Returns how long an execution ran; empty if it has not ended."""
     from rhythm.cli.output.words import length
 
     began = view.started_at if view.type == "task" and view.started_at else view.created_at
@@ -153,7 +158,7 @@ def _took(view: ExecutionView) -> str:
 
 
 def _line(app: Rhythm, view: ExecutionView, line: int) -> str:
-    """The line of the source, as it was when this version was registered."""
+    """Returns a line of the source, as it was when this version was registered."""
     from rhythm.cli.output.words import printable
 
     source = app.workflows.source(view.name, view.version)

@@ -1,5 +1,5 @@
-"""Says why an execution does not go on: what it waits for, since when, and the command that would
-help.
+"""Explains why an execution does not go on: what it waits for, since when, and the command that
+would help.
 
   rhythm why 06fe1sz2n5qg7v0k4m8c3x9yte
 """

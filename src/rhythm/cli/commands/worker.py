@@ -1,13 +1,14 @@
-"""Takes turns of workflows and runs the tasks of an application, until it is told to stop. Start as
-many as you like, anywhere.
+"""Runs the workflows and tasks of an application until it is stopped. Start as many workers as you
+like, on any machine.
 
-FILE is a Python file or module with `@rhythm.task` functions. If it calls `rhythm.init(…)`, or is
-written as FILE:NAME, where NAME is a `Rhythm`, that application is used. While the database does
-not answer, the worker waits for it.
+FILE is a Python file or module with `@rhythm.task` functions. If it calls `rhythm.init(…)`, that
+application is used; FILE:NAME uses the `Rhythm` object NAME in it. While the database does not
+answer, the worker waits for it.
 
-SIGTERM or Ctrl-C: nothing more is begun, what runs may end within the grace, the rest is given back
-to others; a second one ends the grace. Exit code 0: it was stopped; 1: it failed; 2: it could not
-begin.
+On SIGTERM or Ctrl-C it begins nothing new. Running tasks may end within the grace; the rest is
+given back to other workers. A second signal ends the grace.
+
+Exit code 0: it was stopped; 1: it failed; 2: it could not begin.
 
   rhythm worker --app tasks.py
   rhythm worker --app shop.tasks --queues orders,default --concurrency 20 --processes 4
@@ -39,16 +40,18 @@ if TYPE_CHECKING:
     from rhythm.cli.exporter import Exporter
 
 FROM_ONE = Whole("a whole number from 1 on", least=1)
-# for giving back what has not ended; then the process ends whatever the database does
+# how long giving back the claims may take; then the process ends, even if the database hangs
 GIVE_BACK_S = 0.5
-POLL_INTERVAL_S = 0.02  # between two polls at what the signals ask for
-LONGEST_S = 5.0  # between two attempts to reach the database
-SAID = ("worker_started", "worker_draining")  # events that this command has told in its own words
+POLL_INTERVAL_S = 0.02  # between two checks for signals
+LONGEST_S = 5.0  # the longest backoff between two attempts to reach the database
+SAID = ("worker_started", "worker_draining")  # events that this command prints in its own words
 
 
 class Stopping:
-    """What the signals ask for: the first one to stop, the second one to hurry. As long as nothing
-    is held, the first one is the end."""
+    """Counts the signals that ask the process to end: the first to stop, the second to hurry.
+
+    As long as the worker holds nothing, the first one ends the process at once.
+    """
 
     def __init__(self) -> None:
         self.signals, self.holds = 0, False
@@ -56,14 +59,16 @@ class Stopping:
             signal.signal(number, self._take)
 
     def _take(self, number: int, frame: FrameType | None) -> None:
-        """Only counts: it may come in the middle of anything, also while it is already here, and no
-        lock is to be taken twice."""
+        """Counts a signal, and does nothing else, unless the worker holds nothing yet.
+
+        A signal may interrupt anything, also this handler itself, so no lock may be taken here.
+        """
         self.signals += 1
         if not self.holds:
             os._exit(0)
 
     def wait(self, seconds: float) -> bool:
-        """Whether it is to stop, within this time."""
+        """Waits until a signal comes, or this time is over. Returns whether a signal has come."""
         until = time.monotonic() + seconds
         while not self.signals and (rest_s := until - time.monotonic()) > 0:
             time.sleep(min(rest_s, POLL_INTERVAL_S))
@@ -79,30 +84,30 @@ class Stopping:
 @option(
     "--queues",
     metavar="A,B",
-    help="the queues to serve; else the settings say it, else it is default",
+    help="the queues to serve; else those of the settings, else default",
 )
 @option(
     "--concurrency",
     type=FROM_ONE,
-    help="tasks at once, in each process; else the settings say it, else 100",
+    help="tasks at once in each process; else that of the settings, else 100",
 )
 @option(
     "--processes",
     type=FROM_ONE,
     metavar="M",
     default=1,
-    help="worker processes; one that dies is replaced",
+    help="how many worker processes to run; one that dies is replaced",
 )
 @WORKFLOWS
 @option(
     "--name",
     metavar="NAME",
-    help="what the worker's name begins with; else it is the name of this machine",
+    help="how the worker's name begins; else with the name of this machine",
 )
 @option(
     "--metrics-port",
     type=FROM_ONE,
-    help="serve /metrics, /healthz and /readyz on this port; of several processes the second "
+    help="serve /metrics, /healthz and /readyz on this port; with several processes, the second "
     "takes N+1, and so on",
 )
 @option("--metrics-host", metavar="HOST", default="127.0.0.1", help="the address to serve them on")
@@ -110,17 +115,17 @@ class Stopping:
     "--log-format",
     type=OneOf("text", "json"),
     default="text",
-    help="how events are written to standard error",
+    help="how log events are written to standard error",
 )
 @option(
     "--log-level",
     type=OneOf("debug", "info", "warning", "error"),
-    help="from which level on; else info, or what the application has set up",
+    help="the lowest level that is logged; else info, or what the application has set up",
 )
 @option(
     "--grace",
     type=Duration(),
-    help="how long what runs may go on after SIGTERM, such as 30s; else the settings say it",
+    help="how long tasks may run on after SIGTERM, such as 30s; else that of the settings",
 )
 @DATABASE
 def run(args: Arguments) -> int:
@@ -128,7 +133,7 @@ def run(args: Arguments) -> int:
         raise UsageError(
             "--app is missing: a Python file or module with tasks, such as --app tasks.py"
         )
-    must_be_text(args)  # a mistake is told before anything is waited for
+    must_be_text(args)  # report a mistake before waiting for the database
     if args.processes > 1:
         from rhythm.cli.supervisor import supervise
 
@@ -140,8 +145,10 @@ def run(args: Arguments) -> int:
 
 
 def _work(args: Arguments, number: int = 0, ready: Callable[[], None] = lambda: None) -> int:
-    """One worker process, from its application to its end. It is `ready` once nothing can refuse it
-    any more."""
+    """Runs one worker process, from opening its application to its end. Returns the exit code.
+
+    `ready` is called once nothing can refuse the process any more.
+    """
     stopping = Stopping()
     parent = os.getppid()
     exporter = _exporter(args, number)
@@ -166,6 +173,7 @@ def _work(args: Arguments, number: int = 0, ready: Callable[[], None] = lambda: 
 
 
 def _stop(args: Arguments, worker: PooledWorker, stopping: Stopping, grace: float | None) -> int:
+    """Stops the worker, within the grace. Returns the exit code: 1 if it failed."""
     running = worker.health().running
     if worker.alive and args.log_format == "text":
         what = (
@@ -191,7 +199,10 @@ def _stop(args: Arguments, worker: PooledWorker, stopping: Stopping, grace: floa
 
 
 def _end(worker: PooledWorker, grace: float | None, problems: list[Exception]) -> None:
-    """Beside the thread that the signals interrupt, however many come."""
+    """Stops the worker, and adds an exception to `problems`.
+
+    It runs in a thread of its own: signals, however many come, interrupt only the main thread.
+    """
     try:
         worker.stop(grace, GIVE_BACK_S)
     except Exception as problem:
@@ -199,8 +210,11 @@ def _end(worker: PooledWorker, grace: float | None, problems: list[Exception]) -
 
 
 def _leave_soon(code: int) -> None:
-    """What a task left behind (a thread that never ends) is not to hold up the process, and no
-    signal is to change how it ends."""
+    """Makes the process exit with this code in a moment.
+
+    Something that a task left behind, such as a thread that never ends, must not delay the exit,
+    and no signal may change the exit code.
+    """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
 
@@ -214,8 +228,10 @@ def _leave_soon(code: int) -> None:
 
 
 def _application(args: Arguments, stopping: Stopping) -> Rhythm:
-    """The application, as soon as its database answers. Its module is executed once, unless it
-    needs the database itself."""
+    """Returns the application, as soon as its database answers.
+
+    The user's module is executed once, unless it needs the database itself.
+    """
     from rhythm.cli.app import load_app
     from rhythm.errors import Unavailable
 
@@ -236,6 +252,10 @@ def _application(args: Arguments, stopping: Stopping) -> Rhythm:
 
 
 def _opened(args: Arguments, module: ModuleType) -> Rhythm:
+    """Returns the application of the user's module, on the database of --database if that is given.
+
+    Without an application of its own, it is a new one. The files of --workflows are registered.
+    """
     from rhythm.app import Rhythm
     from rhythm.app.default import made
 
@@ -263,7 +283,7 @@ def _opened(args: Arguments, module: ModuleType) -> Rhythm:
 
 
 def _settings(args: Arguments) -> dict[str, Any]:
-    """What the flags say of the worker."""
+    """Returns the settings of the worker that are given as options."""
     return {"queues": args.queues, "concurrency": args.concurrency}
 
 
@@ -295,8 +315,10 @@ def _exporter(args: Arguments, number: int) -> Exporter | None:
 
 
 def _log(args: Arguments) -> None:
-    """Events go to standard error, unless the application has set up logging and no flag says
-    otherwise."""
+    """Sends log events to standard error, unless the application has set up logging itself.
+
+    With --log-level or --log-format json they go there in any case.
+    """
     import logging
 
     from rhythm.worker.logs import JsonFormatter, TextFormatter
@@ -308,7 +330,7 @@ def _log(args: Arguments) -> None:
     handler.setFormatter(JsonFormatter() if args.log_format == "json" else TextFormatter())
     if args.log_format == "text":
         handler.addFilter(lambda record: getattr(record, "event", "") not in SAID)
-    if root.handlers:  # the application's own, for its own
+    if root.handlers:  # the application's handlers keep its own messages
         rhythm.handlers, rhythm.propagate = [handler], False
     else:
         root.handlers = [handler]
@@ -317,7 +339,7 @@ def _log(args: Arguments) -> None:
 
 
 def _say(args: Arguments, text: str, event: str = "", **fields: Any) -> None:
-    """A line for people; with `--log-format json`, an event."""
+    """Prints a line for people; with --log-format json, a log event."""
     if args.log_format == "json":
         from logging import getLevelName, makeLogRecord
 
@@ -332,5 +354,5 @@ def _say(args: Arguments, text: str, event: str = "", **fields: Any) -> None:
         text = JsonFormatter().format(makeLogRecord(said))
     else:
         text = f"rhythm: {text}"
-    # in one piece: other processes write there, too
+    # one write for the whole line: other processes write to standard error, too
     print(f"{text}\n", end="", file=sys.stderr, flush=True)

@@ -1,8 +1,8 @@
-"""Lists the workers of a database, wherever they run.
+"""Lists the workers of a database, on all machines.
 
-A worker says every few seconds that it lives. One that was silent for too long is dead: others take
-over what it had, and it is listed for another day. One that was stopped in an orderly way is not
-listed. CLAIMS are the executions that are its own now.
+A worker says every few seconds that it is alive. A worker that was silent for too long is dead:
+other workers take over its work, and it is listed for another day. A worker that was stopped in an
+orderly way is not listed. CLAIMS is how many executions it owns now.
 
   rhythm workers
 """

@@ -1,8 +1,8 @@
-"""Lists the workflows that are registered, each in the version on which new executions start; or
-tells about one of them.
+"""Lists the registered workflows, each with the version on which new executions start, or shows one
+of them.
 
-They are registered by `rhythm start FILE.flow`, by applications and by workers. An execution stays
-on the version it began with.
+Workflows are registered by `rhythm start FILE.flow`, by applications and by workers. An execution
+stays on the version that it began with.
 
   rhythm workflows
   rhythm workflows order
@@ -21,7 +21,7 @@ from rhythm.cli.types import Known
 if TYPE_CHECKING:
     from rhythm.app import Rhythm, WorkflowView
 
-NEWEST = 100  # executions that are counted
+NEWEST = 100  # how many executions are counted
 
 
 @command(__doc__)
@@ -29,7 +29,7 @@ NEWEST = 100  # executions that are counted
     "name",
     type=Known("workflows"),
     required=False,
-    help="one workflow, with its newest executions by status",
+    help="show this workflow, and count its newest executions by status",
 )
 @OUTPUT
 @DATABASE
@@ -100,6 +100,7 @@ def _print_one(app: Rhythm, args: Arguments, found: list[WorkflowView]) -> None:
 
 
 def _named(name: str, found: list[WorkflowView]) -> WorkflowView:
+    """Returns the workflow of this name. `UnknownWorkflow` if there is none, with a suggestion."""
     from rhythm.errors import UnknownWorkflow
     from rhythm.suggest import nearest
 

@@ -1,10 +1,10 @@
-"""The way out: everything that the command line writes goes through `print` here, which has the
-name of Python's own.
+"""The output of the command line: everything goes through `print` here, which makes it safe to
+show.
 
-What executions, files and people bring along can have anything in it, and a terminal obeys some of
-it. So only what is printable passes, and the sequences that are ours: whoever styles a text marks
-them (`control`), with a mark that nobody else can know. What tasks print is theirs, and does not
-come this way.
+It has the name of Python's own `print`. Texts of executions, files and people can contain anything,
+also control sequences that a terminal obeys. So `print` lets through only printable characters and
+our own sequences. Code that styles a text marks these with `control`; the mark is random, so that
+nobody else can know it. What tasks print is not changed: it does not come through here.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ def print(
     file: TextIO | None = None,
     flush: bool = False,
 ) -> None:
-    """Prints as Python does, without what a terminal would obey."""
+    """Prints like Python's `print`, without characters that a terminal would obey."""
     text = shown(sep.join(map(str, values)))
     builtins.print(text, end=end, file=sys.stdout if file is None else file, flush=flush)
 
 
 def shown(text: str) -> str:
-    """The text as it is written out: what is not printable has a stand-in, and marked sequences are
-    what they stand for."""
+    """Returns the text as it is written out.
+
+    Each character that is not printable is replaced by a stand-in, each marked sequence by the
+    sequence itself.
+    """
     first, *rest = text.split(MARK)
     out = [visible(first, KEPT_CONTROLS)]
     for piece in rest:
@@ -44,24 +47,28 @@ def shown(text: str) -> str:
 
 
 def control(sequence: str) -> str:
-    """A sequence of ours for the terminal, as part of a text for `print`."""
+    """Marks a terminal sequence as ours, so that `print` lets it through."""
     return f"{MARK}{sequence}{END}"
 
 
 def styled(text: str, style: str) -> str:
-    """The text in a style, such as 32 (green)."""
+    """Returns the text in a terminal style, such as 32 (green)."""
     return control(f"\x1b[{style}m") + text + control("\x1b[0m")
 
 
 def print_problem(problem: object, more: str = "") -> None:
-    """Says on standard error what is wrong. What follows the first line is indented, and never
-    taken for a line of ours; then `more`."""
+    """Prints on standard error what is wrong, and then `more`.
+
+    Lines after the first are indented, so that they are not taken for messages of Rhythm.
+    """
     print(f"rhythm: {indented(str(problem))}{more}", file=sys.stderr)
 
 
 def print_source(text: str) -> None:
-    """Writes the text of a file as it is, in UTF-8 whatever the terminal is; where a terminal shows
-    it, what it would obey is left out."""
+    """Writes the text of a file to standard output: unchanged, in UTF-8.
+
+    On a terminal it goes through `print`, which replaces characters that the terminal would obey.
+    """
     if sys.stdout.isatty():
         print(text, end="")
     else:

@@ -1,4 +1,4 @@
-"""JSON documents on standard output."""
+"""Prints JSON documents to standard output."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from rhythm.printable import escaped_json
 
 
 def print_json(text: str) -> None:
-    """Prints JSON text, with JSON's own escapes for what a terminal would obey, or its encoding may
-    not have."""
+    """Prints JSON text, with JSON escapes for characters that a terminal would obey.
+
+    Where the encoding of standard output is not UTF-8, everything that is not ASCII is escaped,
+    too.
+    """
     text = escaped_json(text)
     if sys.stdout.encoding.lower() not in ("utf-8", "utf8"):
         text = re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], text)
@@ -22,7 +25,7 @@ def print_json(text: str) -> None:
 
 
 def print_items(output: str, items: Iterable[Any], **more: Any) -> None:
-    """Items as one document `{"items": […], …}` (json), or a line each (ndjson)."""
+    """Prints items as one document `{"items": […], …}` (json), or one per line (ndjson)."""
     if output == "json":
         print_json(json.dumps({"items": list(items), **more}, ensure_ascii=False, indent=2))
     for item in items if output == "ndjson" else ():
@@ -30,4 +33,5 @@ def print_items(output: str, items: Iterable[Any], **more: Any) -> None:
 
 
 def print_item(output: str, item: Any) -> None:
+    """Prints one item as an indented document (json), or on one line (ndjson)."""
     print_json(json.dumps(item, ensure_ascii=False, indent=2 if output == "json" else None))

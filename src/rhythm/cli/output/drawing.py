@@ -1,7 +1,7 @@
-"""Draws with rich, and writes what it has drawn through `print`, as everything else.
+"""Draws with rich, and prints the drawing through `print`, as all other output.
 
-Whatever comes from executions, files and people is given to rich as `Text`, which has no markup: a
-`[red]` in it is what it is.
+Texts of executions, files and people are given to rich as `Text`, which has no markup: `[red]` in
+them is shown as it is.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.style import Style
 
-UNLIMITED_COLUMNS = 1_000_000  # columns, where nothing limits a line
+UNLIMITED_COLUMNS = 1_000_000  # the width where nothing limits a line
 
 
 def draw(drawing: RenderableType, width: int | None) -> None:
-    """Prints a drawing of rich on standard output, in so many columns."""
+    """Prints a drawing of rich on standard output, at most `width` columns wide; None: no limit."""
     console = _console(width or UNLIMITED_COLUMNS)
     colour = coloured(sys.stdout)
     for line in console.render_lines(drawing, pad=False):
@@ -47,7 +47,7 @@ def _painted(text: str, style: Style) -> str:
 
 @lru_cache(64)
 def _sequences(style: Style) -> tuple[str, str]:
-    """What a terminal is told before and after a text of this style."""
+    """Returns the terminal sequences before and after a text of this style."""
     from rich.color import ColorSystem
 
     begin, _, end = style.render("\0", color_system=ColorSystem.STANDARD).partition("\0")

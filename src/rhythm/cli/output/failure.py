@@ -1,5 +1,7 @@
-"""Why an execution failed: the error under the line of the source where it arose, down to the child
-that began it."""
+"""Shows why an execution failed: the error, under the line of source where it arose.
+
+If that line waited for a child, the child's failure follows, and so on down.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,14 @@ from rhythm.printable import indented
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm
 
-MAX_DEPTH = 20  # children of children that are shown
+MAX_DEPTH = 20  # failures that are shown, each of a child of the one before
 
 
 def show_failure(app: Rhythm, execution: ExecutionView) -> str:
-    """The failure with its line and caret; then, if that line waited for a child, where the child
-    failed."""
+    """Returns the error with its line of source and a caret, as text.
+
+    If that line waited for a child, the failure of the child follows.
+    """
     shown, failed = list[str](), [execution]
     for one in failed:
         if one.error is not None:
@@ -28,8 +32,10 @@ def show_failure(app: Rhythm, execution: ExecutionView) -> str:
 
 
 def _frames(app: Rhythm, execution: ExecutionView) -> list[str]:
-    """The lines of Python that led to the error: of a task itself, or of the task whose failure a
-    workflow passed on."""
+    """Returns the lines of the Python traceback of the error; empty if there are none.
+
+    For a workflow they are those of the task whose failure it passed on.
+    """
     error = execution.error or {}
     if execution.type == "task":
         return list(error.get("frames", ()))
@@ -56,7 +62,7 @@ def _one(app: Rhythm, execution: ExecutionView, error: dict[str, Any]) -> str:
 
 
 def _child(app: Rhythm, parent: str, error: dict[str, Any]) -> list[ExecutionView]:
-    """The child whose failure this is, unless it is gone."""
+    """Returns the child whose failure this is, as a list; empty if there is none, or it is gone."""
     data = error.get("data")
     id = data.get("id") if error["code"] == "ChildFailed" and isinstance(data, dict) else None
     if not isinstance(id, str) or not id.startswith(f"{parent}."):

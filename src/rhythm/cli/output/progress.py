@@ -1,4 +1,4 @@
-"""How far long work is: a bar on standard error, if that is a terminal; else nothing is written."""
+"""A progress bar for long work, on standard error; nothing is written if that is not a terminal."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ if TYPE_CHECKING:
 
 
 class Report(Protocol):
-    """Tells how much of how much is done; `what`: what is done now, if that has changed."""
+    """Updates the bar: `done` of `of` is done. `of` None: the total is not known.
+
+    `what` is the new description of the work, if it has changed.
+    """
 
     def __call__(self, done: int, of: int | None, what: str = "") -> None: ...
 
 
 @contextmanager
 def progress(what: str, total: int | None = None, *, moves: bool = True) -> Iterator[Report]:
-    """Shows what is done, and for how long; yields what is to be called when more of it is done.
+    """Shows a progress bar during the block. Yields a function to call when more is done.
 
-    The bar goes away when the work is done. Without a total it only shows that something is. One
-    that does not move by itself takes no time from what is measured.
+    The bar shows what is done and for how long, and disappears at the end. Without a total it only
+    shows that something is being done. `moves` False: the bar is drawn only when the function is
+    called, so that it takes no time from work that is measured.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda done, of, what="": None
@@ -61,6 +65,7 @@ def _bar(moves: bool) -> Progress:
         console=Console(stderr=True),
         auto_refresh=moves,
         transient=True,
-        # what is printed meanwhile goes above the bar, but never to another stream
+        # Output on standard output appears above the bar if both are the terminal. If standard
+        # output is not one, it is left alone: rich would write it to standard error.
         redirect_stdout=sys.stdout.isatty(),
     )

@@ -1,5 +1,8 @@
-"""Tables and fields. On a terminal they fit its width; where standard output is not one, nothing is
-wrapped, and nothing is coloured."""
+"""Prints tables and lists of fields.
+
+On a terminal they fit its width. If standard output is not a terminal, nothing is wrapped, and
+nothing is coloured unless FORCE_COLOR asks for it.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,19 @@ CODES = {
     "cyan": "36",
 }  # fmt: skip
 GAP = 2
-LEAST = 16  # columns for the last column: with fewer, every row is a record of its own
-SHORT_NAME = 12  # columns of a name, beside its value
-WRAPPED = 20_000  # characters of a value: a longer one is left to the terminal
+# the least width of the last column: if there is less, each row is printed as a record
+LEAST = 16
+SHORT_NAME = 12  # the longest name in columns that stands beside its value
+WRAPPED = 20_000  # the longest value in characters that we wrap; the terminal wraps longer ones
 Row = Sequence[str]
 
 
 def print_table(heads: Row, rows: Sequence[Row], status: int | None = None) -> None:
-    """Prints a table whose last column gets the room that is left. `status`: the column with the
-    status, which is coloured."""
+    """Prints a table; its last column gets the width that is left.
+
+    `status` is the index of the status column, which is coloured. On a terminal that is too narrow,
+    each row is printed as a record.
+    """
     from rhythm.cli.output.drawing import draw
 
     cells = [tuple(map(printable, row)) for row in rows]
@@ -50,8 +57,10 @@ def print_table(heads: Row, rows: Sequence[Row], status: int | None = None) -> N
 
 
 def print_fields(fields: Sequence[tuple[str, str]]) -> None:
-    """Prints names and values below each other; an empty value is left out, a long one goes on
-    below itself. The first word of the field `status` is coloured."""
+    """Prints names and values, one pair per line. Empty values are left out.
+
+    A long value continues below itself. The first word of the field `status` is coloured.
+    """
     shown = [(name, value) for name, value in fields if value]
     margin = max(len(name) for name, _ in fields) + GAP
     if sys.stdout.isatty() and all(len(value) <= WRAPPED for _, value in shown):
@@ -64,14 +73,14 @@ def print_fields(fields: Sequence[tuple[str, str]]) -> None:
 
 
 def paint(text: str, status: str, out: TextIO | None = None) -> str:
-    """The text in the colour of a status."""
+    """Returns the text in the colour of a status, if `out` (else standard output) shows colours."""
     if status not in STYLES or not coloured(out or sys.stdout):
         return text
     return styled(text, CODES[STYLES[status]])
 
 
 def cut(text: str, width: int) -> str:
-    """The text in at most so many columns."""
+    """Returns the text in at most `width` columns; `…` marks where it was cut."""
     from rich.cells import set_cell_size
 
     if columns(text) <= width:
@@ -80,7 +89,7 @@ def cut(text: str, width: int) -> str:
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal the text fills."""
+    """Returns how many columns of a terminal the text fills."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -106,8 +115,10 @@ def _table(heads: Row, rows: Sequence[Row], status: int | None) -> Table:
 
 
 def _print_records(heads: Row, rows: Sequence[Row], status: int | None) -> None:
-    """Every row below the one before, a line for each of its cells: for a terminal that is too
-    narrow for the table."""
+    """Prints each row as a record, with a line for each cell that is not empty.
+
+    This is for a terminal that is too narrow for the table.
+    """
     margin = max(len(head) for head in heads if len(head) <= SHORT_NAME) + GAP
     for number, row in enumerate(rows):
         if number:
@@ -125,7 +136,7 @@ def _draw_fields(fields: Sequence[tuple[str, str]], margin: int) -> None:
     width = width_of(sys.stdout)
     for name, value in fields:
         word, shown = value.split(" ")[0] if name == "status" else "", name
-        if len(name) >= margin:  # a long name has a line of its own
+        if len(name) >= margin:  # a long name gets its own line
             draw(Text(name, "dim"), width)
             shown = ""
         grid = Table.grid()
@@ -136,7 +147,7 @@ def _draw_fields(fields: Sequence[tuple[str, str]], margin: int) -> None:
 
 
 def _text(value: str, status: str = "") -> Text:
-    """A text for rich, which begins with this status."""
+    """Returns a text for rich; the status at its beginning is coloured."""
     from rich.text import Text
 
     text = Text(value)

@@ -1,4 +1,4 @@
-"""What a stream is written for: how wide its lines may be, and whether it shows colours."""
+"""The properties of an output stream: how wide a line may be, and whether it shows colours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import TextIO
 
 
 def width_of(out: TextIO) -> int | None:
-    """How wide a line may be; None where nobody looks at it."""
+    """Returns how wide a line may be, in columns; None means no limit.
+
+    COLUMNS sets it; else it is the width of the terminal, and without a terminal there is no limit.
+    """
     if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns):
         return int(columns)
     try:
@@ -17,7 +20,10 @@ def width_of(out: TextIO) -> int | None:
 
 
 def coloured(out: TextIO) -> bool:
-    """Whether colours are wanted: on a terminal, and as NO_COLOR and FORCE_COLOR say."""
+    """Returns whether to write colours to this stream.
+
+    That is so on a terminal, except a dumb one. NO_COLOR turns colours off, FORCE_COLOR on.
+    """
     if "NO_COLOR" in os.environ:
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (

@@ -1,4 +1,4 @@
-"""What happens while a workflow runs, a line each, as it happens."""
+"""Prints what happens while a workflow runs, one line for each step, as it happens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rhythm.cli.output.table import columns, cut
 from rhythm.cli.output.terminal import coloured
 from rhythm.printable import one_line
 
-_LOOKS = {  # what happened: mark, colour, words before the detail
+_LOOKS = {  # for each kind of step: its mark, its colour, the words before the detail
     "start": ("▶", "36", ""),
     "task": ("→", "34", ""),
     "done": ("✓", "32", ""),
@@ -32,26 +32,27 @@ _LOOKS = {  # what happened: mark, colour, words before the detail
 }
 
 
-# what happens to a task is shown with its workflow
+# steps of tasks are indented like steps of their workflow
 TASKS = ("task", "done", "retry", "failure", "stopped")
-# of an execution; its detail is the error's message
+# ends of an execution; the detail is the message of the error
 ENDS = ("completed", "failed", "cancelled", "blocked")
 
 
 class Trace:
-    """Writes one line per happening. Called from one thread at a time or many."""
+    """Writes a line for each thing that happens. It may be called from several threads at once."""
 
     def __init__(self, out: TextIO, seconds: Callable[[], float]) -> None:
         self.out, self.seconds, self.began = out, seconds, seconds()
-        self.labels: dict[str, str] = {}  # of executions, by id
-        # what they were last said to wait for: one that was woken for nothing waits on
+        self.labels: dict[str, str] = {}  # the details of the `start` lines, by id
+        # What was last printed about the wait of an execution, by id. An execution that was woken
+        # for nothing waits for the same thing again, which is not printed again.
         self.waits: dict[str, str] = {}
         self.colour = coloured(out)
         self.lock = threading.Lock()
 
     def __call__(self, what: str, execution: str, detail: str) -> None:
         seconds = self.seconds() - self.began
-        # the rest is trouble, and rare
+        # every other kind is a problem, and rare
         mark, colour, words = _LOOKS.get(what, ("!", "31", f"{what}: "))
         if what == "wait" and self.waits.get(execution) == detail:
             return
@@ -75,7 +76,7 @@ class Trace:
 
 
 def _clock(seconds: float) -> str:
-    """Time since the start: 0.12s, 1:05, 2:00:03, 3d 04:00."""
+    """Returns the time since the start as text: 0.12s, 1:05, 2:00:03, 3d 04:00."""
     if seconds < 60:
         return f"{seconds:.2f}s"
     minutes, rest = divmod(int(seconds), 60)
@@ -87,10 +88,10 @@ def _clock(seconds: float) -> str:
 
 
 def show_line(seconds: float, what: str, depth: int, text: str, colour: bool, room: int) -> str:
-    """A line of a trace that is told afterwards, in so many columns: the same clock, marks and
-    indentation, in its own words.
+    """Returns a line of a trace that is shown afterwards, at most `room` columns wide.
 
-    What comes before the beginning was kept from an earlier execution.
+    It has the clock, marks and indentation of `Trace`, with a text of its own. A negative time
+    means that the step was kept from the execution that was retried.
     """
     mark, paint, _ = _LOOKS[what]
     clock = _clock(seconds) if seconds >= 0 else "kept"

@@ -1,4 +1,4 @@
-"""An execution with what it has started, and what that has, as a tree for a terminal."""
+"""Draws an execution and its descendants as a tree, on a terminal."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
     from rhythm.app import ExecutionView, Rhythm
 
-MAX_CHILDREN = 20  # of one execution that are shown
-MAX_DEPTH = 4  # children of children
+MAX_CHILDREN = 20  # children of one execution that are shown
+MAX_DEPTH = 4  # levels of children that are shown
 
 
 def print_tree(app: Rhythm, execution: ExecutionView) -> None:
-    """Draws what an execution has started; nothing if there is nothing, or nobody looks at it."""
+    """Draws the children of an execution, and theirs, as a tree.
+
+    It draws nothing if there are no children, or if standard output is not a terminal.
+    """
     if not sys.stdout.isatty():
         return
     from rich.tree import Tree

@@ -1,5 +1,7 @@
-"""Executions in words for a terminal: ages, values in a few characters, what is waited for. Pure;
-the time is an argument."""
+"""Describes executions, times and values in words, for a terminal.
+
+All functions are pure: the current time is an argument.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ from typing import Any, Protocol
 from rhythm.ir.awaiting import KINDS, in_words, leaves
 from rhythm.printable import one_line
 
-printable = one_line  # without what a terminal would obey
-MAX_WAITS = 3  # different things that a group waits for
+printable = one_line  # the text on one line, without characters that a terminal would obey
+MAX_WAITS = 3  # things in a group that are named; the others are counted
 
 
 class Paused(Protocol):
-    """What somebody can pause."""
+    """Anything that can be paused, with when, by whom and why."""
 
     @property
     def paused_at(self) -> datetime | None: ...
@@ -28,20 +30,20 @@ class Paused(Protocol):
 
 
 def brief(value: Any, width: int = 60) -> str:
-    """A JSON value on one line, cut where it gets long."""
+    """Returns a JSON value on one line, cut after `width` characters."""
     text = printable(json.dumps(value, ensure_ascii=False))
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def laid_out(value: Any) -> str:
-    """A JSON value: on one line if it is short, else on several."""
+    """Returns a JSON value as text: on one line if it is short, else indented on several."""
     short = json.dumps(value, ensure_ascii=False)
     text = short if len(short) <= 80 else json.dumps(value, ensure_ascii=False, indent=2)
     return "\n".join(map(printable, text.split("\n")))
 
 
 def call(name: str, inputs: Any) -> str:
-    """A task or workflow with its inputs: `charge(order="A17")`."""
+    """Returns a task or workflow with its inputs: `charge(order="A17")`."""
     given = (
         ", ".join(f"{printable(key)}={brief(value, 44)}" for key, value in inputs.items())
         if isinstance(inputs, dict)
@@ -51,7 +53,7 @@ def call(name: str, inputs: Any) -> str:
 
 
 def length(seconds: float) -> str:
-    """A length of time in its two largest units: 12ms, 4.2s, 3m20s, 2d4h."""
+    """Returns a length of time in its two largest units: 12ms, 4.2s, 3m20s, 2d4h."""
     if seconds < 1:
         return f"{max(seconds, 0) * 1000:.0f}ms"
     if seconds < 60:
@@ -67,7 +69,7 @@ def length(seconds: float) -> str:
 
 
 def age(at: datetime, now: datetime) -> str:
-    """How long ago that was, in one unit: now, 12s, 5m, 3h, 2d."""
+    """Returns how long ago a time was, in one unit: now, 12s, 5m, 3h, 2d."""
     seconds = int((now - at).total_seconds())
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
         if seconds >= size:
@@ -76,7 +78,7 @@ def age(at: datetime, now: datetime) -> str:
 
 
 def moment(at: datetime, now: datetime) -> str:
-    """A time, and how far it is: `2026-03-01 12:00:05 UTC, 3m20s ago`."""
+    """Returns a time, and how far away it is: `2026-03-01 12:00:05 UTC, 3m20s ago`."""
     seconds = (at - now).total_seconds()
     far = (
         f"in {length(seconds)}"
@@ -89,13 +91,15 @@ def moment(at: datetime, now: datetime) -> str:
 
 
 def counted(words: Iterable[str]) -> str:
-    """`2 completed, 1 failed`."""
+    """Counts equal words, the most frequent first: `2 completed, 1 failed`."""
     return ", ".join(f"{count:,} {word}" for word, count in Counter(words).most_common())
 
 
 def waits_for(plan: Mapping[str, Any] | None, ended: Container[int] = ()) -> str:
-    """What an execution waits for; empty if it waits for nothing. `ended`: the numbers of children
-    that are known to have ended."""
+    """Returns what an execution waits for, in words; empty if it waits for nothing.
+
+    `ended` has the numbers of the children that have ended: they are left out.
+    """
     if plan is None:
         return ""
     counts = Counter(
@@ -111,13 +115,13 @@ def waits_for(plan: Mapping[str, Any] | None, ended: Container[int] = ()) -> str
 
 
 def tasks_of(plan: Mapping[str, Any] | None) -> list[str]:
-    """The names of the tasks that are waited for."""
+    """Returns the names of the tasks that are waited for, sorted."""
     waits = leaves(dict(plan) if plan else None)
     return sorted({str(leaf["name"]) for leaf in waits if KINDS[leaf["op"]].row == "task"})
 
 
 def paused_since(thing: Paused, now: datetime) -> str:
-    """When a queue or schedule was paused, by whom and why: `5m ago by Ada: the bank is down`."""
+    """Returns when something was paused, by whom and why: `5m ago by Ada: the bank is down`."""
     ago = age(thing.paused_at or now, now)
     by = f" by {thing.paused_by}" if thing.paused_by else ""
     why = f": {thing.paused_reason}" if thing.paused_reason else ""
