@@ -42,7 +42,12 @@ def test_table_of_the_docs_is_that_of_the_module() -> None:
 
 
 def test_whatever_is_told_is_in_the_table() -> None:
-    others = ("app/pooled.py", "cli/worker.py", "store/postgres/hints.py", "http/refusals.py")
+    others = (
+        "app/pooled.py",
+        "cli/commands/worker.py",
+        "store/postgres/hints.py",
+        "http/refusals.py",
+    )
     files = [*(SOURCE / "worker").glob("*.py"), *(SOURCE / name for name in others)]
     told = {name for file in files for name in re.findall(SAYS, file.read_text(encoding="utf-8"))}
     returned = set(

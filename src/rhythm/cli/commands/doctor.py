@@ -45,8 +45,11 @@ from rhythm.printable import one_line
 def run(args: Arguments) -> int:
     try:
         url = database_url(args.database)
-        with open_database(url, create=False) as database, progress("examining the database"):
-            found, health = database.examine(args.grace)
+        with (
+            open_database(url, create=False) as database,
+            progress("examining the database") as report,
+        ):
+            found, health = database.examine(args.grace, report)
     except StoreError as problem:
         hint = "" if args.database else f"; --database or {VARIABLE} says which database is meant"
         print_problem(problem, hint)

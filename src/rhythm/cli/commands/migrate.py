@@ -5,21 +5,16 @@ It is safe to run at any time, and by several processes at once.
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import itertools
 from pathlib import Path
 
-from rhythm.app.database import Database, open_database
+from rhythm.app.database import open_database
 from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.database import database_url
 from rhythm.cli.options import DATABASE
 from rhythm.cli.output import print
-from rhythm.cli.output.progress import Report, progress
+from rhythm.cli.output.progress import progress
 from rhythm.errors import StoreError
-
-POLL_INTERVAL_S = 0.2  # between two checks of the progress
 
 
 @command(__doc__)
@@ -40,39 +35,13 @@ def run(args: Arguments) -> int:
 
 def _migrate(url: str) -> int:
     with open_database(url) as database:
-        pending = len(database.pending())
-        with progress("migrating", pending) as report, _watched(url, database, report, pending):
-            ran = database.migrate()
+        pending, done = len(database.pending()), itertools.count(1)
+        with progress("migrating", pending) as report:
+            ran = database.migrate(lambda name: report(next(done), pending, name))
         for name in ran:
             print(f"ran {name}")
         print(f"the database is at schema {database.schema_version()}")
     return 0
-
-
-@contextmanager
-def _watched(url: str, database: Database, report: Report, pending: int) -> Iterator[None]:
-    """Reports the progress of the migration during the block, if standard error is a terminal.
-
-    Each step is a transaction of its own, so a second connection sees which steps are done.
-    """
-    if not sys.stderr.isatty() or not pending or ":memory:" in url:
-        yield
-        return
-    first, done = database.schema_version(), threading.Event()
-
-    def watch() -> None:
-        # a failure of the watcher must never make the migration fail
-        with suppress(Exception), open_database(url, create=False) as other:
-            while not done.wait(POLL_INTERVAL_S):
-                report(other.schema_version() - first, pending)
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
 
 
 def _would_run(url: str) -> int:
