@@ -15,6 +15,9 @@ endif
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
+# Compiled modules are kept: whoever says otherwise pays for the compilation in every process that the tests start.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # One step at a time even under `make -j`, so that the output reads from top to bottom.
