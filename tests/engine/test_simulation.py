@@ -126,8 +126,14 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
 }
 
 
+# the seeds that notice them today, so that nobody searches: they are tried first
+NOTICING = (0, 1, 3, 5, 6, 26, 53)
+
+
 def noticed(seeds: int = 400) -> bool:
-    return any(Simulation(seed, more=False).run().problem for seed in range(seeds))
+    return any(
+        Simulation(seed, more=False).run().problem for seed in (*reversed(NOTICING), *range(seeds))
+    )
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
