@@ -424,6 +424,8 @@ def test_database_that_cannot_be_used_is_one_line(
     assert message in ran.err
 
 
+# the server is one that never answers, whatever else there is
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_server_that_never_answers_is_not_waited_for_without_end(
     rhythm: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
