@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,13 +58,18 @@ HEAVY = (
 ).split()
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def modules(folder: str) -> list[Path]:
     return sorted((SOURCE / folder).rglob("*.py"))
 
 
 def imports(path: Path) -> Iterator[str]:
     """The modules a file imports when it runs; what only a type checker sees does not count."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -102,11 +108,7 @@ def test_server_and_command_line_ask_the_application_and_not_its_store(folder: s
     """A room of the application says what they want to know; whoever reaches past it must be
     changed with every store."""
     for path in modules(folder):
-        asked = {
-            node.attr
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.Attribute)
-        }
+        asked = {node.attr for node in ast.walk(parsed(path)) if isinstance(node, ast.Attribute)}
         assert not asked & {"store", "_store", "_context"}, path.name
 
 
@@ -162,11 +164,7 @@ def test_the_thinking_of_the_engine_knows_no_store_no_worker_and_no_clock(name: 
     """It sees the records of a store, and never a store."""
     path = SOURCE / "engine" / f"{name}.py"
     assert not IMPURE & {imported.split(".")[0] for imported in imports(path)}
-    names = {
-        node.id
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Name)
-    }
+    names = {node.id for node in ast.walk(parsed(path)) if isinstance(node, ast.Name)}
     assert not [name for name in names if name.endswith("Store")]
 
 
@@ -196,7 +194,7 @@ INTERFACES = sorted(
 
 
 def class_in(path: Path, end: str) -> ast.ClassDef:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     (found,) = [
         node for node in tree.body if isinstance(node, ast.ClassDef) and node.name.endswith(end)
     ]
@@ -248,7 +246,7 @@ def test_no_public_class_name_is_there_twice() -> None:
     homes: dict[str, list[str]] = {}
     for path in SOURCE.rglob("*.py"):
         name = path.relative_to(SOURCE).as_posix()
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(name)
     twice = {
@@ -261,7 +259,7 @@ def calls_of(name: str) -> set[str]:
     """The modules that call something of this name."""
     found = set()
     for path in SOURCE.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         if any(
             isinstance(node, ast.Call) and ast.unparse(node.func) == name for node in ast.walk(tree)
         ):
@@ -274,7 +272,7 @@ def test_planning_knows_every_command_of_the_interpreter() -> None:
     path = SOURCE / "engine" / "planning.py"
     cases = {
         node.cls.attr
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.MatchClass) and isinstance(node.cls, ast.Attribute)
     }
     assert {command.__name__ for command in commands.Command.__subclasses__()} <= cases
@@ -301,7 +299,7 @@ def test_a_worker_is_complete_when_it_is_made() -> None:
         "liveness",
     )
     for path in [*modules("worker"), *modules("app"), *modules("cli"), *modules("http")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             targets = node.targets if isinstance(node, ast.Assign) else []
             flat = [
                 each

@@ -210,7 +210,8 @@ def check(case: Case, runner: InProcess | Checkpointing, name: str) -> None:
         assert (status, value) == ("completed", case.result)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", CASES[:: sampled(4, 1)], ids=str)
+@sweep
 def test_case_in_process(case: Case) -> None:
     programs = compile_flow(case.text, case.file).programs
     runner = InProcess(programs, sqlite_in_memory)
