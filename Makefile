@@ -4,6 +4,8 @@
 PYTHON ?= python3
 ARGS ?=
 SEEDS ?= 2000
+# Of pytest. Some tests wait for a process or a server: one worker more than there are processors keeps all of them busy.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))
 DATABASE ?= sqlite
 
 # Another Python than the default has a virtual environment of its own: `make test PYTHON=python3.13` leaves .venv alone.
@@ -15,11 +17,14 @@ endif
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
+# Compiled modules are kept: whoever says otherwise pays for the compilation in every process that the tests start.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # One step at a time even under `make -j`, so that the output reads from top to bottom.
 .NOTPARALLEL:
-.PHONY: modules help demo test test-long check sim chaos attack mutants pgbouncer model bench openapi lock fmt format lint types clean
+.PHONY: modules help demo test test-long coverage check sim chaos attack mutants pgbouncer model bench openapi lock fmt format lint types clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -29,10 +34,17 @@ demo: $(INSTALLED) ## Run the demonstration
 
 test: lint types ## Lint, types and tests: what CI runs
 	@echo "== tests"
-	@$(BIN)/python -m pytest -n auto -m "not long" $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not long" $(ARGS)
 
 test-long: $(INSTALLED) ## The long sweeps: every scenario of chaos, denser interruptions, more programs
-	@RHYTHM_TEST_LONG=1 $(BIN)/python -m pytest -n auto -m "long or sweep" $(ARGS)
+	@RHYTHM_TEST_LONG=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "long or sweep" $(ARGS)
+
+coverage: $(INSTALLED) ## What the tests run of the code, a line for each package (ARGS="-n 4": for pytest)
+	@rm -rf .cache/coverage && mkdir -p .cache/coverage
+	@$(BIN)/python -m coverage run -m pytest -n $(WORKERS) -q -m "not long" $(ARGS) || echo "(some tests failed; what follows is what ran)" >&2
+	@$(BIN)/python -m coverage combine -q
+	@$(BIN)/python -m coverage json -q -o - | $(BIN)/python -m tests.support.covered
+	@echo "Line by line: $(BIN)/python -m coverage html, then htmlcov/index.html"
 
 check: format test ## Format, lint, types and tests: before a commit
 

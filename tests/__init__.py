@@ -1,7 +1,8 @@
 """How it is proven.
 
 `tests/worker/test_language.py` runs the language suite on both runners (what waits for something,
-on both databases); `tests/worker/test_runner.py` kills a real process and lets another one go on;
+on both databases; of that on PostgreSQL `make test` takes samples); `tests/worker/test_runner.py`
+kills a real process and lets another one go on;
 `tests/engine/test_walking_skeleton.py` interrupts one workflow with every kind of await before,
 after and without the answer of its store calls (some of them; `make test-long` takes every third, on
 PostgreSQL every seventeenth, and with `RHYTHM_TEST_EVERY=1` every single one), `tests/store` holds both databases to one set of rules, and

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rhythm.app import Rhythm
@@ -91,14 +91,16 @@ def taken(url: str) -> list[str]:
         return found
 
 
-def looped(url: str) -> tuple[list[float], list[str], int]:
+def looped(
+    url: str, names: Iterable[str] = LOOPS, pings: int = 10
+) -> tuple[list[float], list[str], int]:
     """How long somebody else's workflow took while loops run, the loops that no cancel reached, and
     what the audit kept of them."""
     with Rhythm(url, (), tasks=(), environment={}, worker_poll_interval="20ms") as app:
         app.register(PING, FLOWS)
         with app.worker():
-            loops = [app.start_workflow(f"loop_{name}", by="eve") for name in LOOPS]
-            waits = [_ping(app) for _ in range(10)]
+            loops = [app.start_workflow(f"loop_{name}", by="eve") for name in names]
+            waits = [_ping(app) for _ in range(pings)]
             for loop in loops:
                 app.cancel(loop)
             left = _until(lambda: [loop.id for loop in loops if app.get(loop).finished_at is None])

@@ -8,14 +8,22 @@ import pytest
 
 from tests.attack import audit, bombs, four_eyes
 from tests.attack.places import KINDS
-from tests.support.length import long, sampled, sweep
+from tests.support.length import sampled, sweep
+from tests.support.postgres import GIVEN
+
+
+@pytest.fixture(autouse=True)
+def one_server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """All attacks of this process meet the same server."""
+    if kind == "postgres":
+        monkeypatch.setenv(GIVEN, request.getfixturevalue("database_url"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @sweep
 def test_nobody_decides_on_what_they_had_a_hand_in_and_everybody_else_may(kind: str) -> None:
     with KINDS[kind]() as fresh:
-        silent, through, out = four_eyes.play(fresh(), 7, sampled(10, 40))
+        silent, through, out = four_eyes.play(fresh(), 7, sampled(4, 40))
     assert (silent, through, out) == ([], [], [])
 
 
@@ -32,7 +40,8 @@ def test_what_asks_for_too_much_is_refused(kind: str) -> None:
         assert bombs.taken(fresh()) == []
 
 
-@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=long)])
+@pytest.mark.parametrize("kind", KINDS)
+@sweep
 def test_a_cancel_reaches_every_loop(kind: str) -> None:
     with KINDS[kind]() as fresh:
-        assert bombs.looped(fresh())[1] == []
+        assert bombs.looped(fresh(), *sampled((["int"], 1), (bombs.LOOPS, 10)))[1] == []

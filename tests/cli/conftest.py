@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support import forked
 
 TASKS = """
 import asyncio
@@ -169,15 +170,8 @@ class Shell:
     def rhythm(
         self, *args: str, stdin: str = "", **environment: str
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "rhythm", *args],
-            cwd=self.folder,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=120,
-            env={**os.environ, **environment},
+        return forked.run(
+            ["-m", "rhythm", *args], self.folder, stdin, {**os.environ, **environment}
         )
 
     def run(self, flow: str, *args: str, app: bool = True) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 
 from rhythm.store.interfaces.messages import NewEvent
 from tests.engine.driver import World
+from tests.support.length import sampled, sweep
 from tests.support.stores import MakeStore, sqlite_in_memory
 
 EVENTS = """
@@ -39,10 +40,11 @@ def run(make_store: MakeStore, fail_at: int = 0, mode: str = "") -> World:
 
 
 @pytest.mark.parametrize("mode", ["before", "after", "lost"])
+@sweep
 def test_interrupted_at_any_store_call_every_event_is_seen_once(
     make_store: MakeStore, mode: str
 ) -> None:
-    every = 1 if make_store is sqlite_in_memory else 9
+    every = sampled(5, 1) if make_store is sqlite_in_memory else sampled(29, 9)
     for n in range(1 + len(mode) % every, run(make_store).store.calls + 1, every):
         run(make_store, n, mode)
 

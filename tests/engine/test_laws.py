@@ -19,6 +19,7 @@ from rhythm.vm.snapshot import Snapshot
 from rhythm.worker import turns
 from rhythm.worker.handlers import Task
 from tests.engine.driver import EPOCH_US, Crashed, World
+from tests.support.length import sampled, sweep
 from tests.support.stores import MakeStore, ready_rows, rob, rows
 
 MakeWorld = Callable[..., World]
@@ -261,6 +262,7 @@ def test_body_does_not_begin_when_its_claim_may_have_passed_to_another(
 
 
 @pytest.mark.parametrize("mode", ["before", "after"])
+@sweep
 def test_inputs_of_a_body_are_committed_before_it_begins(make_world: MakeWorld, mode: str) -> None:
     """Whenever the worker dies, whoever goes on gives the task the same inputs under the same
     id."""
@@ -269,7 +271,7 @@ def test_inputs_of_a_body_are_committed_before_it_begins(make_world: MakeWorld, 
     let both = await all([task("value", { x: { of: "two", is: uuid() } }), task("value", { x: { of: "three", is: now() } })])
     """
     again = 0
-    for n in range(1, 30, 1 if mode == "before" else 2):
+    for n in range(1, 30, sampled(4, 1 if mode == "before" else 2)):
         world = make_world(flow, n, mode)
         world.start()
         assert world.run().status == "completed"

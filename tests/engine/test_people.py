@@ -11,9 +11,10 @@ from rhythm.store.access import Actor
 from rhythm.store.approvals import Decision
 from tests.engine.driver import World
 from tests.engine.test_walking_skeleton import SERVER_EVERY
+from tests.support.length import sampled, sweep
 from tests.support.stores import MakeStore, rows, sqlite_in_memory
 
-EVERY = 5  # of the calls
+EVERY = sampled(17, 5)  # of the calls
 
 ASKS = """
 workflow main(ctx, inputs) {
@@ -94,12 +95,13 @@ def record(world: World) -> list[object]:
 
 
 @pytest.mark.parametrize("mode", ["before", "after", "lost"])
+@sweep
 def test_interrupted_at_any_store_call_everybody_is_asked_and_heard_once(
     make_store: MakeStore, mode: str
 ) -> None:
     plain = run(make_store)
     calls, expected = plain.store.calls, record(plain)
-    every = EVERY if make_store is sqlite_in_memory else EVERY * SERVER_EVERY
+    every = EVERY if make_store is sqlite_in_memory else 5 * SERVER_EVERY
     for n in range(1 + len(mode) % every, calls + 1, every):
         world = run(make_store, n, mode)
         assert world.store.calls >= n

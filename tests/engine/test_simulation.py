@@ -18,8 +18,8 @@ from tests.engine.simulation import FAULTS, MORE_FAULTS, Report, Simulation, sim
 from tests.support.length import sampled, sweep
 from tests.support.postgres import Schemas
 
-SEEDS, PART = sampled(120, 240), 40
-SERVER_SEEDS, SERVER_PART = sampled(12, 24), 6
+SEEDS, PART = sampled(40, 240), 40
+SERVER_SEEDS, SERVER_PART = sampled(6, 24), 6
 # failed before the error was mended; another order of store calls or draws of chance makes another
 # run of a seed
 FOUND = {
@@ -126,8 +126,14 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
 }
 
 
+# the seeds that notice them today, so that nobody searches: they are tried first
+NOTICING = (0, 1, 3, 5, 6, 26, 53)
+
+
 def noticed(seeds: int = 400) -> bool:
-    return any(Simulation(seed, more=False).run().problem for seed in range(seeds))
+    return any(
+        Simulation(seed, more=False).run().problem for seed in (*reversed(NOTICING), *range(seeds))
+    )
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)

@@ -9,10 +9,12 @@ import pytest
 
 from tests.engine.driver import World
 from tests.engine.test_walking_skeleton import SERVER_EVERY
+from tests.support.length import sampled, sweep
 from tests.support.steps import approval, choice, document, end, parallel, task, wait
 from tests.support.stores import MakeStore, sqlite_in_memory
 
-EVERY = 3  # of the calls: what steps become is interrupted at every one in the walking skeleton
+# of the calls: what steps become is interrupted at every one in the walking skeleton
+EVERY = sampled(11, 3)
 
 STEPS = document(
     task("one", "value", inputs={"x": "${n}"}),
@@ -59,10 +61,11 @@ def run(make_store: MakeStore, fail_at: int = 0, mode: str = "") -> World:
 
 
 @pytest.mark.parametrize("mode", ["before", "after", "lost"])
+@sweep
 def test_interrupted_at_any_store_call_steps_end_as_if_they_had_not_been(
     make_store: MakeStore, mode: str
 ) -> None:
     calls = run(make_store).store.calls
-    every = EVERY if make_store is sqlite_in_memory else EVERY * SERVER_EVERY
+    every = EVERY if make_store is sqlite_in_memory else 3 * SERVER_EVERY
     for n in range(1 + len(mode) % every, calls + 1, every):
         assert run(make_store, n, mode).store.calls >= n

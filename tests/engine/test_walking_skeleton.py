@@ -12,9 +12,9 @@ from tests.engine.driver import World
 from tests.support.length import sampled, sweep
 from tests.support.stores import MakeStore, sqlite_in_memory
 
-EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", sampled("13", "3")))  # of the calls
+EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", sampled("37", "3")))  # of the calls
 # of those to a server, which take longer
-SERVER_EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", sampled("61", "17")))
+SERVER_EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", sampled("149", "17")))
 
 EVERYTHING = """
 workflow main(inputs) {

@@ -6,13 +6,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 from rhythm.app import Rhythm
 from rhythm.app.approvals import REFUSALS
 from rhythm.ir.operations import OPERATIONS
+from tests.support import forked
 
 PAGE = (Path(__file__).parents[2] / "docs" / "approvals.md").read_text(encoding="utf-8")
 
@@ -35,14 +34,7 @@ def test_session_prints_what_is_shown(tmp_path: Path) -> None:
         ):
             if command.startswith("rhythm approvals"):
                 _wait_until_asked(app)
-            ran = subprocess.run(
-                [sys.executable, "-m", *shlex.split(command)],
-                cwd=tmp_path,
-                capture_output=True,
-                text=True,
-                timeout=60,
-                env=plain,
-            )
+            ran = forked.run(["-m", *shlex.split(command)], tmp_path, env=plain)
             said = ran.stdout or ran.stderr
             assert re.sub(r"\b\d+s  ", "now ", said) == shown, command
 

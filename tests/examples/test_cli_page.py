@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from rhythm.cli.main import COMMANDS, main
+from tests.support import forked
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 SESSION = "\n".join(re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL))
@@ -52,13 +51,7 @@ def test_session_of_the_page(
     for command, shown in EXAMPLES:
         words = shlex.split(command)
         if "--app" in words:  # tasks are registered once for each process
-            ran = subprocess.run(
-                [sys.executable, "-m", "rhythm", *words],
-                capture_output=True,
-                text=True,
-                encoding="utf-8",
-                timeout=60,
-            )
+            ran = forked.run(["-m", "rhythm", *words], tmp_path)
             err, out = ran.stderr, ran.stdout
         else:
             main(words)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from rhythm.settings import load_settings
+from tests.support import forked
 
 PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text(encoding="utf-8")
 
@@ -19,14 +18,7 @@ def test_program_prints_what_is_shown(tmp_path: Path) -> None:
     (tmp_path / "shop.flow").write_text(flow, encoding="utf-8")
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")}
-    ran = subprocess.run(
-        [sys.executable, "program.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env=plain,
-    )
+    ran = forked.run(["program.py"], tmp_path, env=plain)
     assert (ran.stderr, ran.stdout) == ("", shown)
 
 

@@ -6,11 +6,12 @@ import json
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support import forked
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -35,25 +36,11 @@ RESULTS: dict[str, Any] = {
 
 
 def rhythm(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rhythm", *args],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-    )
+    return forked.run(["-m", "rhythm", *args], ROOT)
 
 
 def script(name: str, *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(EXAMPLES / name), *args],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-    )
+    return forked.run([str(EXAMPLES / name), *args], ROOT)
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("run ")])

@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from rhythm.lang.steps.conditions import NAMES
 from rhythm.lang.steps.paths import CTX
 from rhythm.lang.steps.problems import CODES
 from rhythm.lang.steps.shapes import APPROVAL, DOCUMENT, EXECUTE, STEPS
+from tests.support import forked
 from tests.support.world import Execution, World
 
 ROOT = Path(__file__).parents[2]
@@ -38,14 +37,7 @@ def named(folder: Path) -> Path:
 
 
 def ran(folder: Path, *args: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *args],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-    )
+    done = forked.run(args, folder)
     return done.stdout or done.stderr
 
 

@@ -7,13 +7,13 @@ import json
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.examples.test_readme import without_times
+from tests.support import forked
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
 FIRST_STEPS = re.findall(
@@ -22,14 +22,7 @@ FIRST_STEPS = re.findall(
 
 
 def rhythm(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rhythm", *args],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=60,
-    )
+    return forked.run(["-m", "rhythm", *args], folder)
 
 
 def run(folder: Path, flow: str, *args: str) -> Any:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 
 from rhythm.app import Handle, Rhythm
 from rhythm.settings import SETTINGS, load_settings
+from tests.support import forked
 
 PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
 HTTP = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
@@ -32,15 +31,7 @@ def test_program_prints_what_is_shown(tmp_path: Path, program: str, shown: str) 
         for name, value in os.environ.items()
         if not name.startswith("RHYTHM_") or name.startswith("RHYTHM_TEST_")
     }
-    ran = subprocess.run(
-        [sys.executable, "program.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=100,
-        env=plain,
-    )
+    ran = forked.run(["program.py"], tmp_path, env=plain)
     assert (ran.stderr, ran.stdout) == ("", shown)
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import forked
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SESSION = README.split("## Stop it anywhere")[1].split("\n## ")[0]
@@ -20,14 +22,7 @@ COMMANDS = re.findall(r"^\$ rhythm (.*)\n((?:.*\n)*?)```", REST, re.MULTILINE)
 
 
 def rhythm(command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rhythm", *shlex.split(command)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-    )
+    return forked.run(["-m", "rhythm", *shlex.split(command)], ROOT)
 
 
 @pytest.mark.parametrize(
@@ -60,12 +55,9 @@ def test_killed_program_goes_on_as_the_session_shows(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / "readme", tmp_path, dirs_exist_ok=True)
     shell = {**os.environ, "RHYTHM_DATABASE_URL": "sqlite:///orders.db", "COLUMNS": "100"}
     program = [sys.executable, "durable.py"]
-    where = {"cwd": tmp_path, "env": shell, "text": True, "encoding": "utf-8", "timeout": 120}
 
     def rhythm(*command: str) -> str:
-        ran = subprocess.run(
-            [sys.executable, "-m", "rhythm", *command], capture_output=True, **where
-        )
+        ran = forked.run(["-m", "rhythm", *command], tmp_path, env=shell)
         return ran.stderr + ran.stdout
 
     first = subprocess.Popen(program, cwd=tmp_path, env=shell)
@@ -77,9 +69,7 @@ def test_killed_program_goes_on_as_the_session_shows(tmp_path: Path) -> None:
         first.wait()
     assert re.sub(r"\d+s|now", "2s", listed).split() == shown("rhythm list").split()
     assert rhythm("signal", "A17", "approve", '{"ok": false}') == shown("rhythm signal")
-    assert subprocess.run(program, capture_output=True, **where).stdout == shown(
-        "python durable.py"
-    )
+    assert forked.run(["durable.py"], tmp_path, env=shell).stdout == shown("python durable.py")
     assert rhythm("trace", "A17").count("✓ charge") == 1
 
 

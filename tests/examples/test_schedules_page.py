@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -15,6 +13,7 @@ from zoneinfo import ZoneInfo
 from rhythm.engine.schedules import LATE_US
 from rhythm.schedule_times import MOST_CAUGHT_UP, OVERLAPS, US, Timing, slots
 from rhythm.store.schedules import KEPT_SLOTS
+from tests.support import forked
 
 PAGE = (Path(__file__).parents[2] / "docs" / "schedules.md").read_text(encoding="utf-8")
 
@@ -25,14 +24,7 @@ def test_program_prints_what_is_shown(tmp_path: Path) -> None:
     (tmp_path / "report.flow").write_text(flow, encoding="utf-8")
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")}
-    ran = subprocess.run(
-        [sys.executable, "program.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env=plain,
-    )
+    ran = forked.run(["program.py"], tmp_path, env=plain)
     assert (ran.stderr, ran.stdout) == ("", shown)
 
 

@@ -10,7 +10,6 @@ import inspect
 import json
 import re
 import subprocess
-import sys
 import typing
 import uuid
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 import rhythm
 from rhythm.engine.payload import dump
 from rhythm.engine.typed import kind_of
+from tests.support import forked
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
 TASKS = "\n\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
@@ -28,14 +28,7 @@ FLOWS = re.findall(r"```flow\n(.*?)```", PAGE, re.DOTALL)
 
 
 def python(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *args],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=60,
-    )
+    return forked.run(args, folder)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ FLOW = (
     'role: "board" } })\n}'
 )
 EXAMPLES = settings(
-    max_examples=sampled(2, 6),
+    max_examples=sampled(1, 6),
     database=None,
     derandomize=True,
     phases=[Phase.generate],

@@ -1763,13 +1763,13 @@ SLOTS = (
     ),
     Guard(
         "a time that no calendar shows is refused",
-        ("tests/test_slots.py::test_what_can_never_be_due_is_refused_with_advice",),
+        ("tests/test_schedule_times.py::test_what_can_never_be_due_is_refused_with_advice",),
         engine=(Change("schedule_times.py", "check_timing", "not FIRST_US <= timing.at <= LAST_US", "False"),
             ),
     ),
     Guard(
         "there is no slot that no calendar shows",
-        ("tests/test_slots.py::test_there_is_no_slot_that_no_calendar_shows",),
+        ("tests/test_schedule_times.py::test_there_is_no_slot_that_no_calendar_shows",),
         engine=(Change("schedule_times.py", "next_slot", " and slot <= LAST_US", ""),),
     ),
     Guard(
@@ -1805,7 +1805,7 @@ def some_names(*names: str) -> tuple[str, ...]:
 
 
 def pure_right(name: str) -> tuple[str, ...]:
-    return (f"tests/test_rights.py::test_{name}",)
+    return (f"tests/test_permissions.py::test_{name}",)
 
 
 SCOPES = (
@@ -2065,7 +2065,7 @@ BOUNDS = (
     ),
     Guard(
         "a cron expression is short",
-        ("tests/test_slots.py::test_what_can_never_be_due_is_refused_with_advice",),
+        ("tests/test_schedule_times.py::test_what_can_never_be_due_is_refused_with_advice",),
         engine=(Change("schedule_times.py", "_next_cron", "len(cron) > TEXTS.cron", "False"),),
     ),
     Guard(
@@ -2267,7 +2267,7 @@ SERVED = (
     ),
     Guard(
         "a retry unpacks no more than it may",
-        ("tests/engine/test_retried.py::test_snapshots_that_are_small_only_while_they_are_packed_count_as_they_are",),
+        ("tests/engine/test_retry_plan.py::test_snapshots_that_are_small_only_while_they_are_packed_count_as_they_are",),
         engine=(Change("engine/retry_plan.py", "go_on", "self.unpacked += len(encoded)", "pass"),),
     ),
     Guard(

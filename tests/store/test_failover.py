@@ -18,6 +18,7 @@ from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.worker.handlers import Task
 from tests.support.failover import Pair, pair
+from tests.support.length import long
 
 BEFORE, AFTER = 20, 20  # workflows that are acknowledged, at least
 WAIT = "120s"
@@ -107,6 +108,7 @@ def test_acknowledged_starts_and_completions_outlive_the_primary(servers: Pair) 
     app.close()
 
 
+@long
 def test_session_on_a_server_that_can_only_be_read_is_left_for_the_one_that_can_be_written_to(
     servers: Pair,
 ) -> None:
@@ -131,6 +133,7 @@ def test_session_on_a_server_that_can_only_be_read_is_left_for_the_one_that_can_
     store.close()
 
 
+@long
 def test_claim_that_the_new_primary_never_heard_of_is_given_up_and_taken_anew() -> None:
     """The standby was behind: it has the start, and nothing of what the worker did since."""
     begun, goes_on = threading.Semaphore(0), threading.Event()

@@ -32,7 +32,7 @@ from tests.support.world import Execution, World
 
 EXAMPLES = os.environ.get("RHYTHM_EXAMPLES")
 law = settings(
-    max_examples=int(EXAMPLES or sampled(40, 150)),
+    max_examples=int(EXAMPLES or sampled(12, 150)),
     derandomize=not EXAMPLES,
     database=None,
     # making a failing program small takes minutes

@@ -25,6 +25,7 @@ from rhythm.worker.handlers import Task
 from rhythm.worker.runner import CheckpointingRunner, Clock, InProcessRunner
 from rhythm.worker.settings import WorkerSettings
 from tests.support.cases import Case, all_cases
+from tests.support.length import sampled, sweep
 from tests.support.stores import MakeStore, Stores, sqlite_in_memory
 from tests.support.world import EPOCH, TASKS, TaskError
 
@@ -209,7 +210,8 @@ def check(case: Case, runner: InProcess | Checkpointing, name: str) -> None:
         assert (status, value) == ("completed", case.result)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", CASES[:: sampled(4, 1)], ids=str)
+@sweep
 def test_case_in_process(case: Case) -> None:
     programs = compile_flow(case.text, case.file).programs
     runner = InProcess(programs, sqlite_in_memory)
@@ -227,7 +229,21 @@ def is_for_the_store(case: Case) -> bool:
     )
 
 
-@pytest.mark.parametrize("case", list(filter(is_for_the_store, CASES)), ids=str)
-def test_case_checkpointed(case: Case, stores: Stores) -> None:
+WAITING = list(filter(is_for_the_store, CASES))
+
+
+def run_checkpointed(case: Case, make_store: MakeStore) -> None:
     programs = compile_flow(case.text, case.file).programs
-    check(case, Checkpointing(programs, stores.empty_store, case.text), programs[0].name)
+    check(case, Checkpointing(programs, make_store, case.text), programs[0].name)
+
+
+@pytest.mark.parametrize("case", WAITING, ids=str)
+def test_case_checkpointed(case: Case) -> None:
+    run_checkpointed(case, sqlite_in_memory)
+
+
+@pytest.mark.parametrize("case", WAITING[:: sampled(8, 1)], ids=str)
+@sweep
+def test_case_checkpointed_as_users_have_it(case: Case, stores: Stores) -> None:
+    """In a file, and on a server."""
+    run_checkpointed(case, stores.empty_store)

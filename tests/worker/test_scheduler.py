@@ -21,7 +21,7 @@ FLOW = (
 MINUTE = 60_000_000
 SLOTS = 3
 # so many calls are let pass for one that is interrupted; each mode has others
-EVERY = {"sqlite": sampled(11, 3), "postgres": sampled(41, 11)}
+EVERY = {"sqlite": sampled(23, 3), "postgres": sampled(83, 11)}
 MODES = ["before", "after", "lost"]
 
 

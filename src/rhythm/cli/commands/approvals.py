@@ -111,7 +111,7 @@ def print_approval(approval: ApprovalView) -> None:
 
     now = datetime.now(UTC)
     needs = f"{approval.quorum} approvals" if approval.quorum > 1 else "one approval"
-    rule = ", not of whoever started it" if approval.four_eyes else ""
+    rule = ", not of anyone who took part" if approval.four_eyes else ""
     fields = [
         ("approval", approval.id),
         ("status", approval.status),

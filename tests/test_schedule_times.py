@@ -24,6 +24,7 @@ from rhythm.schedule_times import (
     next_slot,
     slots,
 )
+from tests.support.length import sampled, sweep
 
 MINUTE = 60 * US
 DAYS = 3
@@ -141,7 +142,8 @@ def minute_by_minute(cron: str, tz: str, after: int, until: int) -> list[int]:
 
 
 @given(CRONS, near_a_change())
-@settings(max_examples=100)
+@settings(max_examples=sampled(30, 100))
+@sweep
 @example("30 2 * * *", ("Europe/Berlin", us(2026, 3, 28)))
 @example("30 2 * * *", ("Europe/Berlin", us(2026, 10, 24)))
 @example("30 2 * * *", ("Europe/Berlin", us(2026, 10, 25, 1, 10)))
@@ -160,7 +162,8 @@ def test_slots_are_those_that_somebody_finds_who_looks_at_the_clock_every_minute
 
 
 @given(CRONS, near_a_change(), st.integers(0, 3 * 86_400))
-@settings(max_examples=100)
+@settings(max_examples=sampled(30, 100))
+@sweep
 def test_the_next_slot_is_the_same_from_anywhere_before_it(
     cron: str, place: tuple[str, int], seconds: int
 ) -> None:
@@ -180,7 +183,8 @@ def test_the_next_slot_is_the_same_from_anywhere_before_it(
 @given(st.one_of(CRONS.map(lambda cron: (cron, None)),
     st.integers(1, 4000).map(lambda s: (None, s * US))), near_a_change(),
        st.integers(1, 12), st.integers(0, 4 * 24 * 60))  # fmt: skip
-@settings(max_examples=100)
+@settings(max_examples=sampled(30, 100))
+@sweep
 def test_the_latest_slots_are_the_last_of_all(
     given: tuple[str | None, int | None], place: tuple[str, int], count: int, minutes: int
 ) -> None:
