@@ -231,8 +231,8 @@ def test_a_trace_has_its_limits(app: Rhythm, ran: str, monkeypatch: pytest.Monke
     from rhythm.store.sqlite import reading as sqlite
 
     for module in (postgres, sqlite):
-        monkeypatch.setattr(module, "TRACED", 2)
-        monkeypatch.setattr(module, "TRACED_TURNS", 1)
+        monkeypatch.setattr(module, "MAX_TRACED_EXECUTIONS", 2)
+        monkeypatch.setattr(module, "MAX_TRACED_TURNS", 1)
     steps = app.trace(ran)
     assert len({step.execution_id for step in steps}) == 3
     assert [step.what for step in steps].count("turn") <= 1

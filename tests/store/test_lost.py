@@ -257,7 +257,7 @@ def test_hint_that_was_swallowed_is_sent_again(
     assert started(store, "w")
     wait_for(changed, lambda: {"default"} in heard)
     middle.silent = True
-    store._notifier.tell(["mail"])
+    store._notifier.notify(["mail"])
     on_its_way = time.monotonic() + 1.0  # unless its connection must be made anew: then nothing is
     while store._notifier._pending and time.monotonic() < on_its_way:
         time.sleep(0.001)

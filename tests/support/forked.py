@@ -29,9 +29,9 @@ from typing import NoReturn
 
 ROOT = Path(__file__).parents[2]
 MODULES = (
-    "rhythm.app", "rhythm.app.aio", "rhythm.app.application", "rhythm.cli.run", "rhythm.cli.check",
-    "rhythm.cli.fmt", "rhythm.cli.start", "rhythm.cli.list", "rhythm.cli.show", "rhythm.cli.graph",
-    "rhythm.cli.doctor", "rhythm.lang.steps.compile", "rhythm.store.sqlite.store",
+    "rhythm.app", "rhythm.app.aio", "rhythm.app.application", "rhythm.cli.commands.run", "rhythm.cli.commands.check",
+    "rhythm.cli.commands.fmt", "rhythm.cli.commands.start", "rhythm.cli.commands.list", "rhythm.cli.commands.show", "rhythm.cli.commands.graph",
+    "rhythm.cli.commands.doctor", "rhythm.lang.steps.compile", "rhythm.store.sqlite.store",
     "rhythm.worker.runner",
 )  # fmt: skip
 LIMIT_S = 120
