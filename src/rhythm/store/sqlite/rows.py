@@ -88,9 +88,18 @@ class SqliteRows:
     ) -> None:
         """Puts an execution that may begin into its queue, at once or after a delay."""
         state, due_at = (DELAYED, now + int(delay_s * US)) if delay_s > 0 else (FREE, None)
-        ready = {name: getattr(begun, name) for name in ReleasedExecution._fields}
-        place = {"state": state, "due_at": due_at, "crashes": crashes, "now": now}
-        self.db.all("insert_ready", ready | place)
+        ready = {
+            "id": begun.id,
+            "type": begun.type,
+            "queue": begun.queue,
+            "priority": begun.priority,
+            "attempt": begun.attempt,
+            "crashes": crashes,
+            "state": state,
+            "due_at": due_at,
+            "now": now,
+        }
+        self.db.all("insert_ready", ready)
 
     def contribute(self, id: str, people: Iterable[str], now: int) -> None:
         """Records that these people have given data to an execution, and so to its whole family."""
