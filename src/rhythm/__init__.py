@@ -82,13 +82,17 @@ if TYPE_CHECKING:
         InvalidProgram,
         InvalidSchedule,
         InvalidSetting,
+        NewerFormat,
         NotDelivered,
         NotInitialised,
         NotRetryable,
         ResultTimeout,
         RetryLater,
+        RetryTooLarge,
         RhythmError,
+        ScheduleChanged,
         ScheduleOfWorkflow,
+        ScheduleTaken,
         StoreError,
         TaskCancelled,
         TaskFailed,
@@ -109,10 +113,11 @@ __version__ = "0.1.0.dev0"
 
 _ERRORS = (
     "Conflict Denied DuplicateTask ExecutionFailed FlowError InvalidEvent InvalidId "
-    "InvalidPayload InvalidProgram InvalidSchedule InvalidSetting NotDelivered NotInitialised "
-    "NotRetryable ResultTimeout RetryLater RhythmError ScheduleOfWorkflow StoreError "
-    "TaskCancelled TaskFailed TokenRevoked Unavailable Undecidable UnknownApproval "
-    "UnknownExecution UnknownSchedule UnknownToken UnknownWorkflow"
+    "InvalidPayload InvalidProgram InvalidSchedule InvalidSetting NewerFormat NotDelivered "
+    "NotInitialised NotRetryable ResultTimeout RetryLater RetryTooLarge RhythmError "
+    "ScheduleChanged ScheduleOfWorkflow ScheduleTaken StoreError TaskCancelled TaskFailed "
+    "TokenRevoked Unavailable Undecidable UnknownApproval UnknownExecution UnknownSchedule "
+    "UnknownToken UnknownWorkflow"
 )
 _OF_THE_DEFAULT = (
     "start_workflow start_many queue_task queue_many get list_executions result trace workflows "
@@ -146,10 +151,11 @@ __all__ = [
     "Conflict", "Current", "DecisionView", "Denied", "DuplicateTask", "ExecutionFailed",
     "ExecutionView", "FireView", "FlowError",
     "Handle", "InvalidEvent", "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSchedule",
-    "InvalidSetting", "NewToken",
+    "InvalidSetting", "NewToken", "NewerFormat",
     "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker", "QueueView",
     "ResultTimeout", "ResumeRequestView",
-    "RetryLater", "Rhythm", "RhythmError", "ScheduleOfWorkflow", "ScheduleView", "Start",
+    "RetryLater", "RetryTooLarge", "Rhythm", "RhythmError", "ScheduleChanged",
+    "ScheduleOfWorkflow", "ScheduleTaken", "ScheduleView", "Start",
     "StatusView", "StoreError", "Task",
     "TaskCancelled", "TaskFailed", "TokenRevoked", "TokenView", "TraceStep", "Unavailable",
     "Undecidable", "UnknownApproval",

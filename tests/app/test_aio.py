@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import rhythm
+from rhythm import errors
 from rhythm.app import Rhythm, default
 from tests.app.conftest import MakeApp
 
@@ -125,6 +126,13 @@ def test_every_public_name_is_there_and_documented_by_its_type() -> None:
         assert getattr(rhythm, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         rhythm.nothing  # noqa: B018 - that it fails is the test
+
+
+def test_every_error_is_a_name_of_the_module() -> None:
+    """A caller that is to catch it must be able to name it."""
+    kinds = [value for value in vars(errors).values() if isinstance(value, type)]
+    raised = {kind.__name__ for kind in kinds if issubclass(kind, rhythm.RhythmError)}
+    assert raised <= set(rhythm.__all__)
 
 
 def test_public_names_are_listed_and_a_misspelt_one_is_told() -> None:
