@@ -1481,7 +1481,7 @@ PEOPLE = (
     Guard(
         "nobody decides after the deadline",
         approvals("an_approval_expires_at_its_time_and_not_before"),
-        engine=judged("if approval.deadline_at is not None and approval.deadline_at <= now:",
+        engine=judged("if approval.is_due(now):",
             "if False:"),
     ),
     Guard(
@@ -1545,6 +1545,11 @@ HANDS = (
         hands("a_comment_is_the_data_of_whoever_decides_in_what_is_sent_on_and_not_before"),
         engine=(Change("store/approvals.py", "contributors_of",
             "(commenter(made.actor),) if made.comment else ()", "()"),),
+    ),
+    Guard(
+        "a resume without data contributes nothing",
+        hands("a_resume_contributes_only_with_data"),
+        engine=(Change("store/approvals.py", "gives_data", ' not in ("null", "{}")', ' != "null"'),),
     ),
     Guard(
         "whoever commented may decide again",
@@ -1641,10 +1646,8 @@ HANDS = (
     ),
     Guard(
         "data of a resume makes a contributor", hands("a_resume_contributes_only_with_data"),
-        people("sqlite", "resume", 'provenance_of(actor).contributors if data != "null" else ()',
-            "()"),
-        people("postgres", "resume",
-            "contributors) for id in known if id in resumed]", "contributors) for id in ()]"),
+        engine=(Change("store/approvals.py", "contributors_of_resume",
+            "tuple(provenance_of(actor).contributors) if gives_data(data) else ()", "()"),),
     ),
     Guard(
         "too many contributors stand for everybody", hands("beyond_the_limit_one_stands_for_all"),

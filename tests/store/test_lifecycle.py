@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
@@ -643,6 +644,9 @@ def test_no_rule_is_left_in_a_store(path: Path) -> None:
         )
 
 
+STATUS_IN_SQL = re.compile(r"\bstatus\b\s*(=|<>|!=|[<>]=?)\s*[0-9]")
+
+
 def broken(node: ast.AST) -> bool:
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
@@ -657,7 +661,9 @@ def broken(node: ast.AST) -> bool:
         case ast.Call(func=ast.Name(id="Act" | "act" | "HistoryRow")):
             return True
         case ast.Constant(value=str(text)):
-            return '"code"' in text
+            return '"code"' in text or bool(STATUS_IN_SQL.search(text))
+        case ast.Constant(value=bytes(text)):
+            return bool(STATUS_IN_SQL.search(text.decode()))
     return False
 
 
@@ -665,7 +671,7 @@ def broken(node: ast.AST) -> bool:
     "text",
     [
         "row.status >= TERMINAL", "lifecycle.FAILED", "from rhythm.store.lifecycle import ORDERLY",
-        "row.status == 5", "status != 7",
+        "row.status == 5", "status != 7", "'a.status = 7'", "b'status >= 5'",
         "{'code': 'Odd'}", """'{"code": "Odd"}'""", "Act('execution.cancel', id)", "HistoryRow(id)",
     ],
 )  # fmt: skip

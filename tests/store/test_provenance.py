@@ -238,7 +238,7 @@ def test_a_retry_has_the_contributors_of_the_one_before_and_whoever_asked_for_it
 
 def test_a_resume_contributes_only_with_data(store: Store) -> None:
     started(store, "w")
-    for by, data in (("ann", "null"), ("bob", '{"amount": 1}')):
+    for by, data in (("ann", "null"), ("eve", "{}"), ("bob", '{"amount": 1}')):
         store.people.pause(["w"])
         store.people.resume(["w"], data=data, actor=Actor(by))
     assert contributors(store, "w") == ["bob"]

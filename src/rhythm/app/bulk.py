@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from rhythm.app.actors import By, acting
 from rhythm.app.checks import at_least, valid_attributes, valid_name, valid_text
@@ -139,7 +139,7 @@ class Bulk:
                 break
         return BulkView(matched, changed, matched - changed, reasons)
 
-    def _act(self, action: str, ids: Sequence[str], reason: str, actor: Actor) -> dict[str, str]:
+    def _act(self, action: Action, ids: Sequence[str], reason: str, actor: Actor) -> dict[str, str]:
         """Does the action to these executions.
 
         Returns the reason for each that was not changed, by id.
@@ -153,8 +153,10 @@ class Bulk:
                 done = self._store.people.resume(ids, reason=reason, actor=actor)
             case "cancel":
                 done = self._store.executions.cancel(ids, actor)
-            case _:
+            case "terminate":
                 done = self._store.executions.terminate(ids, actor)
+            case _:
+                assert_never(action)
         return {id: "it is no longer as it was when it was found" for id in ids if not done.get(id)}
 
     def _retried(self, id: str, actor: Actor) -> str:

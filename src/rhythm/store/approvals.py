@@ -17,8 +17,15 @@ from typing import Any, Final, Literal
 from rhythm.errors import Undecidable
 from rhythm.record import Record
 from rhythm.store.access import Actor
+from rhythm.store.lifecycle import CANCELLED as CANCELLED_STATUS
 from rhythm.store.lifecycle import StatusNumber
-from rhythm.store.provenance import EVERYBODY, commenter, is_contributor, person
+from rhythm.store.provenance import (
+    EVERYBODY,
+    commenter,
+    is_contributor,
+    person,
+    provenance_of,
+)
 
 Choice = Literal["approve", "reject", "escalate"]  # what somebody decides
 ApprovalOutcome = Literal["approved", "rejected", "expired"]
@@ -33,6 +40,7 @@ REJECTED: Final = "rejected"
 EXPIRED: Final = "expired"
 RESUME: Final = "resume"
 CANCEL: Final = "cancel"
+IS_CANCELLED = f"a.status = {CANCELLED_STATUS}"  # of a row of `approvals` called a
 SERVICE = Actor("rhythm", source="service")  # the actor when a deadline passes or a pause is over
 
 
@@ -88,6 +96,10 @@ class StoredApproval(Record):
             [self.id, self.role, self.reason, self.quorum, self.data], ensure_ascii=True
         )
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def is_due(self, now: int) -> bool:
+        """Whether its deadline has passed."""
+        return self.deadline_at is not None and self.deadline_at <= now
 
     @property
     def escalates(self) -> bool:
@@ -204,7 +216,7 @@ def _judged(
         return Verdict("decision_repeated")
     if approval.ended_at is not None:
         return Verdict("approval_expired" if approval.decision == EXPIRED else "already_decided")
-    if approval.deadline_at is not None and approval.deadline_at <= now:
+    if approval.is_due(now):
         return Verdict("approval_expired")
     if wanted.shown is not None and wanted.shown != approval.shown:
         return Verdict("approval_changed")
@@ -342,10 +354,27 @@ def detail(made: StoredDecision, verdict: Verdict) -> str:
     return json.dumps({**kept, "ended": verdict.ended or ""})
 
 
+def gives_data(data: str) -> bool:
+    """Returns whether a resume with this JSON gives the execution any data."""
+    return data not in ("null", "{}")
+
+
+def contributors_of_resume(actor: Actor | None, data: str) -> tuple[str, ...]:
+    """Returns who has given data to an execution by resuming it with this JSON."""
+    return tuple(provenance_of(actor).contributors) if gives_data(data) else ()
+
+
+def deadline_of_pause(
+    timeout_s: float | None, then: AfterPause
+) -> tuple[int | None, AfterPause | None]:
+    """Returns how long a pause lasts, in microseconds, and what follows it; None: it has no end."""
+    return (None, None) if timeout_s is None else (int(timeout_s * 1e6), then)
+
+
 def refuse_data(execution_id: str, data: str, open_: Sequence[str]) -> None:
     """Raises `Undecidable` if data is given while approvals (`open_`) are open: it would change
     what people are asked to decide about."""
-    if data not in ("null", "{}") and open_:
+    if gives_data(data) and open_:
         raise Undecidable(
             (
                 f"{execution_id} waits for the decision about {open_[0]}, which was shown "

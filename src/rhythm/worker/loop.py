@@ -17,7 +17,6 @@ from typing import Any
 from rhythm.engine.planning import over_limit
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
-from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Committed, TurnCommit
 from rhythm.store.interfaces.workers import Beat, Declaration
@@ -141,7 +140,7 @@ class Worker:
 
     def _park(self, workflows: Sequence[OwnedWorkflow]) -> None:
         """Parks workflows that have nothing to do, unless they were woken in the meantime."""
-        claims = [Claim(each.id, 0, "", each.fence, each.wakes, 0, 0) for each in workflows]
+        claims = [each.claim for each in workflows]
         for answer in self.store.claims.park(claims):
             self.turns.follow(self.ownership.workflows[answer.id], answer, None)
 

@@ -39,6 +39,7 @@ class OwnedWorkflow:
     """A workflow that this worker owns, as the worker knows it."""
 
     def __init__(self, claim: Claim, deadline: float, since: float) -> None:
+        self._claim = claim
         self.id = claim.id
         self.fence = claim.fence
         self.wakes = claim.wakes
@@ -58,6 +59,11 @@ class OwnedWorkflow:
         self.running: set[int] = set()  # those of `owned` whose handlers run here
         self.ended: list[TaskAttempt] = []  # not committed yet
         self.planned: Planned | None = None  # its state once the commit has succeeded
+
+    @property
+    def claim(self) -> Claim:
+        """The claim under which it is owned, with the wakes that were seen since."""
+        return self._claim.replace(wakes=self.wakes)
 
     @property
     def row(self) -> Loaded:

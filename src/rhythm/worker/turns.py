@@ -7,7 +7,7 @@ makes the commit. This module gathers what they need, and acts on what they retu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 from rhythm.engine.inputs import moment, without_frames
 from rhythm.engine.payload import load
@@ -317,6 +317,8 @@ class Turns:
                 self._go_on(workflow, answer, turn, planned)
             case "full":
                 raise AssertionError("another turn was committed in its place")
+            case _:
+                assert_never(answer.outcome)
 
     def _go_on(
         self,
@@ -364,7 +366,15 @@ class Turns:
             if fence is None:
                 self.attempts.stop(id)
             elif attempt is not None:
-                self.ownership.tasks[id] = Claim(id, TASK, "", fence, 0, attempt.number, 0)
+                self.ownership.tasks[id] = Claim(
+                    id=id,
+                    kind=TASK,
+                    queue="",
+                    fence=fence,
+                    wakes=0,
+                    attempt=attempt.number,
+                    crashes=0,
+                )
 
     def _cancel_here(self, turn: TurnCommit) -> None:
         """Cancels at once what a turn asks to end and this worker owns.

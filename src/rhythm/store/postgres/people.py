@@ -13,6 +13,7 @@ from rhythm.store.access import Act, Actor
 from rhythm.store.acts import deadline_act, decision_act, pause_acts, pause_over_act, resume_acts
 from rhythm.store.approvals import (
     EXPIRED,
+    IS_CANCELLED,
     RESUME,
     SERVICE,
     AfterPause,
@@ -23,8 +24,11 @@ from rhythm.store.approvals import (
     StoredDecision,
     Verdict,
     contributors_of,
+    contributors_of_resume,
+    deadline_of_pause,
     decision_row,
     end_by,
+    gives_data,
     judge,
     next_stage,
     pause_cancels,
@@ -34,9 +38,7 @@ from rhythm.store.interfaces.people import PeopleStore
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, UndoneError
 from rhythm.store.postgres.role import PostgresRole
-from rhythm.store.postgres.rows import US
 from rhythm.store.postgres.session import autocommit, transaction
-from rhythm.store.provenance import provenance_of
 from rhythm.store.reading import Found
 from rhythm.store.rows import fields, records
 
@@ -118,7 +120,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
             (later, at),
             (OF_ROOTS, names),
         ]
-        by_status = {"open": b"a.ended_at IS NULL", "cancelled": b"a.status = 7"}.get(
+        by_status = {"open": b"a.ended_at IS NULL", "cancelled": IS_CANCELLED.encode()}.get(
             status or "", b"a.decision = %(status)s"
         )
         for condition, value in (*conditions, (by_status, status)):
@@ -147,7 +149,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
         timeout_s: float | None = None,
         then: AfterPause = RESUME,
     ) -> dict[str, bool]:
-        timeout_us, then_what = (None, None) if timeout_s is None else (int(timeout_s * US), then)
+        timeout_us, then_what = deadline_of_pause(timeout_s, then)
         known = self._known(ids)
         self.rows.call(list(ids))
         now, by = self.db.now(), actor.name if actor else ""
@@ -175,7 +177,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
     ) -> dict[str, bool]:
         known = self._known(ids)
         self.rows.call(list(ids))
-        for id, open_ in self.db.all("asked_for", ids=known) if data != "null" else ():
+        for id, open_ in self.db.all("asked_for", ids=known) if gives_data(data) else ():
             refuse_data(id, data, [open_])
         now, by = self.db.now(), actor.name if actor else ""
         resumed = {id for (id,) in self.db.all("unpause", ids=sorted(known))}
@@ -187,10 +189,8 @@ class PostgresPeople(PostgresRole, PeopleStore):
             ],
             now,
         )
-        if data != "null":
-            self.rows.contribute(
-                [(id, provenance_of(actor).contributors) for id in known if id in resumed], now
-            )
+        if people := contributors_of_resume(actor, data):
+            self.rows.contribute([(id, people) for id in known if id in resumed], now)
         self.auditor.record(
             actor, resume_acts((id for id in known if id in resumed), reason, data), now
         )
@@ -224,7 +224,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
         over = [
             each
             for each in self.rows.approvals(due, lock=True)
-            if each.ended_at is None and _is_due(each, now)
+            if each.ended_at is None and each.is_due(now)
         ]
         self._end_approvals([each for each in over if not each.escalates], end_by(EXPIRED), now)
         self._escalate([(each, 0) for each in over if each.escalates], now)
@@ -243,11 +243,3 @@ class PostgresPeople(PostgresRole, PeopleStore):
             pause_over_act(id, then)
             for id, then in sorted(over, key=lambda row: not pause_cancels(row[1]))
         ]
-
-
-def _is_due(approval: StoredApproval, now: int) -> bool:
-    """Returns whether the deadline has passed.
-
-    Tested again under the lock: the approval may have been escalated meanwhile.
-    """
-    return approval.deadline_at is not None and approval.deadline_at <= now

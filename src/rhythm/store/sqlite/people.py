@@ -10,6 +10,7 @@ from rhythm.store.access import Actor
 from rhythm.store.acts import deadline_act, decision_act, pause_acts, pause_over_act, resume_acts
 from rhythm.store.approvals import (
     EXPIRED,
+    IS_CANCELLED,
     RESUME,
     SERVICE,
     AfterPause,
@@ -20,20 +21,22 @@ from rhythm.store.approvals import (
     StoredDecision,
     Verdict,
     contributors_of,
+    contributors_of_resume,
+    deadline_of_pause,
     decision_row,
     end_by,
+    gives_data,
     judge,
     next_stage,
     pause_cancels,
     refuse_data,
 )
 from rhythm.store.interfaces.people import PeopleStore
-from rhythm.store.provenance import provenance_of
 from rhythm.store.reading import Found
 from rhythm.store.rows import fields, records
 from rhythm.store.sqlite.role import SqliteRole
 from rhythm.store.sqlite.rows import SqliteFound
-from rhythm.store.sqlite.session import SQL, US
+from rhythm.store.sqlite.session import SQL
 
 OF_ROOTS = """EXISTS (SELECT 1 FROM executions i CROSS JOIN executions r ON r.id = i.root_id
   WHERE i.id = a.execution_id AND r.name IN (SELECT value FROM json_each(?)))"""
@@ -106,7 +109,7 @@ class SqlitePeople(SqliteRole, PeopleStore):
         if status == "open":
             where.append("a.ended_at IS NULL")
         elif status == "cancelled":
-            where.append("a.status = 7")
+            where.append(IS_CANCELLED)
         elif status is not None:
             where.append("a.decision = ?")
             args.append(status)
@@ -140,8 +143,8 @@ class SqlitePeople(SqliteRole, PeopleStore):
     ) -> dict[str, bool]:
         with self.db.transaction():
             now, known = self.db.clock(), self.rows.known(ids)
-            timeout_us = None if timeout_s is None else int(timeout_s * US)
-            by, then_what = actor.name if actor else "", then if timeout_s is not None else None
+            timeout_us, then_what = deadline_of_pause(timeout_s, then)
+            by = actor.name if actor else ""
             values = {
                 "reason": reason,
                 "by": by,
@@ -151,8 +154,8 @@ class SqlitePeople(SqliteRole, PeopleStore):
             }
             paused = {id: bool(self.db.count("pause", {**values, "id": id})) for id in known}
             self._wake_changed(known, paused, now)
-            held = [id for id, changed in paused.items() if changed]
-            self.auditor.record(actor, pause_acts(held, reason, timeout_s, then_what), now)
+            changed = [id for id, was_changed in paused.items() if was_changed]
+            self.auditor.record(actor, pause_acts(changed, reason, timeout_s, then_what), now)
             return paused
 
     def resume(
@@ -165,15 +168,13 @@ class SqlitePeople(SqliteRole, PeopleStore):
     ) -> dict[str, bool]:
         with self.db.transaction():
             now, known = self.db.clock(), self.rows.known(ids)
-            for id in known if data != "null" else ():
+            for id in known if gives_data(data) else ():
                 refuse_data(id, data, [open_ for (open_,) in self.db.all("asked_for", {"id": id})])
             resumed = {id: bool(self.db.all("unpause", id)) for id in known}
             freed = [id for id, changed in resumed.items() if changed]
             for id in freed:
                 self.rows.resumed(id, "manual", actor.name if actor else "", data, now, reason)
-                self.rows.contribute(
-                    id, provenance_of(actor).contributors if data != "null" else (), now
-                )
+                self.rows.contribute(id, contributors_of_resume(actor, data), now)
             self._wake_changed(known, resumed, now)
             self.rows.queue_again(freed)
             self.auditor.record(actor, resume_acts(freed, reason, data), now)
