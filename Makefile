@@ -51,7 +51,7 @@ check: format test ## Format, lint, types and tests: before a commit
 sim: $(INSTALLED) ## Simulate workers with faults: make sim SEEDS=2000 [DATABASE=postgres]
 	@$(BIN)/python -m tests.engine.simulation $(SEEDS) --database $(DATABASE) $(ARGS)
 
-chaos: $(INSTALLED) ## Kill, freeze and cut real workers and databases, ten minutes: make chaos ARGS="kills --minutes 2"
+chaos: $(INSTALLED) ## Kill, freeze and cut real workers and databases, about twelve minutes: make chaos ARGS="kills --minutes 2"
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
 attack: $(INSTALLED) ## Attack Rhythm as its users could, on both databases: make attack ARGS="four_eyes --scale 0.1"

@@ -176,7 +176,7 @@ def test_all_schedules_that_are_due_are_fired_at_once(
 
     del asked[:]
     assert store.schedules.due(count)[0] == names
-    due = store.schedules.look_at(names)
+    due = store.schedules.load_due(names)
     assert len(asked) == 1 + 2
     assert len(store.schedules.fire([planned(each) for each in due])[0]) == count
     assert len(asked) == 1 + 2 + AROUND + 10

@@ -58,7 +58,7 @@ def planned(store: Store, *firings: Firing) -> list[Firing]:
     """For the schedules as they are now; what somebody asks for is for whichever there are."""
     revisions: dict[str, int | None] = {
         due.schedule.name: due.revision
-        for due in store.schedules.look_at([each.name for each in firings])
+        for due in store.schedules.load_due([each.name for each in firings])
     }
     return [
         each.replace(revision=None if each.fires[0].fire.manual else revisions[each.name])
@@ -194,7 +194,7 @@ def test_the_plan_sees_the_schedule_and_what_runs_of_it(store: Store, clock: Clo
     store.turns.commit([turn(claim, end="finish", status=5)], [])
     moved = SLOT + 1 + 60_000_000
     assert [
-        due.replace(revision=0) for due in store.schedules.look_at(["other", "s", "nobody"])
+        due.replace(revision=0) for due in store.schedules.load_due(["other", "s", "nobody"])
     ] == [
         Due(other.replace(next_at=moved), ("o1",), clock.us),
         Due(schedule.replace(next_at=moved), ("e2",), clock.us),
@@ -325,7 +325,7 @@ def test_many_at_once_fire_a_slot_once(stores: Stores, clock: Clock) -> None:
     def work(n: int, store: Store) -> None:
         begin.wait(120)
         for turn_no in range(20):
-            while (due := store.schedules.look_at(["s"])[0]).schedule.next_at == SLOT + turn_no:
+            while (due := store.schedules.load_due(["s"])[0]).schedule.next_at == SLOT + turn_no:
                 new = firing(
                     slot=SLOT + turn_no,
                     id=f"e{turn_no}-{n}",
@@ -495,10 +495,10 @@ def test_what_runs_is_read_after_the_schedule(
 
     store.executions.start([execution("e1")])
     monkeypatch.setattr(target, name, between)
-    (due,) = store.schedules.look_at(["s"])
+    (due,) = store.schedules.load_due(["s"])
     monkeypatch.undo()
     assert due.running == ("e1",)
-    assert due.revision != store.schedules.look_at(["s"])[0].revision
+    assert due.revision != store.schedules.load_due(["s"])[0].revision
 
 
 def test_schedules_are_listed_page_by_page_and_briefly_without_their_inputs(store: Store) -> None:

@@ -42,12 +42,13 @@ class Details:
         id = parse_execution_id(id)
         return self._store.reading.root_names([id]).get(id)
 
-    def children(self, id: Id) -> list[ExecutionView]:
-        """Returns all that an execution has started, in that order, without large fields."""
-        return [
-            brief_view(row)
-            for row in self._store.reading.children(parse_execution_id(id), brief=True)
-        ]
+    def children(self, id: Id, limit: int | None = None) -> list[ExecutionView]:
+        """Returns what an execution has started, in that order, without large fields.
+
+        `limit`: only the first ones.
+        """
+        rows = self._store.reading.children(parse_execution_id(id), limit=limit, brief=True)
+        return [brief_view(row) for row in rows]
 
     def failed_tasks(self, id: Id) -> Iterator[ExecutionView]:
         """Returns the tasks of an execution that ended with an error, the last one first."""

@@ -257,7 +257,7 @@ class Schedules:
         program, id = self._workflows.current(schedule.workflow), self._context.new_id()
         due = [
             each
-            for each in self._store.schedules.look_at([schedule.name])
+            for each in self._store.schedules.load_due([schedule.name])
             if _is_theirs(actor, each.schedule)
         ]
         fires, _ = self._store.schedules.fire(

@@ -27,7 +27,7 @@ from rhythm.store.reading import Moment
 TYPES = ("workflow", "task")
 LARGE_FIELDS = tuple(LARGE_COLUMNS)  # fields of an execution that a list leaves out
 LONGEST_ESCAPE = 6  # characters of the longest escape in JSON
-SHOWN_MESSAGE = 1000  # characters of an error's message in a list
+MESSAGE_CHARACTERS = 1000  # characters of an error's message in a list
 BEGINNING = re.compile(
     r'\{"code": ?"((?:[^"\\]|\\.)*)", ?"message": ?"((?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*)'
 )
@@ -274,11 +274,11 @@ def cut_error(text: str) -> dict[str, Any]:
     whole = (
         found is not None
         and found.end() < len(text) - LONGEST_ESCAPE
-        and len(message) <= SHOWN_MESSAGE
+        and len(message) <= MESSAGE_CHARACTERS
     )
     return {
         "code": code,
-        "message": message if whole else f"{message[:SHOWN_MESSAGE]}…",
+        "message": message if whole else f"{message[:MESSAGE_CHARACTERS]}…",
         "data": None,
         "cut": True,
     }

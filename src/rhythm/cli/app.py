@@ -21,7 +21,7 @@ def load_app(name: str) -> ModuleType:
     path = Path(name)
     if path.suffix == ".py" or path.exists():
         return _load_file(path)
-    _look_first_in("")
+    _search_first_in("")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as problem:
@@ -35,7 +35,7 @@ def load_app(name: str) -> ModuleType:
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
-    _look_first_in(str(path.parent.resolve()))
+    _search_first_in(str(path.parent.resolve()))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is not a Python file")
@@ -50,7 +50,7 @@ def _load_file(path: Path) -> ModuleType:
     return module
 
 
-def _look_first_in(folder: str) -> None:
+def _search_first_in(folder: str) -> None:
     """Moves a folder to the head of `sys.path`, so that modules are looked for there first.
 
     However often it is called, `sys.path` does not grow.

@@ -97,7 +97,7 @@ def load(text: str | bytes) -> Any:
 
 def _quick(value: Any, limits: Limits) -> bytes | None:
     """Returns the JSON text of a plain value; None if it needs the careful check."""
-    if type(value) not in SCALARS and not _looks_plain(value, limits):
+    if type(value) not in SCALARS and not _seems_plain(value, limits):
         return None
     try:
         data = orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
@@ -107,7 +107,7 @@ def _quick(value: Any, limits: Limits) -> bytes | None:
     return None if b"\\u0000" in data or b"-0.0" in data else data
 
 
-def _looks_plain(value: Any, limits: Limits) -> bool:
+def _seems_plain(value: Any, limits: Limits) -> bool:
     """Returns whether a value is made of plain JSON types, within its limits.
 
     It goes level by level, so that counting the depth costs nothing. It counts the parts, because a

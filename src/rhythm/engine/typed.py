@@ -34,7 +34,7 @@ WORDS: dict[type, str] = {
     list: "a list", dict: "an object",
 }  # fmt: skip
 VALUE_CHARACTERS = 60  # longest value in a message
-SHOWN_CHOICES = 10
+MAX_CHOICES = 10
 
 Form = Callable[[Any], Any]
 
@@ -396,7 +396,7 @@ def _choice(pairs: list[tuple[Any, Any]]) -> HintKind | None:
     except TypeError:
         return None
     texts = [text.decode() for text in choices]
-    listed = ", ".join(texts[:SHOWN_CHOICES]) + (", …" if len(texts) > SHOWN_CHOICES else "")
+    listed = ", ".join(texts[:MAX_CHOICES]) + (", …" if len(texts) > MAX_CHOICES else "")
 
     def convert(value: Any) -> Any:
         for form in (

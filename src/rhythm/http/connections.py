@@ -215,7 +215,7 @@ class Connections:
         now = self.clock()
         if not self._waiting and now - self._sorted_at >= POLL_INTERVAL_S / 10:
             self._sorted_at = now
-            self._look_at_all(now)
+            self._check_all(now)
             waiting = [each for each, seen in self._seen.items() if seen.may_go(now)]
             self._waiting = sorted(
                 waiting,
@@ -244,7 +244,7 @@ class Connections:
         if now - self._checked_at < POLL_INTERVAL_S:
             return
         self._checked_at = now
-        self._look_at_all(now)
+        self._check_all(now)
         for each in [each for each, seen in self._seen.items() if seen.too_slow(now, self.write_s)]:
             self.report(
                 self._seen[each].address,
@@ -253,7 +253,7 @@ class Connections:
             self._end(each)
         self._bound_unsent()
 
-    def _look_at_all(self, now: float) -> None:
+    def _check_all(self, now: float) -> None:
         for each, seen in self._seen.items():
             seen.update(each, now)
 

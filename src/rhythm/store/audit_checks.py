@@ -17,7 +17,7 @@ DECISION = ("role", "comment", "shown")  # fields of a decision that its audit d
 TOKEN = ("name", "roles", "business_roles", "expires_at", "fingerprint")  # the same for a token
 
 
-class DecisionTold(Record):
+class AuditedDecision(Record):
     """A decision, and the detail of its audit row."""
 
     approval_id: str
@@ -55,7 +55,7 @@ class TokenRow(Record):
 TokenFacts = dict[str, Any]  # what the audit says of a token, by field; also `revoked_at`
 
 
-def other_decisions(decisions: Iterable[DecisionTold]) -> Iterator[tuple[str, str]]:
+def other_decisions(decisions: Iterable[AuditedDecision]) -> Iterator[tuple[str, str]]:
     """Yields decisions that differ from their audit rows: approval, and what is wrong."""
     for made in decisions:
         facts = _object(made.detail)

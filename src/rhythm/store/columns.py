@@ -27,7 +27,7 @@ from typing import Any
 from rhythm.record import Record
 from rhythm.store.access import AuditRow, Grant, StoredToken
 from rhythm.store.approvals import NewApproval, ResumeRequest, StoredApproval, StoredDecision
-from rhythm.store.audit_checks import DecisionTold, TokenAct, TokenRow
+from rhythm.store.audit_checks import AuditedDecision, TokenAct, TokenRow
 from rhythm.store.doctor import Child, Mailed
 from rhythm.store.events import Event, Wait
 from rhythm.store.interfaces.claims import Claim
@@ -51,7 +51,7 @@ from rhythm.store.schedules import Fire, Schedule
 from rhythm.store.triggers import Trigger
 
 RECORDS: tuple[type[Record], ...] = (
-    AuditRow, Beat, Child, Claim, DecisionTold, Declaration, Definition, Done, Event, Execution,
+    AuditRow, Beat, Child, Claim, AuditedDecision, Declaration, Definition, Done, Event, Execution,
     Fire,
     Grant, Listed, Loaded, LoadedTask, Mail, Mailed, NewApproval, NewExecution, NewWait, Place,
     ResumeRequest, Retry, Schedule, SeenWorker, Standing, StoredApproval, StoredDecision,

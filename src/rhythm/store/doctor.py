@@ -26,7 +26,7 @@ from rhythm.store.access import (
 )
 from rhythm.store.approvals import DecisionMade, decided_with_a_hand
 from rhythm.store.audit_checks import (
-    DecisionTold,
+    AuditedDecision,
     TokenAct,
     TokenFacts,
     TokenRow,
@@ -351,7 +351,7 @@ def _other_decisions(ask: Ask) -> Iterator[tuple[str, str]]:
     """Yields decisions that differ from the audit."""
     after = ("", -1)
     while page := records(
-        DecisionTold, ask("decisions_told", id=after[0], n=after[1], limit=DECISIONS)
+        AuditedDecision, ask("audited_decisions", id=after[0], n=after[1], limit=DECISIONS)
     ):
         yield from other_decisions(page)
         after = (page[-1].approval_id, page[-1].n)

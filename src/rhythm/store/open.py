@@ -74,11 +74,11 @@ def _sqlite(url: str, rest: str, create: bool) -> Store:
             f"`{url}`: an SQLite URL takes no parameters; leave out what follows the question mark"
         )
     if path != ":memory:":
-        _look_at(Path(path), create)
+        _check_file(Path(path), create)
     return SqliteStore(path, create=create)
 
 
-def _look_at(path: Path, create: bool) -> None:
+def _check_file(path: Path, create: bool) -> None:
     """Raises `StoreError` for a path that cannot be opened.
 
     SQLite's own messages do not say which of these problems it is.

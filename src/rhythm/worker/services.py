@@ -31,7 +31,7 @@ from rhythm.worker.heartbeat import Heartbeat
 from rhythm.worker.loading import Programs
 
 # Between two polls for timers while workflows go on here, which may set earlier ones.
-BETWEEN_LOOKS_S = 0.01
+MIN_POLL_INTERVAL_S = 0.01
 # Before the next try, when a timer is due here but not yet in the database: our clock is ahead.
 SKEW_S = 0.05
 BETWEEN_BATCHES_S = 1.0  # between two batches of the sweeper or the pruner
@@ -152,7 +152,7 @@ class Scheduler(Service):
                 self.observe("schedule_missed", fire.schedule, schedules.said(fire))
             elif fire.outcome == "failed":
                 self.observe("schedule_failed", fire.schedule, schedules.said(fire))
-        self._tell_unable()
+        self._report_unable()
         if len(names) < self.batch:
             self.unable = {}
         # A schedule that was fired has its next slot now, which may be due too.
@@ -173,7 +173,7 @@ class Scheduler(Service):
 
         What to do is worked out here, however long that takes; no transaction is open meanwhile.
         """
-        due = self.store.schedules.look_at(names)
+        due = self.store.schedules.load_due(names)
         programs = {
             each.schedule.name: self._program(each.schedule.name, each.schedule.workflow)
             for each in due
@@ -213,7 +213,7 @@ class Scheduler(Service):
             self.unable[name] = str(problem)
             return UNREADABLE
 
-    def _tell_unable(self) -> None:
+    def _report_unable(self) -> None:
         """Reports each schedule that this process cannot fire, once for each reason."""
         for name, why in self.unable.items() - self._reported:
             self.observe("schedule_stuck", name, why)
@@ -418,7 +418,7 @@ class Services:
         self.health = {service.name: ServiceHealth() for service in self.services}
         self._next = {service.name: now() for service in self.services}
         self._early_s = dict.fromkeys(self._next, 0.0)
-        self._looked = now() - BETWEEN_LOOKS_S  # when timers were last polled
+        self._polled = now() - MIN_POLL_INTERVAL_S  # when timers were last polled
 
     def run(self, busy: bool = True) -> tuple[bool, float]:
         """Runs the services that are due; returns whether they did anything, and seconds to rest.
@@ -426,7 +426,7 @@ class Services:
         `busy`: a workflow that ran here may have set a timer since the last call.
         """
         if busy:
-            self._next["timers"] = min(self._next["timers"], self._looked + BETWEEN_LOOKS_S)
+            self._next["timers"] = min(self._next["timers"], self._polled + MIN_POLL_INTERVAL_S)
         did = [
             self._pass(service)
             for service in self.services
@@ -442,7 +442,7 @@ class Services:
         """Runs one pass of a service, and plans the next; returns whether it did anything."""
         now = self.now()
         if service.name == "timers":
-            self._looked = now
+            self._polled = now
         try:
             counts = service.run_once(now) if self._may(service) else {}
             rest_s = service.rest_s(counts) if counts else service.every_s

@@ -11,7 +11,7 @@ from rhythm.cli.output.table import columns, cut
 from rhythm.cli.output.terminal import coloured
 from rhythm.printable import one_line
 
-_LOOKS = {  # for each kind of step: its mark, its colour, the words before the detail
+_STYLES = {  # for each kind of step: its mark, its colour, the words before the detail
     "start": ("▶", "36", ""),
     "task": ("→", "34", ""),
     "done": ("✓", "32", ""),
@@ -53,7 +53,7 @@ class Trace:
     def __call__(self, what: str, execution: str, detail: str) -> None:
         seconds = self.seconds() - self.began
         # every other kind is a problem, and rare
-        mark, colour, words = _LOOKS.get(what, ("!", "31", f"{what}: "))
+        mark, colour, words = _STYLES.get(what, ("!", "31", f"{what}: "))
         if what == "wait" and self.waits.get(execution) == detail:
             return
         self.waits[execution] = detail if what == "wait" else ""
@@ -93,7 +93,7 @@ def show_line(seconds: float, what: str, depth: int, text: str, colour: bool, ro
     It has the clock, marks and indentation of `Trace`, with a text of its own. A negative time
     means that the step was kept from the execution that was retried.
     """
-    mark, paint, _ = _LOOKS[what]
+    mark, paint, _ = _STYLES[what]
     clock = _clock(seconds) if seconds >= 0 else "kept"
     before = f"{clock:>9}  {'  ' * depth}"
     return (

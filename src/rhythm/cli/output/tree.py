@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rhythm.cli.output import print
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_CHILDREN = 20  # children of one execution that are shown
 MAX_DEPTH = 4  # levels of children that are shown
+MAX_LINES = 100  # executions that are shown in all
 
 
 def print_tree(app: Rhythm, execution: ExecutionView) -> None:
@@ -32,22 +35,26 @@ def print_tree(app: Rhythm, execution: ExecutionView) -> None:
     from rhythm.cli.output.drawing import draw
 
     tree = Tree(_label(execution), guide_style="dim")
-    _grow(app, tree, execution, MAX_DEPTH)
+    _grow(app, tree, execution, MAX_DEPTH, itertools.count(1))
     if tree.children:
         print()
         draw(tree, width_of(sys.stdout))
 
 
-def _grow(app: Rhythm, tree: Tree, execution: ExecutionView, deep: int) -> None:
+def _grow(
+    app: Rhythm, tree: Tree, execution: ExecutionView, deep: int, lines: Iterator[int]
+) -> None:
+    """Adds the children of an execution, and theirs, until there are enough lines."""
     from rich.text import Text
 
     if execution.type != "workflow" or not deep:
         return
-    children = app.details.children(execution.id)
-    for child in children[:MAX_CHILDREN]:
-        _grow(app, tree.add(_label(child)), child, deep - 1)
-    if len(children) > MAX_CHILDREN:
-        tree.add(Text(f"… and {len(children) - MAX_CHILDREN:,} more", "dim"))
+    children = app.details.children(execution.id, MAX_CHILDREN + 1)
+    for shown, child in enumerate(children):
+        if shown == MAX_CHILDREN or next(lines) > MAX_LINES:
+            tree.add(Text("… and more", "dim"))
+            return
+        _grow(app, tree.add(_label(child)), child, deep - 1, lines)
 
 
 def _label(execution: ExecutionView) -> Text:

@@ -24,7 +24,7 @@ class ScheduleStore(ABC):
         """
 
     @abstractmethod
-    def look_at(self, names: Sequence[str]) -> list[Due]:
+    def load_due(self, names: Sequence[str]) -> list[Due]:
         """Returns these schedules with all that a plan needs, as they are now. It locks nothing."""
 
     @abstractmethod

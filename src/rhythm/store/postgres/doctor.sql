@@ -494,9 +494,9 @@ SELECT d.approval_id AS approval_id, d.n AS n, d.actor AS actor, d.at AS at, a.d
 FROM approval_decisions d JOIN approvals a ON a.id = d.approval_id JOIN executions e ON e.id = a.execution_id
 WHERE a.four_eyes AND (d.approval_id, d.n) > (%(id)s, %(n)s) ORDER BY d.approval_id, d.n LIMIT %(limit)s
 
--- name: decisions_told
+-- name: audited_decisions
 -- Decisions with the detail of their audit rows; Python code compares the two.
-SELECT {d.DecisionTold but detail}, a.detail AS detail
+SELECT {d.AuditedDecision but detail}, a.detail AS detail
 FROM approval_decisions d JOIN audit a ON a.object = d.approval_id AND a.action = 'approval.' || d.decision AND a.actor = d.actor
   AND a.at = d.at AND a.token IS NOT DISTINCT FROM d.token AND a.n > 0
 WHERE (d.approval_id, d.n) > (%(id)s, %(n)s) ORDER BY d.approval_id, d.n LIMIT %(limit)s

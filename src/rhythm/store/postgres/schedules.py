@@ -44,7 +44,7 @@ class PostgresSchedules(PostgresRole, ScheduleStore):
         )
 
     @autocommit
-    def look_at(self, names: Sequence[str]) -> list[Due]:
+    def load_due(self, names: Sequence[str]) -> list[Due]:
         found = _read(self.db.all("schedules", names=list(names)))
         # Read last: an execution that is started after this makes a new revision.
         running: dict[str, list[str]] = {}

@@ -37,7 +37,7 @@ class SqliteSchedules(SqliteRole, ScheduleStore):
         asked = {"after": after, "limit": limit, "brief": brief}
         return records(Schedule, self.db.read(SQL["schedules_after"], asked))
 
-    def look_at(self, names: Sequence[str]) -> list[Due]:
+    def load_due(self, names: Sequence[str]) -> list[Due]:
         given, now = (json.dumps(list(names)),), self.db.clock()
         found = self.db.read(SQL["schedules"], given)
         # Read last: an execution that is started after this makes a new revision.
