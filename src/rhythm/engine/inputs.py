@@ -8,7 +8,7 @@ from typing import Any
 
 from rhythm.engine.payload import load
 from rhythm.ids import child_id
-from rhythm.ir.awaiting import KINDS, Plan, leaves, needs_all, numbers
+from rhythm.ir.awaiting import KINDS, Plan, is_limited, is_range, leaves, needs_all, numbers
 from rhythm.store.interfaces.messages import Mail
 from rhythm.store.interfaces.turns import ChildOutcome, Loaded, Needed
 from rhythm.store.lifecycle import APPROVAL, BLOCKED, CANCELLED, COMPLETED, EVENT, WORKFLOW
@@ -26,10 +26,10 @@ def needed(id: str, snapshot: Snapshot) -> Needed:
     """
     plan = snapshot.awaiting
     started = snapshot.locals.get(STARTED, {}).values()
-    behind = [n for kept in started if "concurrency" in kept for n in numbers(kept)]
+    behind = [n for kept in started if is_limited(kept) for n in numbers(kept)]
     if plan is None:
         return Needed(id, tuple(behind))
-    whole = "first" in plan and needs_all(plan) and not behind
+    whole = is_range(plan) and needs_all(plan) and not behind
     return Needed(id, (*numbers(plan), *behind), whole, fails=not plan.get("settle"))
 
 

@@ -19,6 +19,8 @@ from rhythm.ir.awaiting import (
     has_signals,
     is_forgotten,
     is_group,
+    is_loop,
+    is_range,
     items_of,
     needs_all,
     numbers,
@@ -487,11 +489,11 @@ def _settled(before: Snapshot, after: Snapshot) -> tuple[int, ...]:
     back to its plan.
     """
     plan = before.awaiting
-    if plan is None or "taken" in plan or str(plan["n"]) in before.locals.get(STARTED, {}):
+    if plan is None or is_loop(plan) or str(plan["n"]) in before.locals.get(STARTED, {}):
         return ()
     if after.awaiting and after.awaiting["n"] == plan["n"]:
         return ()
-    if "first" in plan and not is_forgotten(plan["of"]):
+    if is_range(plan) and not is_forgotten(plan["of"]):
         return ()
     items = _fresh_items(plan) if is_group(plan) else [plan]
     return tuple(item["n"] for item in items if not is_group(item) and is_forgotten(item))

@@ -19,7 +19,7 @@ from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.rows import dump_owned, load_owned
 from rhythm.errors import NotRetryable
 from rhythm.ids import child_id
-from rhythm.ir.awaiting import KINDS, Plan, fresh, items_of, numbers
+from rhythm.ir.awaiting import KINDS, held_back, is_loop
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.interfaces.executions import (
     Family,
@@ -344,9 +344,7 @@ def _resolved(
     machine = Machine(
         snapshot, Inputs("", "", ctx={"id": id}, outcomes=outcomes, signals=mail), DEFAULT_LIMITS
     )
-    return (
-        next_completed(machine, plan)[1] if "taken" in plan else resolve(machine, plan, Reserved())
-    )
+    return next_completed(machine, plan)[1] if is_loop(plan) else resolve(machine, plan, Reserved())
 
 
 def _begun(
@@ -465,23 +463,11 @@ def _named(id: str, value: Any) -> Iterator[int]:
 def _held(snapshot: Snapshot) -> Iterator[int]:
     """Yields the numbers that a limit of concurrency holds back, in all plans of the snapshot."""
     loops = [
-        value
-        for name, value in snapshot.locals.items()
-        if name.startswith("$") and isinstance(value, dict) and "taken" in value
+        value for name, value in snapshot.locals.items() if name.startswith("$") and is_loop(value)
     ]
     for plan in (snapshot.awaiting, *snapshot.locals.get(STARTED, {}).values(), *loops):
         if plan is not None:
-            yield from _held_back(plan)
-
-
-def _held_back(plan: Plan) -> Iterator[int]:
-    if "items" in plan or "first" in plan:
-        items, started = items_of(plan), fresh(plan)
-        upto = plan["released"] if "concurrency" in plan else len(started)
-        for i in started[:upto]:
-            yield from _held_back(items[i])
-        for i in started[upto:]:
-            yield from numbers(items[i])
+            yield from held_back(plan)
 
 
 def _renamed(value: Any, old: str, new: str) -> Any:

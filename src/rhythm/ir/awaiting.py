@@ -119,6 +119,37 @@ def is_group(plan: Plan) -> bool:
     return "items" in plan or "first" in plan
 
 
+def is_range(plan: Plan) -> bool:
+    """Whether a group keeps only the numbers of its items, which are all alike."""
+    return "first" in plan
+
+
+def is_loop(plan: Any) -> bool:
+    """Whether it is the state of a loop over `completed`, which comes back for its next item."""
+    return isinstance(plan, dict) and "taken" in plan
+
+
+def is_limited(plan: Plan) -> bool:
+    """Whether a group begins only some of its items at a time (`concurrency`)."""
+    return "concurrency" in plan
+
+
+def held_back(plan: Plan) -> Iterator[int]:
+    """Yields the numbers of what a plan, or a group inside it, has not let begin yet."""
+    if is_group(plan):
+        items, started = items_of(plan), fresh(plan)
+        upto = plan["released"] if is_limited(plan) else len(started)
+        for i in started[:upto]:
+            yield from held_back(items[i])
+        for i in started[upto:]:
+            yield from numbers(items[i])
+
+
+def joiner(plan: Plan) -> str:
+    """The word between the things that a plan waits for, for people."""
+    return {"all": " and ", "any": " or ", "race": " or "}.get(plan["op"], ", ")
+
+
 def items_of(plan: Plan) -> list[Plan]:
     """Returns the plans of a group's items, in order."""
     if "first" in plan:

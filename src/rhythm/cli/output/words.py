@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
-from rhythm.ir.awaiting import KINDS, in_words, leaves
+from rhythm.ir.awaiting import KINDS, in_words, joiner, leaves
 from rhythm.printable import one_line
 
 printable = one_line  # the text on one line, without characters that a terminal would obey
@@ -110,8 +110,7 @@ def waits_for(plan: Mapping[str, Any] | None, ended: Container[int] = ()) -> str
         for leaf, count in counts.most_common(MAX_WAITS)
     ]
     more = [f"{len(counts) - MAX_WAITS:,} more"] if len(counts) > MAX_WAITS else []
-    joiner = {"all": " and ", "any": " or ", "race": " or "}.get(plan["op"], ", ")
-    return joiner.join((*shown, *more))
+    return joiner(dict(plan)).join((*shown, *more))
 
 
 def tasks_of(plan: Mapping[str, Any] | None) -> list[str]:
