@@ -3,6 +3,7 @@ never by an older Rhythm."""
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import subprocess
 import sys
@@ -184,3 +185,22 @@ def test_sources_that_were_kept_with_every_workflow_are_kept_once(
     ]
     assert sorted(rows(store, "SELECT text FROM workflow_sources")) == [("one",), ("two",), ("ä",)]
     assert store.operating.check(0.0, lambda evidence: ()) == []
+
+
+RELEASED = Path(__file__).with_name("migrations.sha256")
+
+
+def statements(sql: str) -> str:
+    """A migration without the lines that only explain it."""
+    return "\n".join(line for line in sql.splitlines() if not line.lstrip().startswith("--"))
+
+
+def test_a_migration_that_databases_have_run_is_never_changed() -> None:
+    """A release adds the lines of its new ones; a change of an older one breaks databases."""
+    found = [
+        f"{hashlib.sha256(statements(sql).encode()).hexdigest()}  {kind} {name}"
+        for kind in KINDS
+        for _, name, sql in migrations(f"rhythm.store.{kind}")
+    ]
+    changed = set(RELEASED.read_text(encoding="utf-8").splitlines()) - set(found)
+    assert changed == set()
