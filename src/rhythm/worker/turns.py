@@ -78,10 +78,10 @@ class TakeOver(Record):
 
 
 # What a workflow does next. None: nothing, so it may be parked.
-Decision = Planned | TakeOver | None
+NextAction = Planned | TakeOver | None
 
 
-class Decisions(Record):
+class NextActions(Record):
     """What the workflows of a worker do next: commit a turn, park, or take over their tasks."""
 
     commits: Mapping[str, TurnCommit]
@@ -113,7 +113,7 @@ class Turns:
 
     # deciding
 
-    def decide_all(self) -> Decisions:
+    def decide_all(self) -> NextActions:
         """Returns what each owned workflow does next."""
         commits, parks, takeovers = dict[str, TurnCommit](), [], []
         capacity = self.slots.capacity()
@@ -137,9 +137,9 @@ class Turns:
                     workflow.inputs, capacity = None, capacity.less(slots)
                 case None if workflow.inputs is not None and not workflow.running:
                     parks.append(workflow)
-        return Decisions(commits, parks, takeovers)
+        return NextActions(commits, parks, takeovers)
 
-    def _decide_safely(self, workflow: OwnedWorkflow, capacity: Capacity) -> Decision:
+    def _decide_safely(self, workflow: OwnedWorkflow, capacity: Capacity) -> NextAction:
         """Returns what a workflow does next. If Rhythm has a bug there, the workflow fails.
 
         So the bug does not stop the other workflows, and this one can be retried.
@@ -154,7 +154,7 @@ class Turns:
             what = f"Rhythm itself failed in a turn of this workflow: {kind}"
             return self._failure(workflow, "InternalError", text_of(what))
 
-    def _decide(self, workflow: OwnedWorkflow, capacity: Capacity) -> Decision:
+    def _decide(self, workflow: OwnedWorkflow, capacity: Capacity) -> NextAction:
         """Returns what a workflow does next.
 
         None if it waits for its own tasks, or for something that has not happened yet.
