@@ -12,6 +12,7 @@ import pytest
 import rhythm
 
 SOURCE = Path(rhythm.__file__).parent
+PROJECT = Path(__file__).parents[1]
 # A name that says nothing of what it does, or that once meant many things, and the words for it.
 BANNED = {
     "told": "notified, logged, reported, shown",
@@ -29,6 +30,8 @@ BANNED = {
 }
 # Also as a part of a longer name.
 ANYWHERE = {"told", "tell", "look", "looks", "concerned", "rights"}
+# Words that neither code nor docs use for a thing that has another name.
+BANNED_IN_PROSE = {"rights": "permissions; those of a user of PostgreSQL are privileges"}
 # Constants without a noun: how much of what?
 NO_NOUNS = {
     "AGAIN", "ASKED", "AWAY", "CUT", "DEEPEST", "FIRST", "GAP_S", "KEPT", "LARGEST", "LAST",
@@ -76,6 +79,28 @@ def test_no_word_that_has_a_better_one(folder: Path) -> None:
 
 def test_a_module_is_not_called_by_such_a_word() -> None:
     assert [path for path in modules() if path.stem in {*BANNED, "part", "body", "utils"}] == []
+
+
+def prose() -> list[Path]:
+    """Every text that people read. A migration is never changed, so its words stay."""
+    texts = [
+        *SOURCE.rglob("*.sql"),
+        *modules(),
+        *PROJECT.glob("docs/**/*.md"),
+        *PROJECT.glob("*.md"),
+    ]
+    return sorted(path for path in texts if path.parent.name != "migrations")
+
+
+@pytest.mark.parametrize("word", BANNED_IN_PROSE)
+def test_prose_has_one_word_for_each_thing(word: str) -> None:
+    found = [
+        f"{path}:{number}"
+        for path in prose()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(rf"\b{word}\b", line, re.IGNORECASE)
+    ]
+    assert found == [], f"write {BANNED_IN_PROSE[word]}"
 
 
 def test_these_words_are_found_where_they_are(tmp_path: Path) -> None:

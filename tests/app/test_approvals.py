@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -71,10 +72,30 @@ def test_an_approval_lets_the_execution_go_on_with_who_decided_and_why(working: 
         1,
         True,
     )
-    decided = app.approve(approval.id, by=ann("manager"), comment="fine", shown=approval.shown)
+    decided = app.approve(
+        approval.id, by=ann("manager"), comment="fine", content_hash=approval.content_hash
+    )
     assert (decided.status, [d.actor for d in decided.decisions]) == ("approved", ["ann"])
     answer = handle.result(WAIT)["answer"]
     assert (answer["decision"], answer["by"], answer["comment"]) == ("approved", ["ann"], "fine")
+
+
+def test_the_content_hash_is_also_taken_and_given_by_its_older_name(working: Working) -> None:
+    app = working(order(", quorum: 2"))
+    approval = asked(app, app.start_workflow("order", {"id": 7}).id)
+    assert approval.shown == approval.content_hash
+    for act in (app.approve, app.reject, app.escalate):
+        changed = partial(act, approval.id, by=ann("manager"), shown="0" * 64)
+        assert refused(changed) == "approval_changed"
+        with pytest.raises(ValueError, match="shown is its older name"):
+            act(
+                approval.id,
+                by=ann("manager"),
+                content_hash=approval.content_hash,
+                shown="0" * 64,
+            )
+    decided = app.approve(approval.id, by=ann("manager"), shown=approval.shown)
+    assert [d.actor for d in decided.decisions] == ["ann"]
 
 
 def test_a_rejection_is_an_answer_too(working: Working) -> None:
@@ -102,7 +123,7 @@ def test_each_decision_that_cannot_be_has_its_own_code_and_changes_nothing(
     assert refused(lambda: app.approve(approval.id, by=ann("clerk"))) == "wrong_role"
     assert refused(lambda: app.approve(approval.id, by=ann())) == "wrong_role"
     assert (
-        refused(lambda: app.approve(approval.id, by=ann("manager"), shown="0" * 64))
+        refused(lambda: app.approve(approval.id, by=ann("manager"), content_hash="0" * 64))
         == "approval_changed"
     )
     assert refused(lambda: app.escalate(approval.id, by=ann("manager"))) == "no_escalation"
@@ -192,10 +213,12 @@ def test_an_escalation_asks_the_next_role_and_forgets_what_the_first_has_said(
     app.approve(approval.id, by=ann("manager"))
     higher = app.escalate(approval.id, by=ann("manager"), comment="not mine")
     assert (higher.role, higher.escalations, higher.status) == ("director", ("board",), "open")
-    assert higher.shown != approval.shown
+    assert higher.content_hash != approval.content_hash
     assert (
         refused(
-            lambda: app.approve(approval.id, by=Actor("bob", ("director",)), shown=approval.shown)
+            lambda: app.approve(
+                approval.id, by=Actor("bob", ("director",)), content_hash=approval.content_hash
+            )
         )
         == "approval_changed"
     )

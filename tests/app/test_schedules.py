@@ -569,3 +569,21 @@ def test_no_transaction_starts_very_many_executions(
 
 def started_all(app: Rhythm) -> list[str]:
     return [str(execution.attributes["schedule"]) for execution in app.list(limit=1000)]
+
+
+@pytest.mark.parametrize("act", ["pause", "resume", "delete"])
+def test_a_schedule_that_was_deleted_meanwhile_is_unknown_and_not_already_so(
+    app: Rhythm, act: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app.schedule("nightly", "report", every="1h")
+    real = app.store.schedules.named
+
+    def overtaken(names: Any) -> Any:
+        found = real(names)
+        monkeypatch.setattr(app.store.schedules, "named", real)
+        app.schedules.delete("nightly")
+        return found
+
+    monkeypatch.setattr(app.store.schedules, "named", overtaken)
+    with pytest.raises(rhythm.UnknownSchedule, match="there is no schedule 'nightly'"):
+        getattr(app.schedules, act)("nightly")

@@ -1,4 +1,4 @@
-"""Somebody with the rights of a worker on the database forges an approval and its record: each way
+"""Somebody with the privileges of a worker on the database forges an approval and its record: each way
 must be refused, or be told by `audit verify` and the doctor."""
 
 from __future__ import annotations

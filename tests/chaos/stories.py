@@ -126,9 +126,9 @@ class Stories:
 
     def one_decides(self, id: str, chance: Random) -> None:
         how, approval = chance.choice(["approve", "reject"]), self._ask(id)
-        shown = self.operator.seen(f"/approvals/{approval}")["shown"]
+        seen = self.operator.seen(f"/approvals/{approval}")["content_hash"]
         person = chance.choice(self.finance)
-        self._counts(person.decide(approval, how, f"{id}-key", comment=id, shown=shown))
+        self._counts(person.decide(approval, how, f"{id}-key", comment=id, content_hash=seen))
         self._ended(id, approval, OUTCOMES[how], {person.name})
 
     def quorum(self, id: str, chance: Random) -> None:

@@ -28,7 +28,8 @@ def keep(args: Arguments) -> int:
 @option("--limit", type=Whole(), help="how many")
 @option("--timeout", type=Duration(), help="how long")
 @option("--inputs", type=JsonDocument(), help="all of it")
-@option("--reason", metavar="TEXT", help="why")
+@option("--reason", metavar="TEXT", may_be_empty=True, help="why")
+@option("--title", metavar="TEXT", help="what")
 def one(args: Arguments) -> int:
     return keep(args)
 
@@ -63,6 +64,7 @@ NOTHING = {
     "timeout": None,
     "inputs": None,
     "reason": None,
+    "title": None,
     "database": None,
 }
 
@@ -121,6 +123,12 @@ def test_option_of_the_group_may_stand_before_or_behind_the_name() -> None:
     assert read("value", "--database", "x") == {"value": None, "database": "x"}
 
 
+@pytest.mark.parametrize("name", ["one", "some", "value"])
+def test_value_of_an_option_is_not_the_name_of_a_command(name: str) -> None:
+    assert read("--database", name) == {"value": None, "database": name}
+    assert read("--database", name, "some", "a") == {"files": ("a",), "database": name}
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -134,6 +142,7 @@ def test_option_of_the_group_may_stand_before_or_behind_the_name() -> None:
         (["some", "a", "-i", "x=3"], "--input is for one"),
         (["one", "a", "--format"], "--format needs a value: --format text|json"),
         (["one", "a", "--limit", ""], "--limit needs a value: --limit N"),
+        (["one", "a", "--title", ""], "--title needs a value: --title TEXT"),
         (["one", "a", "-i", ""], "--input needs a value: -i, --input KEY=TEXT"),
         (["one", "a", "--format", "xml"], "--format is text or json, not xml"),
         (["one", "a", "--help=yes"], "--help takes no value"),
@@ -175,6 +184,7 @@ def test_help_page_shows_every_option_with_its_default() -> None:
         "  --timeout DURATION     how long",
         "  --inputs JSON|@FILE|-  all of it",
         "  --reason TEXT          why",
+        "  --title TEXT           what",
     ]
 
 
@@ -190,6 +200,18 @@ def test_help_page_fits_a_narrow_terminal() -> None:
         assert found is not None
         shown = found.get_help(click.Context(found, info_name=f"rhythm {name}", terminal_width=52))
         assert max(len(line) for line in shown.splitlines() if "rhythm " not in line) <= 58, name
+
+
+def test_an_option_that_must_be_given_is_missed_by_name_and_stands_in_the_usage(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["worker"]) == 2
+    assert capsys.readouterr().err == (
+        "rhythm: --app is missing: a Python file or module with tasks, such as tasks.py; FILE:NAME "
+        "for the application NAME in it\nrhythm worker --help says more\n"
+    )
+    assert main(["worker", "--help"]) == 0
+    assert capsys.readouterr().out.startswith("usage: rhythm worker --app FILE [options]\n")
 
 
 @pytest.mark.parametrize("words", [["help", "token", "create"], ["token", "create", "-h"]])

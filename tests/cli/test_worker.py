@@ -172,6 +172,38 @@ def test_what_has_not_ended_is_given_back(
     assert handle.result(timeout=LONG_S) == "ended"
 
 
+LEAVING = """
+import atexit, threading, rhythm
+
+class Said:
+    def __del__(self):
+        print("taken apart")
+
+SAID = Said()
+threading.Thread(target=threading.Event().wait).start()
+atexit.register(lambda: print("exit function"))
+
+@rhythm.task
+def nothing():
+    pass
+"""
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_stopped_process_runs_its_exit_functions_and_does_not_take_its_modules_apart(
+    workers: Workers, processes: str
+) -> None:
+    """Taking them apart costs a busy machine a second; nor does it wait for the task's threads."""
+    (workers.folder / "leaving.py").write_text(LEAVING)
+    process = workers.began("--processes", processes, app="leaving.py")
+    workers.until(lambda: workers.log.read_text().count(": worker ") == int(processes))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(LONG_S) == 0
+    said = workers.log.read_text()
+    assert said.count("exit function") == int(processes)
+    assert "taken apart" not in said
+
+
 def test_within_its_grace_a_task_ends_and_is_committed(workers: Workers, app: Rhythm) -> None:
     file = workers.folder / "file"
     process = workers.began("--grace", "1h")

@@ -144,6 +144,15 @@ def test_text_from_outside_that_is_too_long_is_not_even_read() -> None:
         parse("x" * (2**20 + 1), "inputs")
 
 
+def test_a_text_is_measured_in_bytes_as_bytes_are() -> None:
+    limits = DEFAULT_LIMITS.replace(payload_bytes=12)
+    for text, fits in (('"ßßßßß"', True), ('"ßßßßßß"', False), ('"1234567890"', True)):
+        for given_text in (text, text.encode()):
+            assert verdict(lambda t: parse(t, "inputs", limits), given_text)[0] == fits, text
+    with pytest.raises(InvalidPayload, match="half of a surrogate pair"):
+        parse('"\ud800aaaaa"', "inputs", limits)
+
+
 def test_bytes_from_outside_are_utf_8() -> None:
     assert parse('"ß"'.encode(), "inputs") == "ß"
     with pytest.raises(InvalidPayload, match="not UTF-8 text: byte 1 cannot be read"):

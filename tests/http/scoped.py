@@ -54,7 +54,7 @@ def refused(answer: httpx.Response) -> str:
 
 
 class Thing(NamedTuple):
-    """Something with the name of a workflow, by which rights go, and a mark that only it has."""
+    """Something with the name of a workflow, by which permissions go, and a mark that only it has."""
 
     name: str
     mark: str

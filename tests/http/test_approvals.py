@@ -53,13 +53,23 @@ def test_an_approval_is_shown_decided_and_lets_its_execution_go_on(
         "actions": ["approve", "reject", "escalate"]
     }
     assert grace.get(f"{execution}/status").json()["status"] == "paused"
-    decided = decide(grace, id, comment="fine", shown=shown["shown"])
+    decided = decide(grace, id, comment="fine", content_hash=shown["content_hash"])
     assert (decided.status_code, decided.json()["status"]) == (200, "approved")
     with app.worker():
         result = app.result(shown["execution_id"], "120s")
     assert (result["decision"], result["by"], result["comment"]) == ("approved", ["Grace"], "fine")
     (request,) = grace.get(f"{execution}/resume-requests").json()["items"]
     assert (request["triggered_by"], request["triggered_by_id"]) == ("approval", id)
+
+
+def test_the_content_hash_is_also_taken_by_its_older_name(app: Rhythm, client: MakeClient) -> None:
+    (id,) = asked(app, client("operator", name="Otto"))
+    grace = client("approver", name="Grace", business=("finance",))
+    known = grace.get(f"/api/v1/approvals/{id}").json()["shown"]
+    refused = decide(grace, id, shown="another")
+    assert (refused.status_code, refused.json()["code"]) == (409, "approval_changed")
+    assert decide(grace, id, shown=known, content_hash="another").status_code == 422
+    assert decide(grace, id, shown=known).json()["status"] == "approved"
 
 
 def test_each_refusal_has_its_own_code(app: Rhythm, client: MakeClient) -> None:
@@ -76,7 +86,7 @@ def test_each_refusal_has_its_own_code(app: Rhythm, client: MakeClient) -> None:
             decide(starter, id),
             decide(wrong, id),
             decide(rita, id),
-            decide(grace, id, shown="another"),
+            decide(grace, id, content_hash="another"),
         ]
     assert decide(grace, id).status_code == 200
     refusals += [decide(hopper, id), decide(grace, "nothing.1")]

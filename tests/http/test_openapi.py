@@ -4,6 +4,7 @@ it is asked."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import httpx
@@ -58,6 +59,14 @@ def test_the_document_says_of_every_route_what_it_does_and_needs() -> None:
             f"Needs the permission `{route.permission}`." if route.permission else "Public."
         )
         assert bool(operation["security"]) == (route.permission is not None)
+
+
+def test_every_route_has_a_summary_of_its_own_that_fits_a_line() -> None:
+    operations = [one for methods in document()["paths"].values() for one in methods.values()]
+    summaries = [operation["summary"] for operation in operations]
+    assert len(set(summaries)) == len(summaries) == len(ROUTES)
+    # one sentence that says what it does: `Lists the workflows`, not `Find`
+    assert [one for one in summaries if not re.fullmatch(r"[A-Z][a-z]+s [^.;]{5,72}", one)] == []
 
 
 @pytest.fixture

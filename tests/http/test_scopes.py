@@ -1,4 +1,4 @@
-"""Rights by name: whoever may see `order*` sees all of that and nothing else, in every answer; what
+"""Permissions by name: whoever may see `order*` sees all of that and nothing else, in every answer; what
 is not theirs is not there."""
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def test_who_sees_an_order_sees_all_that_was_done_for_it(world: World, client: M
         item["id"] for item in ann.get(f"/api/v1/executions/{order.id}/children").json()["items"]
     ] == [order.child]
     assert ann.get(f"/api/v1/executions/{payment.child}").status_code == 404
-    # the name of a child alone is no right to the families in which it is
+    # the name of a child alone gives no permission for the families in which it is
     shared = client("viewer:shared", name="Bob")
     assert shared.get(f"/api/v1/executions/{order.child}").status_code == 404
     assert shared.get("/api/v1/approvals").json()["items"] == []

@@ -398,12 +398,12 @@ WAKES = (
         "a signal wakes",
         rule("a_wake_after_the_park_makes_the_row_again", "a_wake_before_the_park_refuses_it"),
         lite_code("exchange", "deliver", "self.rows.wake(signal.execution_id, now)", "pass"),
-        pg_code("messages", "signal", "self.rows.call([id])", "self.db.now()"),
+        pg_code("messages", "signal", "self.rows.wake_live([id])", "self.db.now()"),
     ),
     Guard(
         "a signal of a turn wakes", rule("a_turn_sends_signals_to_those_who_are_there"),
         postgres=pg_code("flush", "_deliver",
-            "self.rows.call([signal.execution_id for signal in signals])", "pass"),
+            "self.rows.wake_live([signal.execution_id for signal in signals])", "pass"),
     ),
     Guard(
         "a cancel wakes", rule("a_cancelled_workflow_is_woken_also_before_its_delayed_start"),
@@ -425,13 +425,13 @@ WAKES = (
     Guard(
         "a pause wakes", rule("pausing_wakes_and_is_told_to_whoever_loads"),
         people("sqlite", "_wake_changed", "self.rows.wake(id, now)", "pass"),
-        people("postgres", "pause", "self.rows.call(list(ids))", "pass"),
+        people("postgres", "pause", "self.rows.wake_live(list(ids))", "pass"),
     ),
     Guard(
         "what is held back is not woken",
         rule("a_child_that_is_held_back_finds_its_signals_when_it_is_released"),
         lite_code("exchange", "deliver", "if not known.held:", "if True:"),
-        pg_code("rows", "call", "self.wake((id for id, held, _ in known if not held), now)",
+        pg_code("rows", "wake_live", "self.wake((id for id, held, _ in known if not held), now)",
             "self.wake((row[0] for row in known), now)"),
     ),
     Guard(
@@ -958,7 +958,7 @@ ENDS = (
     Guard(
         "signals are numbered by one sender at a time",
         server("signals_sent_at_once_are_numbered_without_gaps"),
-        postgres=pg_code("messages", "signal", "self.rows.call([id])", "self.db.now()"),
+        postgres=pg_code("messages", "signal", "self.rows.wake_live([id])", "self.db.now()"),
     ),
     Guard(
         "a timer never fires early", rule("what_is_due_later_stays_when_something_is_due_now"),
@@ -1274,7 +1274,7 @@ WORKER = (
     Guard(
         "objects are paid for before they are compared",
         prices("objects_are_paid_for_before_they_are_compared"),
-        engine=vm("values", "_deep_equal", "charge(1 + 2 * len(a) + sum(map(len, a)) // LONG)",
+        engine=vm("values", "deep_equal", "charge(1 + 2 * len(a) + sum(map(len, a)) // LONG)",
             "pass"),
     ),
     Guard(
@@ -1368,7 +1368,7 @@ ACCESS = (
         postgres=chain("postgres", "IF pg_trigger_depth() < 2 OR NOT", "IF NOT"),
     ),
     Guard(
-        "the head of the audit moves with the rights of its owner only",
+        "the head of the audit moves with the privileges of its owner only",
         audit("no_trick_moves_the_head_without_a_row_or_adds_a_row_without_the_head"),
         engine=chain("postgres",
             (" OR NOT pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = "
@@ -1450,7 +1450,7 @@ PEOPLE = (
     Guard(
         "a decision wakes", approvals("a_decision_wakes_one_who_sleeps_and_says_what_let_it_go_on"),
         people("sqlite", "_end_approval", "self.rows.wake(approval.execution_id, now)", "pass"),
-        people("postgres", "decide", "self.rows.call([execution_id])", "pass"),
+        people("postgres", "decide", "self.rows.wake_live([execution_id])", "pass"),
     ),
     Guard(
         "an approval that expires wakes",
@@ -1470,7 +1470,7 @@ PEOPLE = (
     ),
     Guard(
         "what was shown is decided", approvals("what_is_refused_leaves_no_trace"),
-        engine=judged("if wanted.shown is not None and wanted.shown != approval.shown:",
+        engine=judged("if wanted.content_hash not in (None, approval.content_hash):",
             "if False:"),
     ),
     Guard(
@@ -1639,7 +1639,7 @@ HANDS = (
             'self.db.do("copy_contributors", id=started.id, retry_of=id, now=now)', "pass"),
     ),
     Guard(
-        "a retry acts with the rights of whoever asks for it too",
+        "a retry acts with the permissions of whoever asks for it too",
         hands("a_retry_has_the_contributors_of_the_one_before_and_whoever_asked_for_it"),
         engine=(Change("store/interfaces/executions.py", "asked_by", "if not provenance.authority:",
             "if True:"),),
@@ -1667,7 +1667,7 @@ HANDS = (
         engine=judged("if each.token is None or each.token not in void", "if True"),
     ),
     Guard(
-        "a workflow publishes with the rights of whoever started it",
+        "a workflow publishes with the permissions of whoever started it",
         ("tests/http/test_four_eyes.py::test_a_workflow_reaches_others_only_with_the_permission_of_whoever_started_it",),
         engine=inputs("forbidden", "if not may)", "if False)"),
     ),
@@ -1940,7 +1940,7 @@ SCOPES = (
         engine=(Change("http/guard.py", "seen", "if within(scope, name(item))", "if True"),),
     ),
     Guard(
-        "a stream ends with the right to it",
+        "a stream ends with the permission for it",
         scoped("a_stream_ends_when_its_execution_is_theirs_no_more"),
         engine=(Change("http/guard.py", "sees_with", "allows(roles, READ, self.about)",
             "bool(roles)"),),

@@ -106,7 +106,7 @@ def test_a_decision_counts_up_the_wakes_of_whoever_works_on_it(store: Store) -> 
     [
         ("wrong_role", {"actor": Actor("ann", ("clerk",))}),
         ("self_approval", {"actor": Actor("sue", ("boss",))}),
-        ("approval_changed", {"shown": "0" * 64}),
+        ("approval_changed", {"content_hash": "0" * 64}),
         ("no_escalation", {"decision": "escalate"}),
         ("role_revoked", {"actor": Actor("ann", ("boss",), token="gone")}),
     ],
@@ -125,7 +125,7 @@ def test_what_is_refused_leaves_no_trace(
 def test_a_verdict_tells_which_row_it_judged(store: Store) -> None:
     parked(store, stages='[["board", null, "expire"]]')
     before = store.people.approval("w.1")
-    assert decide(store, by="ann", shown="something else").approval == before
+    assert decide(store, by="ann", content_hash="something else").approval == before
     assert decide(store, "escalate").approval == before, (
         "as it was under the lock, before anything followed"
     )
@@ -227,7 +227,7 @@ def test_an_escalation_by_hand_may_leave_out_a_role(store: Store) -> None:
     new = store.people.approval("w.1")
     assert new is not None
     assert (new.role, json.loads(new.stages), new.deadline_at) == ("board", [], NOW + 7 * US)
-    assert new.shown != old.shown
+    assert new.content_hash != old.content_hash
 
 
 def test_the_task_that_tells_people_is_queued_with_the_approval_and_once(store: Store) -> None:

@@ -519,7 +519,7 @@ def test_the_hash_is_the_same_whoever_computes_it(store: Store, text: str) -> No
     assert (row.actor, row.token, row.detail, row.hash) == (text, text or None, text, row.computed)
 
 
-RIGHTS = """
+PRIVILEGES = """
 CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role};
@@ -529,13 +529,13 @@ REVOKE UPDATE, DELETE ON {schema}.audit FROM {role}
 HEAD_TOO = "; REVOKE INSERT, UPDATE, DELETE ON {schema}.audit_head FROM {role}"
 
 
-@pytest.fixture(params=[HEAD_TOO, ""], ids=["rights of now", "rights of before"])
+@pytest.fixture(params=[HEAD_TOO, ""], ids=["privileges of now", "privileges of before"])
 def worker(schemas: Schemas, request: pytest.FixtureRequest) -> Iterator[PostgresStore]:
     """A store whose user owns nothing."""
     store, role = schemas.empty_store(), f"{schemas.name}_worker"
     within(store, lambda: store.auditor.add(ANN, [Act("test.act", "a")], NOW))
     schemas.admin.execute(
-        (RIGHTS.strip() + request.param).format(role=role, schema=schemas.name).encode()
+        (PRIVILEGES.strip() + request.param).format(role=role, schema=schemas.name).encode()
     )
     worker = PostgresStore(f"{schemas.url}&user={role}", schemas.name)
     yield worker
@@ -568,7 +568,7 @@ def test_a_user_who_owns_nothing_needs_no_more_than_the_page_says_and_cannot_tou
         "UPDATE audit_head SET n = n + 1, hash = 'x'",
         "DELETE FROM audit_head",
     ):
-        with pytest.raises(StoreError, match="lacks a right"):
+        with pytest.raises(StoreError, match="lacks a privilege"):
             rows(worker, text)
     head, problems = worker.access.verify_audit()
     assert (head.n, problems) == (3, [])

@@ -7,10 +7,13 @@ anybody thinking of it.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import rhythm.store
 from rhythm.store.approvals import NewApproval
 from rhythm.store.blobs import INLINE_BYTES
 from rhythm.store.interfaces.executions import NewExecution
@@ -18,9 +21,11 @@ from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Done, NewTimer, TurnCommit
 from rhythm.store.lifecycle import FAILED, SUSPENDED, WORKFLOW
-from rhythm.store.light_turns import LIGHT_FIELDS, is_light
+from rhythm.store.light_turns import LIGHT_COLUMNS, LIGHT_FIELDS, is_light
 from tests.support.postgres import Schemas
-from tests.support.stores import MakeStore, rows
+from tests.support.stores import KINDS, MakeStore, rows
+
+STORES = Path(rhythm.store.__file__).parent
 
 NOW = 1_800_000_000_000_000
 PLAIN = TurnCommit("w", 0, 1, 0, "own", "a", "turn")
@@ -43,6 +48,14 @@ def test_plain_turn_is_a_step() -> None:
 @pytest.mark.parametrize("field", [name for name in TurnCommit._fields if name not in LIGHT_FIELDS])
 def test_turn_with_anything_that_a_step_does_not_write_takes_the_full_way(field: str) -> None:
     assert not is_light(PLAIN.replace(**{field: object()}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("field", TurnCommit._fields)
+def test_every_field_of_a_turn_is_known_to_the_store(kind: str, field: str) -> None:
+    """What a store never names it cannot write."""
+    code = "".join(path.read_text("utf-8") for path in (STORES / kind).glob("*.py"))
+    assert re.search(rf"\.{field}\b", code) or field in LIGHT_COLUMNS
 
 
 @pytest.mark.parametrize("end", ["park", "yield", "finish"])

@@ -1,4 +1,4 @@
-"""Whose data is in an execution, and with which rights it acts: both travel with the data, in both
+"""Whose data is in an execution, and with which permissions it acts: both travel with the data, in both
 databases."""
 
 from __future__ import annotations

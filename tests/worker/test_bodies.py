@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import queue
+import threading
 import time
 from typing import Any
 
 import pytest
 
-from rhythm.worker.attempts import Attempt, Attempts
+from rhythm.worker.attempts import NOT_BEGUN_S, Attempt, Attempts
+from rhythm.worker.ended import AttemptEnd
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
 
@@ -76,3 +78,48 @@ def test_an_attempt_that_cannot_be_begun_is_put_back(caplog: pytest.LogCaptureFi
     [(_, ended)] = bodies.ended()
     assert (ended.delay_s, body.current.cancelled, bodies.running) == (1.0, True, {})
     assert "task w.1 (task) could not be begun" in caplog.text
+
+
+def fail_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next thread cannot be started; those after it can."""
+    real = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        monkeypatch.setattr(threading.Thread, "start", real)
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+
+
+def test_a_thread_that_could_not_be_had_is_not_missed_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    both = threading.Barrier(2, timeout=20.0)
+    bodies = Attempts(Handlers(), time.monotonic)
+    task = Task(lambda: both.wait() >= 0, "meet")
+    fail_once(monkeypatch)
+    for n in range(1, 4):
+        bodies.start(Attempt(f"w.{n}", task, {}, {}, 1, bodies.now()))
+    ended = dict[str, AttemptEnd]()
+    while len(ended) < 3:
+        ended |= {attempt.id: end for attempt, end in bodies.ended(60.0)}
+    assert ended["w.1"].delay_s == NOT_BEGUN_S
+    assert [ended[id].reason for id in ("w.2", "w.3")] == ["", ""], "each had a thread of its own"
+
+
+def test_an_event_loop_whose_thread_could_not_be_had_is_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def answer() -> int:
+        return 42
+
+    handlers = Handlers()
+    bodies = Attempts(handlers, time.monotonic)
+    fail_once(monkeypatch)
+    for n in (1, 2):
+        bodies.start(Attempt(f"w.{n}", Task(answer, "answer"), {}, {}, 1, bodies.now()))
+    ended = bodies.ended()
+    while len(ended) < 2 and (more := bodies.ended(20.0)):
+        ended += more
+    assert [(attempt.id, end.result) for attempt, end in ended] == [("w.1", "null"), ("w.2", "42")]
+    handlers.close()

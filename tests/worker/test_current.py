@@ -19,6 +19,7 @@ from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite.session import clock_us
 from rhythm.worker.current import Current
 from rhythm.worker.handlers import Task
+from rhythm.worker.metrics import Metrics
 from rhythm.worker.runner import CheckpointingRunner
 from rhythm.worker.settings import WorkerSettings
 from tests.support.postgres import Schemas
@@ -36,7 +37,10 @@ def run(store: Store, text: str, functions: list[Callable[..., Any]], **options:
             for program in compile_flow(text, "main.flow").programs_or_raise()
         }
     )
-    return runs.run("main", id="run")
+    try:
+        return runs.run("main", id="run")
+    finally:
+        runs.close()  # it takes the ends of attempts that the result did not wait for
 
 
 def memory() -> Store:
@@ -234,7 +238,14 @@ def test_handler_cannot_commit_on_its_own(ledger: Ledger) -> None:
     assert ledger.rows() == []
 
 
-def test_nothing_stays_of_an_attempt_whose_claim_was_lost(ledger: Ledger) -> None:
+def test_nothing_stays_of_an_attempt_whose_claim_was_lost(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[tuple[str, bool]] = []
+    monkeypatch.setattr(
+        Metrics, "attempt", lambda self, task, failed, *more: counted.append((task, failed))
+    )
+
     def before(attempt: int) -> None:
         if attempt == 1:  # as if this worker had been away for longer than its claim
             with psycopg.connect(ledger.url, autocommit=True) as db:
@@ -248,6 +259,7 @@ def test_nothing_stays_of_an_attempt_whose_claim_was_lost(ledger: Ledger) -> Non
 
     assert ledger.run(before) == 5
     assert (ledger.ran, ledger.rows()) == (2, [("run.1", 5)])
+    assert counted == [("pay", False)], "only the attempt that was kept"
 
 
 @pytest.mark.parametrize("applied", [True, False])

@@ -52,8 +52,8 @@ REFUSALS: dict[RefusalCode, str] = {
     "nobody can be shown to be uninvolved: let the workflow ask with `four_eyes: false`",
     "already_decided": "{id} is {status} already, by {by}: nothing was changed",
     "decision_repeated": "{actor} has decided about {id} already: nothing was changed",
-    "approval_changed": "{id} is not what was shown: look at it again, and decide with its new "
-    "hash",
+    "approval_changed": "{id} has changed since it was read: look at it again, and decide with its "
+    "new content hash",
     "approval_expired": "the time to decide about {id} is over: nothing was changed",
     "approval_cancelled": "{id} was cancelled: its execution waits for it no longer",
     "no_escalation": "{id} cannot be escalated{to}: its workflow names {stages}",
@@ -62,7 +62,7 @@ DENIALS = ("wrong_role", "role_revoked", "self_approval", "too_many_contributors
 
 
 class DecisionView(Record):
-    """What somebody has decided: approve, reject or escalate."""
+    """A decision of one person: approve, reject or escalate."""
 
     actor: str
     role: str
@@ -76,7 +76,7 @@ class DecisionView(Record):
 
 
 class ApprovalView(Record):
-    """An approval: what is asked of whom, until when, and what came of it."""
+    """An approval: what is asked, who may decide, until when, and the decisions so far."""
 
     id: str
     execution_id: str
@@ -93,10 +93,11 @@ class ApprovalView(Record):
     status: str  # open, approved, rejected, expired, cancelled
     decisions: tuple[DecisionView, ...]
     # the hash of what is to be decided; a decision that gives this hash is refused if it changed
-    shown: str
+    content_hash: str
     escalations: tuple[str, ...]  # roles to which it can still be escalated
     comment: str
     ended_at: datetime | None
+    shown: str  # the older name of `content_hash`, for programs that read it
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
@@ -179,22 +180,24 @@ class Approvals:
         *,
         by: Actor | str,
         comment: str = "",
-        shown: str | None = None,
+        content_hash: str | None = None,
         key: str | None = None,
+        shown: str | None = None,
     ) -> ApprovalView:
         """Approves, and returns the approval.
 
         The last approval of its quorum lets the execution go on.
 
         - `by`: an actor with its roles, or a name if you answer for the roles yourself.
-        - `shown`: the hash of what the decider saw; `Undecidable` is raised if it has changed
-          since.
+        - `content_hash`: that of the approval that the decider saw; `Undecidable` is raised if the
+          approval has changed since.
         - `key`: to repeat a call with the same key changes nothing.
+        - `shown`: the older name of `content_hash`.
 
         Raises `Denied` if the actor does not hold the role or, by the rule of four eyes, took part
         in the work: started the execution, or gave it data.
         """
-        return self._decide(id, APPROVE, by, comment, shown, key)
+        return self._decide(id, APPROVE, by, comment, _one_hash(content_hash, shown), key)
 
     def reject(
         self,
@@ -202,11 +205,12 @@ class Approvals:
         *,
         by: Actor | str,
         comment: str = "",
-        shown: str | None = None,
+        content_hash: str | None = None,
         key: str | None = None,
+        shown: str | None = None,
     ) -> ApprovalView:
         """Rejects: one rejection ends the approval, whatever its quorum. See `approve`."""
-        return self._decide(id, REJECT, by, comment, shown, key)
+        return self._decide(id, REJECT, by, comment, _one_hash(content_hash, shown), key)
 
     def escalate(
         self,
@@ -215,16 +219,16 @@ class Approvals:
         by: Actor | str,
         to: str | None = None,
         comment: str = "",
-        shown: str | None = None,
+        content_hash: str | None = None,
         key: str | None = None,
+        shown: str | None = None,
     ) -> ApprovalView:
         """Hands an approval to the next role that its workflow names, or to the role `to` of these.
 
         The time to decide begins anew. See `approve`.
         """
-        return self._decide(
-            id, ESCALATE, by, comment, shown, key, None if to is None else valid_name(to, "a role")
-        )
+        role = None if to is None else valid_name(to, "a role")
+        return self._decide(id, ESCALATE, by, comment, _one_hash(content_hash, shown), key, role)
 
     def _decide(
         self,
@@ -232,13 +236,13 @@ class Approvals:
         what: Choice,
         by: Actor | str,
         comment: str,
-        shown: str | None,
+        content_hash: str | None,
         key: str | None,
         to: str | None = None,
     ) -> ApprovalView:
         valid_text(comment, "a comment", TEXTS.comment)
-        if shown is not None:
-            valid_name(shown, "the hash of what was shown")
+        if content_hash is not None:
+            valid_name(content_hash, "a content hash")
         known = None if key is None else valid_name(key, "a key")
         if not by:
             raise ValueError(
@@ -247,7 +251,7 @@ class Approvals:
             )
         actor, pause = acting(by), not self._context.settings.auto_resume_after_approval
         verdict = self._store.people.decide(
-            _possible(id), Decision(actor, what, comment, shown, known, to, pause)
+            _possible(id), Decision(actor, what, comment, content_hash, known, to, pause)
         )
         if verdict is None or verdict.approval is None:
             no_approval(id)
@@ -255,6 +259,16 @@ class Approvals:
             _refuse(verdict.refusal, verdict.approval, actor.name, to)
         self._context.wake()
         return self._views([self._stored(id)])[0]
+
+
+def _one_hash(content_hash: str | None, shown: str | None) -> str | None:
+    """Returns the content hash that the caller gave, under its name or under the older one.
+
+    Raises `ValueError` for two that differ: the decision would be about two things.
+    """
+    if None not in (content_hash, shown) and content_hash != shown:
+        raise ValueError("give content_hash alone: shown is its older name")
+    return shown if content_hash is None else content_hash
 
 
 def _possible(id: Any) -> str:
@@ -316,8 +330,9 @@ def _view(row: StoredApproval, made: list[StoredDecision]) -> ApprovalView:
             DecisionView(each.actor, each.role, each.decision, each.comment, moment(each.at))
             for each in made
         ),
-        row.shown,
+        row.content_hash,
         tuple(role for role, *_ in json.loads(row.stages)),
         row.comment or "",
         moment_of(row.ended_at),
+        shown=row.content_hash,
     )

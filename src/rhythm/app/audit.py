@@ -26,8 +26,11 @@ HEAD = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
 
 class AuditView(Record):
-    """An act that was recorded. `prev` is the hash of the row before it; `at_us` and `detail_text`
-    are what is hashed of `at` and `detail`."""
+    """A recorded act.
+
+    `prev` is the hash of the row before. The hash of a row is made of `at_us` and `detail_text`,
+    not of `at` and `detail`, which say the same in another form.
+    """
 
     n: int
     at: datetime
@@ -64,8 +67,10 @@ class AuditPage(Record):
 
 
 class AuditCheck(Record):
-    """What reading the audit has shown. Keep the `head` where nobody who can change the database
-    can change it, too."""
+    """The result of a check of the audit.
+
+    Keep the `head` in a place that cannot be changed by people who can change the database.
+    """
 
     rows: int  # rows that were read
     head: str  # number and hash of the last row

@@ -39,8 +39,11 @@ BEFORE_ALL = (-1, "")  # a place before all executions
 
 
 class BulkView(Record):
-    """What became of many: how many were meant, how many were changed. `reasons`: of the first that
-    were not, by id."""
+    """The result of an act on many executions.
+
+    `matched` were selected, and `changed` of them were changed. `reasons` says of the first ones
+    that were refused why, by id.
+    """
 
     matched: int
     changed: int = 0

@@ -180,7 +180,10 @@ def place_of(cursor: str | None) -> tuple[int, str] | None:
 
 
 def name_of(cursor: str | None) -> str:
-    """Returns the name after which a page begins. Raises `ValueError` if it cannot be a cursor."""
+    """Returns the name that a cursor stands for: the page begins after it. Empty: the first page.
+
+    Raises `ValueError` if the text cannot be a cursor.
+    """
     if cursor is not None and not can_be(cursor):
         raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
     return cursor or ""

@@ -35,8 +35,10 @@ GLANCE = Reach(1000, 1024 * 1024)
 
 
 class Reason(Record):
-    """Something that holds an execution up, since when, when that ends by itself, and what would
-    end it."""
+    """A reason why an execution does not go on.
+
+    It says since when, until when if it ends by itself, and what somebody can do about it.
+    """
 
     what: str
     since: datetime | None = None
@@ -49,8 +51,11 @@ class Reason(Record):
 
 
 class WhyView(Record):
-    """Why an execution does not go on. `place`: the line of its source at which it is, with a
-    caret; empty if it is at none."""
+    """Why an execution does not go on.
+
+    `place` shows the line of the source at which the execution is, with a caret; it is empty if the
+    execution is at no line.
+    """
 
     id: str
     name: str

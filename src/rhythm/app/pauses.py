@@ -36,7 +36,7 @@ Then = Literal["resume", "cancel"]
 
 
 class StatusView(Record):
-    """Where an execution is; of a paused one, why and what comes next."""
+    """The status of an execution; if it is paused, also why, and what happens next."""
 
     id: str
     workflow: str
@@ -57,8 +57,11 @@ class StatusView(Record):
 
 
 class ResumeRequestView(Record):
-    """What let a paused execution go on: an approval, an event, somebody (`manual`), or the end of
-    its pause (`timeout`)."""
+    """What let a paused execution go on.
+
+    It is an approval, an event, a person or program (`manual`), or the end of the pause
+    (`timeout`).
+    """
 
     id: int
     execution_id: str

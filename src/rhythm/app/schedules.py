@@ -50,8 +50,11 @@ MOST_TIMES = 1000
 
 
 class FireView(Record):
-    """What became of a slot: started, skipped (an execution still ran), missed (so were all until
-    `until`) or failed."""
+    """What happened at a slot.
+
+    It was started, skipped (an earlier execution was still running), missed (like all slots up to
+    `until`), or failed.
+    """
 
     slot: datetime
     outcome: str
@@ -67,7 +70,7 @@ class FireView(Record):
 
 
 class ScheduleView(Record):
-    """A schedule: when it starts what, and how it is."""
+    """A schedule: which workflow it starts, when, and its status."""
 
     name: str
     workflow: str
@@ -284,8 +287,8 @@ class Schedules:
                 )
             return None
 
-        actor = acting(by)
-        self._change(self._found(name)[0].name, _there(gone, actor), actor, "schedule.delete")
+        actor, found = acting(by), self._found(name)[0].name
+        self._change(found, _of_existing(found, gone, actor), actor, "schedule.delete")
 
     def _found(self, name: str) -> tuple[Schedule, int]:
         """Returns a schedule and the database's time. Raises `UnknownSchedule` if there is none."""
@@ -307,7 +310,8 @@ class Schedules:
             different = after != before
             return after
 
-        self._change(self._found(name)[0].name, _there(watched, actor), actor, action)
+        found = self._found(name)[0].name
+        self._change(found, _of_existing(found, watched, actor), actor, action)
         return different
 
 
@@ -439,12 +443,17 @@ def _is_theirs(actor: Actor, schedule: Schedule) -> bool:
     return True if _may(actor, schedule) else _unknown(schedule.name)
 
 
-def _there(change: Any, actor: Actor) -> Change:
-    """Returns the change, applied only if the schedule exists and the actor may change it."""
+def _of_existing(name: str, change: Any, actor: Actor) -> Change:
+    """Returns the change, with a check that the schedule exists and the actor may change it.
+
+    Otherwise it raises `UnknownSchedule`: somebody may have deleted the schedule since it was read.
+    """
 
     def checked(before: Schedule | None, now: int) -> Schedule | None:
-        there = before is not None and _is_theirs(actor, before)
-        after: Schedule | None = change(before, now) if there else None
+        if before is None:
+            _unknown(name)
+        _is_theirs(actor, before)
+        after: Schedule | None = change(before, now)
         return after
 
     return checked

@@ -54,7 +54,7 @@ class TokenView(Record):
 
     @property
     def permissions(self) -> tuple[str, ...]:
-        """The permissions that the token gives for everything."""
+        """The permissions that the token gives for all names, not only for those of a pattern."""
         return permissions(self.roles)
 
     def allows(self, permission: str, name: str | None = None) -> bool:

@@ -48,7 +48,7 @@ class Start(Record):
 
 
 class ExecutionView(Record):
-    """An execution as it was when it was asked for. Times are in UTC."""
+    """An execution, as it was when it was read. Times are in UTC."""
 
     id: str
     type: str  # workflow or task
@@ -132,6 +132,14 @@ class SourceView(Record):
     file: str
     text: str
 
+    @property
+    def own(self) -> str:
+        """The text without the empty lines before a Python function.
+
+        They stand for what comes before it in its file, so that its lines have their numbers.
+        """
+        return self.text.lstrip("\n")
+
 
 class TraceStep(Record):
     """Something that happened in an execution or below it."""
@@ -166,7 +174,7 @@ class TracePage(Record):
 
 
 class WorkerView(Record):
-    """A worker as it was when it last said that it lives."""
+    """A worker, as it was at its last heartbeat."""
 
     name: str
     host: str
@@ -188,7 +196,10 @@ class WorkerView(Record):
 
 
 class QueueView(Record):
-    """What is in a queue. Tasks that a worker runs for a workflow of its own are in none."""
+    """What is in a queue.
+
+    A task that the owner of its workflow runs itself is in no queue.
+    """
 
     name: str
     ready: int  # ready to be claimed now

@@ -41,11 +41,15 @@ class UsageError(Exception):
 
 
 class Option(click.Option):
-    """An option that refuses an empty value, unless the value is text for people (metavar TEXT)."""
+    """An option that refuses an empty value, unless it was declared with `may_be_empty`."""
+
+    def __init__(self, *declarations: Any, may_be_empty: bool = False, **more: Any) -> None:
+        super().__init__(*declarations, **more)
+        self.may_be_empty = may_be_empty
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
         empty = "" in value if self.multiple and isinstance(value, Sequence) else value == ""
-        if empty and self.metavar != "TEXT":
+        if empty and not self.may_be_empty:
             raise UsageError(needs_value(self, ctx))
         return super().process_value(ctx, value)
 
@@ -63,9 +67,14 @@ class Argument(click.Argument):
         return f"{name} …" if self.nargs != 1 else f"{name}" if self.required else f"[{name}]"
 
 
-def option(*declarations: str, help: str, **more: Any) -> Callable[[Declared], Declared]:
-    """Declares an option of the command function below it."""
-    return click.option(*declarations, cls=Option, help=help, **more)
+def option(
+    *declarations: str, help: str, may_be_empty: bool = False, **more: Any
+) -> Callable[[Declared], Declared]:
+    """Declares an option of the command function below it.
+
+    `may_be_empty`: it takes an empty value, too, such as a text for people.
+    """
+    return click.option(*declarations, cls=Option, help=help, may_be_empty=may_be_empty, **more)
 
 
 def argument(name: str, *, help: str, **more: Any) -> Callable[[Declared], Declared]:
@@ -145,6 +154,7 @@ class InOurWords(click.Command):
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         pieces = [p.make_metavar(ctx) for p in self.params if isinstance(p, Argument)]
+        pieces += [_names(p, ctx) for p in self.params if isinstance(p, Option) and p.required]
         formatter.write_usage(ctx.command_path, " ".join([*pieces, *self.ending]), "usage: ")
         for paragraph in (self.help or "").strip().split("\n\n"):
             formatter.write_paragraph()
@@ -183,10 +193,17 @@ class Group(InOurWords, click.Group):
         self.default, self.no_args_is_help = default, False
 
     def read(self, ctx: click.Context, args: list[str]) -> list[str]:
-        named = any(word in self.commands for word in args)
-        if self.default and not named and not ctx.resilient_parsing:
+        if self.default and not ctx.resilient_parsing and not self._names_command(ctx, args):
             args = [*args, self.default]
         return super().read(ctx, args)
+
+    def _names_command(self, ctx: click.Context, args: Sequence[str]) -> bool:
+        """Whether a word is left for the name of a subcommand, beside the options and their values.
+
+        The value of an option may well be a word that is also the name of a subcommand.
+        """
+        _, words, _ = self.make_parser(ctx).parse_args(list(args))
+        return bool(words)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -21,13 +21,15 @@ decision = declare(  # the options and arguments of every command that decides
         type=Known("approvals"),
         help="an approval (`rhythm approvals` lists them), or an execution that waits for one",
     ),
-    option("--comment", metavar="TEXT", help="why, for the record"),
+    option("--comment", metavar="TEXT", may_be_empty=True, help="why, for the record"),
     BY,
     option(
-        "--shown",
+        "--content-hash",
         metavar="HASH",
-        help="the hash of what you saw; the decision is refused if that has changed",
+        help="the hash that `rhythm approvals ID` has shown you; the decision is refused if the "
+        "approval has changed since",
     ),
+    option("--shown", metavar="HASH", hidden=True, help="the older name of --content-hash"),
     option("--key", metavar="KEY", help="a key of your own: the same key twice is one decision"),
     DATABASE,
 )
@@ -43,7 +45,8 @@ def decide(args: Arguments, what: str) -> int:
     with application(args) as app:
         id = _meant(app, args.id)
         given = {"by": actor(args), "comment": args.comment or "", "key": args.key}
-        given |= {"shown": args.shown, **({"to": args.to} if what == "escalate" else {})}
+        given |= {"content_hash": args.content_hash, "shown": args.shown}
+        given |= {"to": args.to} if what == "escalate" else {}
         try:
             after = getattr(app, what)(id, **given)
             print(_said(app, what, after))

@@ -25,7 +25,9 @@ OUTPUT = option(
 BY = option(
     "--by", metavar="NAME", help="who does this, for the record; else the user of this machine"
 )
-REASON = option("--reason", metavar="TEXT", help="why, for people who look at it later")
+REASON = option(
+    "--reason", metavar="TEXT", may_be_empty=True, help="why, for people who look at it later"
+)
 CURSOR = option(
     "--cursor",
     metavar="CURSOR",
@@ -37,7 +39,11 @@ EXECUTION_OR_ALL = argument("id", type=Known("executions"), required=False, help
 EXECUTIONS_OR_ALL = argument(
     "ids", type=Known("executions"), nargs=-1, required=False, help="the ids of executions"
 )
-FILE = argument("file", type=FileName(), help="a .flow or JSON steps file, or - for standard input")
+FILE = argument(
+    "file",
+    type=FileName(),
+    help="a .flow, JSON steps or Python file (which is imported), or - for standard input",
+)
 WORKFLOW_OF_FILE = option(
     "--workflow",
     metavar="NAME",

@@ -90,7 +90,7 @@ class KnownNumbers(Record):
 
 
 def _portions(waiting: Sequence[Waiting]) -> Iterator[list[Waiting]]:
-    """Yields the workflows in portions that can be asked about at once."""
+    """Yields the workflows in portions, each small enough for one query."""
     portion: list[Waiting] = []
     size = 0
     for one in waiting:

@@ -77,9 +77,9 @@ def _context(loaded: Loaded) -> dict[str, Any]:
 def forbidden(authority: str | None) -> frozenset[str]:
     """Returns which of `publish` and `send` the workflow may not do.
 
-    That depends on the rights of those who asked for the execution. An event reaches everybody, so
-    each of them must be allowed to signal every execution. A signal reaches one execution, and
-    whether they may signal that one is checked where it arrives.
+    That depends on the permissions of those who asked for the execution. An event reaches
+    everybody, so each of them must be allowed to signal every execution. A signal reaches one
+    execution, and whether they may signal that one is checked where it arrives.
     """
     asked = Provenance(authority=load_authority(authority))
     allowed = {

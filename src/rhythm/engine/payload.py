@@ -50,7 +50,7 @@ def parse(text: str | bytes, what: str, limits: Limits = DEFAULT_LIMITS) -> Any:
 
     Raises `InvalidPayload` if it is no JSON, or JSON that cannot be stored.
     """
-    if len(text) > limits.payload_bytes:
+    if _exceeds(text, limits.payload_bytes):
         raise InvalidPayload(
             f"{what} has more than {limits.payload_bytes:,} bytes, which is the limit: "
             f"store it elsewhere and pass a reference"
@@ -77,6 +77,16 @@ def parse(text: str | bytes, what: str, limits: Limits = DEFAULT_LIMITS) -> Any:
     if data is not None and len(data) <= limits.text_bytes:
         return value
     return _Careful(what, limits).plain(value, None, 0)
+
+
+def _exceeds(text: str | bytes, most: int) -> bool:
+    """Returns whether a text has more than so many bytes.
+
+    Only a text whose length leaves that open is encoded: a character has one to four bytes.
+    """
+    if isinstance(text, bytes) or not most // 4 < len(text) <= most:
+        return len(text) > most
+    return len(text.encode(errors="surrogatepass")) > most
 
 
 def dump_trusted(value: Any) -> str:
@@ -174,7 +184,7 @@ class _Careful:
         return self._scalar(value, path)
 
     def _json(self, value: Any, path: Path) -> Any:
-        """Returns the value, or what its type becomes in JSON."""
+        """Returns the JSON form of a value; one that is plain JSON is returned as it is."""
         for _ in range(MAX_CONVERSIONS):
             kind = type(value)
             if kind in SCALARS or kind is float or kind is list or kind is dict:

@@ -143,7 +143,7 @@ class _Work:
             )
 
     def _replace(self, slot: int) -> None:
-        """Cancels what still runs, and starts the slot."""
+        """Cancels the executions of the schedule that still run, and starts that of the slot."""
         self.cancels, self.running = self.running, []
         self.start(slot)
 
@@ -302,10 +302,10 @@ def registered(
     now: int,
     by: Actor | None = None,
 ) -> dict[str, Schedule | None]:
-    """Returns the schedules that registering these workflows changes; None: it is deleted.
+    """Returns what becomes of schedules when these workflows are registered, by name.
 
-    They come from annotations. The first of a workflow is named `@name`, the next `@name.2` and so
-    on.
+    None means that the schedule is deleted. The schedules come from annotations. The first of a
+    workflow is named `@name`, the next `@name.2` and so on.
     """
     before = {schedule.name: schedule for schedule in existing}
     after: dict[str, Schedule | None] = dict.fromkeys(before)

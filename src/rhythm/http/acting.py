@@ -14,18 +14,22 @@ from rhythm.http.requests import Ask, Id, Key
 from rhythm.http.schemas import Body, Json, object_of
 
 Changed = object_of(
-    "Changed", "`changed`: false if it was so already, or has ended.", id=str, changed=bool
+    "Changed",
+    "`changed` is false if this was the case already, or if the execution has ended.",
+    id=str,
+    changed=bool,
 )
-Sent = object_of("Sent", "`sent`: false if it was sent before.", id=str, sent=bool)
+Sent = object_of("Sent", "`sent` is false if the signal was sent before.", id=str, sent=bool)
 
 
 class PauseExecution(Body):
     reason: str = ""
     timeout: float | str | None = Field(
-        default=None, description='until it goes on by itself: seconds, or such as "2h"'
+        default=None,
+        description='How long the pause lasts at most: seconds, or a text like "2h".',
     )
     then: Literal["resume", "cancel"] = Field(
-        default="resume", description="what happens when the timeout is over"
+        default="resume", description="What happens when this time is over."
     )
 
 
@@ -33,14 +37,16 @@ class ResumeExecution(Body):
     reason: str = ""
     data: dict[str, Json] | None = Field(
         default=None,
-        description="for the workflow: `ctx.resume_data`, or part of the context of JSON steps",
+        description="Data for the workflow. It reads them as `ctx.resume_data`; JSON steps have "
+        "them in their context.",
     )
 
 
 class RetryExecution(Body):
     from_start: bool = Field(
         default=False,
-        description="from the beginning, on the current version, instead of where it failed",
+        description="Begin at the start, with the current version of the workflow, instead of "
+        "where it failed.",
     )
 
 
@@ -54,7 +60,10 @@ PAUSE, RESUME, RETRY = PauseExecution(), ResumeExecution(), RetryExecution()
 
 
 def pause(ask: Ask, id: Id, body: PauseExecution = PAUSE) -> Response:
-    """Holds a workflow where it is; tasks that are running end."""
+    """Pauses an execution.
+
+    Tasks that are running end, and nothing new begins.
+    """
     return answer(
         {
             "id": id,
@@ -66,32 +75,41 @@ def pause(ask: Ask, id: Id, body: PauseExecution = PAUSE) -> Response:
 
 
 def resume(ask: Ask, id: Id, body: ResumeExecution = RESUME) -> Response:
-    """Lets a paused workflow go on."""
+    """Lets a paused execution go on."""
     return answer({"id": id, "changed": ask.app.resume(id, body.reason, ask.actor, data=body.data)})
 
 
 def cancel(ask: Ask, id: Id) -> Response:
-    """Asks an execution to end: its `finally` blocks run, what it started is cancelled. To ask
-    again changes nothing."""
+    """Asks an execution to end.
+
+    Its `finally` blocks run, and what it has started is cancelled. To ask again changes nothing.
+    """
     return answer({"id": id, "changed": ask.app.cancel(id, by=ask.actor, insist=False)})
 
 
 def terminate(ask: Ask, id: Id) -> Response:
-    """Ends an execution and everything below it at once: no `finally` block runs, and what its
-    tasks bring is not used."""
+    """Ends an execution and everything below it at once.
+
+    No `finally` block runs, and results of tasks that are still running are not used.
+    """
     return answer({"id": id, "changed": ask.app.terminate(id, by=ask.actor)})
 
 
 def retry(ask: Ask, id: Id, body: RetryExecution = RETRY) -> Response:
-    """A new execution that goes on where this one failed or was cancelled. 200: such a retry is
-    under way already."""
+    """Starts a new execution that goes on where this one failed or was cancelled.
+
+    The answer is 201 for a new execution, and 200 if such a retry is running already.
+    """
     handle = ask.app.retry(id, from_start=body.from_start, by=ask.actor)
     return answer({"id": handle.id, "created": handle.created}, 201 if handle.created else 200)
 
 
 def signal(ask: Ask, id: Id, body: NewSignal, key: Key = None) -> Response:
-    """Sends a signal; it waits in the mailbox until the workflow asks for it. With an
-    `Idempotency-Key` it is sent once."""
+    """Sends a signal to an execution.
+
+    The signal waits in the execution's mailbox until the workflow asks for it. Requests with the
+    same `Idempotency-Key` send it once.
+    """
     return answer(
         {
             "id": id,

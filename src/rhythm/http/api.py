@@ -44,11 +44,12 @@ TEXTS: dict[str, dict[str, Any]] = {  # the schemas of answers that are not JSON
     "text/event-stream": {"type": "object", "properties": EVENT, "required": [*EVENT]},
 }
 GUARDED = (401, 403, 429, 500, 503)  # error statuses of every route that is not public
-ABOUT = """Executions of workflows: start them, look at them, act on them.
+ABOUT = """Start executions of workflows, read them, and act on them.
 
-Every request needs a token (`Authorization: Bearer …`), and the token a role that has the
-permission named below. What goes wrong is told as `application/problem+json` with a `code` that
-stays as it is. Lists come in pages: give the `cursor` of one to get the next."""
+Every request needs a token (`Authorization: Bearer …`). The token needs a role with the permission
+that is named below. An error is an `application/problem+json` document; its `code` never changes,
+so that programs can rely on it. Lists come in pages: send the `cursor` of a page to get the next
+page."""
 
 
 class Guarded(APIRoute):
@@ -176,18 +177,27 @@ def _described(route: Route) -> dict[str, Any]:
     first = next(iter(route.answers))
     part = route.path.removeprefix(f"{V1}/").strip("/").partition("/")[0]
     extra = {"requestBody": route.body} if route.body else None
-    about = {"tags": [part], "description": _about(route), "openapi_extra": extra}
-    return {"status_code": first, "responses": answers, "response_class": Response, **about}
+    summary, description = _about(route)
+    return {
+        "status_code": first,
+        "responses": answers,
+        "response_class": Response,
+        "tags": [part],
+        "summary": summary,
+        "description": description,
+        "openapi_extra": extra,
+    }
 
 
-def _about(route: Route) -> str:
+def _about(route: Route) -> tuple[str, str]:
+    """Returns the summary and the description of a route, from the docstring of its function.
+
+    The first line is the summary. The rest, and the permission, are the description.
+    """
     # `getdoc` removes the indentation; Python does so itself only from 3.13 on.
-    said = inspect.getdoc(route.endpoint)
-    return (
-        f"{said}\n\nNeeds the permission `{route.permission}`."
-        if route.permission
-        else f"{said}\n\nPublic."
-    )
+    summary, _, more = str(inspect.getdoc(route.endpoint)).partition("\n")
+    needs = f"Needs the permission `{route.permission}`." if route.permission else "Public."
+    return summary.rstrip("."), f"{more.strip()}\n\n{needs}".strip()
 
 
 @cache

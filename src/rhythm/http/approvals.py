@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import Field
+from pydantic import AliasChoices, Field
 from starlette.responses import Response
 
 from rhythm.app.approvals import STATUSES, ApprovalView
@@ -18,26 +18,30 @@ from rhythm.permissions import READ
 
 Approval = form_of(ApprovalView, "Approval")
 Approvals = page_of(Approval)
-Id = Annotated[str, Path(description="the id of an approval")]
-Role = Annotated[str | None, Query(description="only those that this role decides")]
+Id = Annotated[str, Path(description="The id of the approval.")]
+Role = Annotated[str | None, Query(description="Only approvals that this role decides.")]
 Status = Annotated[
-    str, Query(description="only those that are so", json_schema_extra={"enum": [*STATUSES]})
+    str,
+    Query(description="Only approvals with this status.", json_schema_extra={"enum": [*STATUSES]}),
 ]
-Of = Annotated[str | None, Query(description="only those of this execution")]
+Of = Annotated[str | None, Query(description="Only approvals of this execution.")]
 
 
 class Decision(Body):
     comment: str = ""
-    shown: str | None = Field(
+    content_hash: str | None = Field(
         default=None,
-        description="the `shown` of the approval that was looked at: 409 if it is another by now",
+        validation_alias=AliasChoices("content_hash", "shown"),  # `shown`: its older name
+        description="The `content_hash` of the approval that you saw. If the approval has changed "
+        "since, the answer is 409.",
     )
 
 
 class Escalation(Decision):
     to: str | None = Field(
         default=None,
-        description="the role that is to decide; else the next one that the workflow names",
+        description="The role that decides from now on. Without it, the next one that the workflow "
+        "names.",
     )
 
 
@@ -52,7 +56,10 @@ def find(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
-    """What people are asked to decide, newest first; with another `status` what they were."""
+    """Lists approvals, newest first.
+
+    Without a `status` these are the open ones: what people are asked to decide.
+    """
     given: dict[str, Any] = {
         "role": role,
         "status": status,
@@ -65,26 +72,47 @@ def find(
 
 
 def get(ask: Ask, id: Id) -> Response:
-    """An approval: what is to be decided, by whom until when, and the decisions so far."""
+    """Returns an approval.
+
+    It says what is to be decided, by whom and until when, and has the decisions so far.
+    """
     return answer(ask.app.approval(id))
 
 
 def approve(ask: Ask, id: Id, body: Decision = DECISION, key: Key = None) -> Response:
-    """Approves, as the owner of the token, who holds the role and has not started the execution."""
+    """Approves what a workflow asks for.
+
+    The owner of the token decides: they must have the role that decides and, under four eyes, must
+    not have taken part in the execution.
+    """
     return answer(
-        ask.app.approve(id, by=ask.actor, comment=body.comment, shown=body.shown, key=key)
+        ask.app.approve(
+            id, by=ask.actor, comment=body.comment, content_hash=body.content_hash, key=key
+        )
     )
 
 
 def reject(ask: Ask, id: Id, body: Decision = DECISION, key: Key = None) -> Response:
-    """Rejects; one rejection decides."""
-    return answer(ask.app.reject(id, by=ask.actor, comment=body.comment, shown=body.shown, key=key))
+    """Rejects what a workflow asks for.
+
+    One rejection ends the approval. Who may reject is as for approving.
+    """
+    return answer(
+        ask.app.reject(
+            id, by=ask.actor, comment=body.comment, content_hash=body.content_hash, key=key
+        )
+    )
 
 
 def escalate(ask: Ask, id: Id, body: Escalation = ESCALATION, key: Key = None) -> Response:
-    """Hands the approval over to another role."""
+    """Hands an approval to another role."""
     return answer(
         ask.app.escalate(
-            id, to=body.to, by=ask.actor, comment=body.comment, shown=body.shown, key=key
+            id,
+            to=body.to,
+            by=ask.actor,
+            comment=body.comment,
+            content_hash=body.content_hash,
+            key=key,
         )
     )

@@ -18,21 +18,26 @@ from rhythm.http.schemas import form_of, object_of, page_of
 MOST_ROWS = 10_000
 Audit = page_of(form_of(AuditView, "AuditRow"))
 Check = object_of("AuditCheck", str(AuditCheck.__doc__), like=AuditCheck, intact=bool)
-Who = Annotated[str | None, Query(description="only what was done by this name")]
-What = Annotated[str | None, Query(description="only this, such as execution.cancel")]
-To = Annotated[str | None, Query(description="only what was done to this id or name")]
+Who = Annotated[str | None, Query(description="Only acts of this actor.")]
+What = Annotated[str | None, Query(description="Only acts of this kind, such as execution.cancel.")]
+To = Annotated[str | None, Query(description="Only acts on the object with this id or name.")]
 Kept = Annotated[
-    str | None, Query(description="a head that was kept: everything up to it must be what it was")
+    str | None,
+    Query(
+        description="A head that you kept earlier. The answer then also says whether the audit up "
+        "to it has changed."
+    ),
 ]
 From = Annotated[
     str | None,
     Query(
         description=(
-            "the `next` of the request before, or a head that was kept: only what follows is read"
+            "The `next` of the last answer, or a head that you kept. Only the rows after it are "
+            "read."
         )
     ),
 ]
-Rows = Annotated[int, Query(ge=1, le=MOST_ROWS, description="rows that are read at most")]
+Rows = Annotated[int, Query(ge=1, le=MOST_ROWS, description="Read at most this many rows.")]
 
 
 def find(
@@ -43,7 +48,7 @@ def find(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
-    """What was done by whom, newest first."""
+    """Lists who did what, newest first."""
     page = ask.app.audit(
         actor=actor,
         action=action,
@@ -56,6 +61,9 @@ def find(
 
 
 def verify(ask: Ask, head: Kept = None, after: From = None, limit: Rows = MOST_ROWS) -> Response:
-    """Reads the chain from its lowest row on, and says what in it is not what it was. A long one
-    takes several requests: as long as there is a `next`, ask again with `after`."""
+    """Checks whether the audit was changed.
+
+    It reads the rows from the first one on, and reports every row whose hash is wrong. A long
+    audit takes several requests: as long as the answer has a `next`, ask again with it as `after`.
+    """
     return answer(ask.app.verify_audit(head, after=after, limit=limit).as_json())

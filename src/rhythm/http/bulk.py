@@ -18,23 +18,27 @@ Bulk = form_of(BulkView, "Bulk")
 
 
 class Selection(Body):
-    """Which executions are meant: those that have all of this."""
+    """Selects executions: those to which all of these fields apply."""
 
     workflow: str | None = None
     status: str | None = None
     queue: str | None = None
     created_before: str | None = Field(
-        default=None, description="ISO 8601", json_schema_extra={"format": "date-time"}
+        default=None, description="A time in ISO 8601.", json_schema_extra={"format": "date-time"}
     )
     created_after: str | None = Field(
-        default=None, description="ISO 8601", json_schema_extra={"format": "date-time"}
+        default=None, description="A time in ISO 8601.", json_schema_extra={"format": "date-time"}
     )
     attributes: dict[str, Json] | None = Field(
-        default=None, description="plain values that they must have"
+        default=None, description="Attributes that they have, with these values."
     )
-    all: bool = Field(default=False, description="without anything of the above: really all")
-    limit: int | None = Field(default=None, ge=1, description="at most so many, oldest first")
-    dry_run: bool = Field(default=False, description="only count them")
+    all: bool = Field(
+        default=False, description="Select all executions. Needed if no field above is given."
+    )
+    limit: int | None = Field(
+        default=None, ge=1, description="At most this many, the oldest first."
+    )
+    dry_run: bool = Field(default=False, description="Only count them, and change nothing.")
     reason: str = ""
 
 
@@ -59,13 +63,13 @@ def _on_many(action: Action, permission: str, about: str) -> Callable[..., Respo
 
 
 TIMES = ("created_before", "created_after")
-pause = _on_many("pause", "execution:pause", "Holds all workflows that fit where they are.")
-resume = _on_many("resume", "execution:resume", "Lets all paused workflows that fit go on.")
-cancel = _on_many("cancel", "execution:cancel", "Asks all executions that fit to end.")
-terminate = _on_many("terminate", "execution:cancel", "Ends all executions that fit at once.")
+pause = _on_many("pause", "execution:pause", "Pauses all executions that match.")
+resume = _on_many("resume", "execution:resume", "Lets all paused executions that match go on.")
+cancel = _on_many("cancel", "execution:cancel", "Asks all executions that match to end.")
+terminate = _on_many("terminate", "execution:cancel", "Ends all executions that match at once.")
 retry = _on_many(
     "retry",
     "execution:start",
-    "Retries all executions that fit: those that failed or were cancelled.",
+    "Retries all executions that match.\n\nOnly those that failed or were cancelled are retried.",
 )
 __all__ = ["Bulk", "cancel", "datetime", "pause", "resume", "retry", "terminate"]

@@ -22,7 +22,7 @@ from rhythm.http.schemas import Body, Json, object_of
 MAX_BATCH_EVENTS = 1000  # events in one batch
 Published = object_of(
     "Published",
-    "How many events were published, and how many had been before.",
+    "How many events were published now, and how many had been published before.",
     published=int,
     repeated=int,
 )
@@ -36,8 +36,8 @@ class NewEvent(Body):
     id: str | None = Field(
         default=None,
         description=(
-            "of your own: the same one twice is one event; else the Idempotency-Key, else one "
-            "is made"
+            "An id of your choice: two events with the same id are one event. Without it, the "
+            "Idempotency-Key is the id; without both, Rhythm makes one."
         ),
     )
 
@@ -55,11 +55,13 @@ BODY = {
 
 
 async def publish(ask: Ask, request: Request, key: Key = None) -> Response:
-    """Publishes an event to everyone who waits for it, or started before it and will wait, and
-    starts the workflows that name it.
+    """Publishes an event.
 
-    The body is a plain event, or CloudEvents 1.0: structured, binary (`ce-` headers), or many in a
-    batch, each on its own.
+    It reaches every execution that waits for it, and those that are running now and wait for it
+    later. It also starts the workflows that have a trigger for it.
+
+    The body is a plain event or CloudEvents 1.0: structured, binary (with `ce-` headers), or a
+    batch, in which each event is published on its own.
     """
     headers = dict(request.headers.items())
     if not is_cloud_event(headers):

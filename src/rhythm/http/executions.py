@@ -33,11 +33,15 @@ Steps = page_of(Step)
 Why = form_of(WhyView, "Why")
 Where = form_of(StatusView, "ExecutionStatus")
 Resumes = page_of(form_of(ResumeRequestView, "ResumeRequest"))
-Options = object_of("ResumeOptions", "What would let an execution go on.", actions=list[str])
-Started = object_of("Started", "`created`: false if it was there before.", id=str, created=bool)
+Options = object_of(
+    "ResumeOptions", "What somebody can do to let an execution go on.", actions=list[str]
+)
+Started = object_of(
+    "Started", "`created` is false if the execution existed before.", id=str, created=bool
+)
 Snapshot = object_of(
     "Snapshot",
-    "Where a workflow is.",
+    "The state of a workflow: its next statement, its variables, and what it waits for.",
     id=str,
     statement=int,
     locals=dict[str, Any],
@@ -47,23 +51,28 @@ Snapshot = object_of(
 
 
 class NewExecution(Body):
-    workflow: str = Field(description="its name")
+    workflow: str = Field(description="The name of the workflow.")
     inputs: Json = None
-    id: str | None = Field(default=None, description="of your own; else one is made")
+    id: str | None = Field(
+        default=None, description="An id of your choice. Without it, Rhythm makes one."
+    )
     queue: str | None = None
     priority: int = 0
-    delay: float | str | None = Field(default=None, description='seconds, or such as "5m"')
+    delay: float | str | None = Field(
+        default=None, description='How long to wait before it begins: seconds, or a text like "5m".'
+    )
     attributes: dict[str, Json] | None = None
     on_conflict: Literal["return", "fail", "replace"] = Field(
-        default="return", description="what happens if the id or key was used before"
+        default="return", description="What to do if the id or the key was used before."
     )
 
 
 def start(ask: Ask, request: Request, body: NewExecution, key: Key = None) -> Response:
-    """Starts a workflow. 201: it was started; 200: this id or `Idempotency-Key` has started it
-    before.
+    """Starts a workflow.
 
-    To `replace` is to cancel, and needs the permission `execution:cancel`, too.
+    The answer is 201 if it was started, and 200 if this id or `Idempotency-Key` has started it
+    before. With `on_conflict: "replace"` the earlier execution is cancelled; this also needs the
+    permission `execution:cancel`.
     """
     if not ask.may("execution:start", body.workflow):
         raise UnknownWorkflow(f"there is no workflow `{body.workflow}`", body.workflow)
@@ -99,15 +108,22 @@ def _refuse_other(key: str, asked: NewExecution, found: ExecutionView) -> None:
 
 Status = Annotated[
     str | None,
-    Query(description="only those that are so", json_schema_extra={"enum": [*STATUSES, None]}),
+    Query(
+        description="Only executions with this status.",
+        json_schema_extra={"enum": [*STATUSES, None]},
+    ),
 ]
-Of = Annotated[str | None, Query(description="only those of this workflow")]
+Of = Annotated[str | None, Query(description="Only executions of this workflow.")]
 
 
 def find(
     ask: Ask, workflow: Of = None, status: Status = None, limit: Limit = 50, cursor: Cursor = None
 ) -> Response:
-    """Executions that nobody else started, newest first, without what may be large."""
+    """Lists executions, newest first.
+
+    The list has roots only: no child that a workflow has started. Fields that may be large are
+    left out.
+    """
     page = ask.app.list(
         workflow,
         status,
@@ -122,41 +138,52 @@ def find(
 
 
 def get(ask: Ask, id: Id) -> Response:
-    """Everything about one execution."""
+    """Returns everything about one execution."""
     return answer(ask.app.get(id))
 
 
 def status(ask: Ask, id: Id) -> Response:
-    """Where an execution is; of a paused one why, where, and what comes next."""
+    """Returns the status of an execution.
+
+    If it is paused: also why, at which place, and what happens next.
+    """
     return answer(ask.app.status(id))
 
 
 def why(ask: Ask, id: Id) -> Response:
-    """Why an execution does not go on: what it waits for, since when, and what would help."""
+    """Explains why an execution does not go on.
+
+    The answer says what it waits for, since when, and what would help.
+    """
     return answer(ask.app.why(id, scope=ask.scope(READ)))
 
 
 def resume_options(ask: Ask, id: Id) -> Response:
-    """What would let an execution go on: approve, reject, escalate, publish or resume; nothing if
-    it needs nobody."""
+    """Returns what somebody can do to let an execution go on.
+
+    It is any of approve, reject, escalate, publish and resume. The list is empty if the execution
+    waits for nobody.
+    """
     return answer({"actions": ask.app.resume_options(id)})
 
 
 def resumes(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """Whatever has let an execution go on that was paused, oldest first."""
+    """Lists what has let a paused execution go on, oldest first."""
     page = ask.app.resume_page(id, limit, cursor, most_bytes=ask.page_bytes)
     return listed(ask, page.items, page.cursor is not None, lambda n: str(page.items[n].id))
 
 
 def trace(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """What has happened in an execution and everything below it, in the order of time."""
+    """Lists what happened in an execution and in everything below it, oldest first."""
     page = ask.app.trace_page(id, limit, cursor, most_bytes=ask.page_bytes)
     return listed(ask, page.items, page.cursor is not None, lambda n: page.cursors[n])
 
 
 def children(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """The tasks and workflows that an execution has started, in their order, without what may be
-    large."""
+    """Lists the tasks and workflows that an execution has started.
+
+    They come in the order in which they were started. Fields that may be large are left out.
+    """
     page = ask.app.children(id, limit, cursor, brief=True, most_bytes=ask.page_bytes)
     items = [without(view, *LARGE_FIELDS) for view in page.items]
     return listed(
@@ -165,8 +192,11 @@ def children(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Resp
 
 
 def snapshot(ask: Ask, id: Id) -> Response:
-    """Where a workflow is: its next statement, its variables, and what it awaits. 404 as long as it
-    has not begun, and for tasks."""
+    """Returns the snapshot of a workflow.
+
+    It has the next statement, the variables, and what the workflow waits for. The answer is 404 if
+    the workflow has not begun yet, and for tasks.
+    """
     stored = ask.app.details.snapshot(id)
     if stored is None:
         raise Refused(404, "no_snapshot", f"{id} has no snapshot: it is a task, or has not begun")

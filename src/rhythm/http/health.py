@@ -50,18 +50,21 @@ STREAMS = Metric("rhythm_http_streams", "gauge", (), "streams of executions that
 
 
 async def healthz() -> Response:
-    """The process lives."""
+    """Says that the process is alive."""
     return answer({"status": "ok"})
 
 
 async def readyz(request: Request) -> Response:
-    """The database answers, and whatever works in this process does its work."""
+    """Says whether the process is ready.
+
+    It is ready if the database answers and every worker in this process does its work.
+    """
     problems = await request.scope["rhythm.server"].looked_at()
     return answer({"ready": not problems, "problems": problems}, 503 if problems else 200)
 
 
 def metrics(request: Request) -> Response:
-    """What this process has counted, in the text format of Prometheus."""
+    """Returns the metrics of this process, in the text format of Prometheus."""
     return Response(request.scope["rhythm.server"].counts.text(), media_type=TYPE)
 
 

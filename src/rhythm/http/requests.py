@@ -18,17 +18,20 @@ async def _asker(request: Request) -> Asker:
 
 
 Ask = Annotated[Asker, Depends(_asker)]
-Id = Annotated[str, Path(description="the id of an execution")]
-Name = Annotated[str, Path(description="its name")]
-Limit = Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="items of a page")]
-Cursor = Annotated[str | None, Query(description="of the page before")]
+Id = Annotated[str, Path(description="The id of the execution.")]
+Name = Annotated[str, Path(description="The name of the workflow.")]
+Limit = Annotated[
+    int, Query(ge=1, le=LARGEST_PAGE, description="At most this many items on a page.")
+]
+Cursor = Annotated[str | None, Query(description="The `cursor` of the page before.")]
 Key = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
         min_length=1,
         max_length=LONGEST_KEY,
-        description="a text of your own, which nobody else's meets: a request that comes "
-        "again with it does nothing more, and is answered like the first one",
+        description="A text of your choice that makes it safe to repeat a request. If you send a "
+        "request again with the same key, nothing is done again, and the answer is like the first "
+        "one. The keys of others do not matter.",
     ),
 ]

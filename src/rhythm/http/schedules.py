@@ -23,42 +23,49 @@ Schedule = form_of(ScheduleView, "Schedule")
 Schedules = page_of(form_of(ScheduleView, "ScheduleSummary", ("inputs", "fires")))
 Times = object_of(
     "Times",
-    "When it will start its workflow next; of a paused one, when it would.",
+    "The next times at which a schedule starts its workflow; if it is paused, would start it.",
     times=list[datetime],
 )
 ScheduleChanged = object_of(
-    "ScheduleChanged", "`changed`: false if it was so already.", name=str, changed=bool
+    "ScheduleChanged", "`changed` is false if this was the case already.", name=str, changed=bool
 )
-Name = Annotated[str, Path(description="of the schedule; it may have slashes in it")]
-Count = Annotated[int, Query(ge=1, le=1000, description="how many times")]
+Name = Annotated[str, Path(description="The name of the schedule. It may contain slashes.")]
+Count = Annotated[int, Query(ge=1, le=1000, description="How many times to return.")]
 
 
 class ChangedSchedule(Body):
-    """What is not given stays as it is. Of `cron`, `every` and `at` one replaces whichever there
-    was."""
+    """A change of a schedule: fields that are not given stay as they are.
+
+    If one of `cron`, `every` and `at` is given, it replaces the one that the schedule had.
+    """
 
     workflow: str | None = None
     cron: str | None = Field(
-        default=None, description="minute, hour, day, month, weekday, in the time zone `tz`"
+        default=None, description="Minute, hour, day, month and weekday, in the time zone `tz`."
     )
-    every: float | str | None = Field(default=None, description='seconds, or such as "90m"')
+    every: float | str | None = Field(
+        default=None, description='The time between two starts: seconds, or a text like "90m".'
+    )
     at: str | None = Field(
         default=None,
-        description="once, such as 2026-12-31T18:00; without an offset in the time zone `tz`",
+        description="One time, such as 2026-12-31T18:00. Without an offset it is in the time zone "
+        "`tz`.",
     )
     tz: str | None = None
     inputs: Json = None
     overlap: Literal["skip", "queue", "allow", "cancel_other"] | None = Field(
-        default=None, description="what a slot does while an execution of the schedule still runs"
+        default=None,
+        description="What to do at a slot while an execution of the schedule is still running.",
     )
     catch_up: str | int | None = Field(
         default=None,
-        description="slots that passed while no worker ran: skip, one (the latest), or so many",
+        description="What to do with slots that passed while no worker ran: skip (all), one (run "
+        "the latest), or a number (run at most that many).",
     )
 
 
 class NewSchedule(ChangedSchedule):
-    """One of `cron`, `every` and `at` says when."""
+    """A schedule to create. Exactly one of `cron`, `every` and `at` says when it is due."""
 
     name: str
     workflow: str
@@ -72,8 +79,11 @@ PAUSE = PauseSchedule()  # what a request without a body means
 
 
 def create(ask: Ask, body: NewSchedule) -> Response:
-    """Starts a workflow by the clock from now on. 201: the schedule is new; 200: there was one of
-    this name, and it is like this now."""
+    """Creates a schedule, or changes the one of this name.
+
+    It starts a workflow by the clock. The answer is 201 if the schedule is new, and 200 if one of
+    this name was there and was changed.
+    """
     given = body.model_dump(exclude={"name", "workflow"}, exclude_none=True)
     _must_know(ask, body.workflow)
     new = _missing(ask, body.name)
@@ -97,7 +107,7 @@ def _missing(ask: Ask, name: str) -> bool:
 
 
 def change(ask: Ask, name: Name, body: ChangedSchedule) -> Response:
-    """Changes some of a schedule."""
+    """Changes some fields of a schedule."""
     before, given = ask.app.get_schedule(name), body.model_dump(exclude_unset=True)
     kept: dict[str, Any] = {
         "workflow": before.workflow,
@@ -114,7 +124,7 @@ def change(ask: Ask, name: Name, body: ChangedSchedule) -> Response:
 
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """All schedules, by name, without their inputs and last slots."""
+    """Lists the schedules, sorted by name, without their inputs and last slots."""
     read = partial(ask.app.schedules, brief=True)
     found, more = seen_by_name(ask, read, lambda schedule: schedule.workflow, limit, cursor)
     return listed(
@@ -126,34 +136,45 @@ def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
 
 
 def get(ask: Ask, name: Name) -> Response:
-    """A schedule, with what became of its last slots."""
+    """Returns a schedule, and what happened at its last slots."""
     return answer(ask.app.get_schedule(name, scope=ask.scope(READ)))
 
 
 def times(ask: Ask, name: Name, count: Count = 5) -> Response:
-    """When it will start its workflow next."""
+    """Returns the next times at which a schedule starts its workflow."""
     return answer({"times": ask.app.next_times(name, count)})
 
 
 def pause(ask: Ask, name: Name, body: PauseSchedule = PAUSE) -> Response:
-    """Nothing more is started by it; what runs goes on."""
+    """Pauses a schedule.
+
+    It starts nothing more. What it has started goes on.
+    """
     return answer({"name": name, "changed": ask.app.pause_schedule(name, body.reason, ask.actor)})
 
 
 def resume(ask: Ask, name: Name) -> Response:
-    """Lets it start its workflow again, from the next slot on: those of the pause are not made up
-    for."""
+    """Lets a paused schedule start its workflow again.
+
+    It goes on with its next slot. Slots that passed during the pause are not run.
+    """
     return answer({"name": name, "changed": ask.app.resume_schedule(name, ask.actor)})
 
 
 def run(ask: Ask, name: Name, key: Key = None) -> Response:
-    """Starts its workflow now, with its inputs, whatever else runs. 200: this `Idempotency-Key` has
-    started it before."""
+    """Starts the workflow of a schedule now.
+
+    It starts with the inputs of the schedule, even if an earlier execution is still running. The
+    answer is 201 if it was started, and 200 if this `Idempotency-Key` has started it before.
+    """
     handle = ask.app.run_schedule(name, ask.actor, key=ask.own(key))
     return answer({"id": handle.id, "created": handle.created}, 201 if handle.created else 200)
 
 
 def delete(ask: Ask, name: Name) -> Response:
-    """Takes a schedule away; what it has started goes on."""
+    """Deletes a schedule.
+
+    What it has started goes on.
+    """
     ask.app.delete_schedule(name, ask.actor)
     return Response(status_code=204)

@@ -29,12 +29,12 @@ class Body(BaseModel):
 
 
 class Problem(BaseModel):
-    """What went wrong (RFC 9457)."""
+    """An error, as in RFC 9457."""
 
     type: str
     title: str
     status: int
-    code: str = Field(description="stays as it is, and names what went wrong")
+    code: str = Field(description="Names the error for programs. It never changes.")
     detail: str
 
 
@@ -56,7 +56,7 @@ def page_of(item: Model) -> Model:
     items: Any = (list[item], ...)  # type: ignore[valid-type]  # a model that is made here
     return create_model(
         f"{item.__name__}Page",
-        __doc__="Some of them; `cursor` asks for those after them.",
+        __doc__="One page of a list. Send its `cursor` to get the next page; null: no more pages.",
         items=items,
         cursor=(str | None, ...),
     )

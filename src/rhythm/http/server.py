@@ -66,9 +66,9 @@ class Server:
 
     @asynccontextmanager
     async def lifespan(self, around: object = None) -> AsyncIterator[None]:
-        """For the application that this one is mounted in: `FastAPI(lifespan=server.lifespan)`.
+        """Ends the streams when the application stops in which this one is mounted.
 
-        The streams end with it.
+        Give it to that application: `FastAPI(lifespan=server.lifespan)`.
         """
         try:
             yield

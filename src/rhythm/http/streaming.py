@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from rhythm.http.guard import Asker, Guard
+from rhythm.http.requests import Id
 from rhythm.http.watching import Update, Watcher
 
 # Bytes that are sent at a time: a client that does not read them gets no more.
@@ -26,13 +27,17 @@ SLICE_BYTES = 64 * 1024
 BEAT_S = 15.0  # between two comments on a silent stream: proxies close silent connections
 HEADERS = {"X-Accel-Buffering": "no"}
 KIND = "text/event-stream"
+LAST_EVENT = "The id of the last event that you received. Browsers send it when they connect again."
 
 
 async def stream(
-    request: Request, id: str, last_event_id: Annotated[str, Header()] = ""
+    request: Request, id: Id, last_event_id: Annotated[str, Header(description=LAST_EVENT)] = ""
 ) -> Response:
-    """Server-sent events named `execution`, each with the execution as it is by then, until it has
-    ended."""
+    """Streams the changes of an execution, until it has ended.
+
+    These are server-sent events named `execution`. Each has the whole execution at that moment. The
+    answer is 204 if the execution has ended and `Last-Event-ID` says that you know how.
+    """
     server, asker = request.scope["rhythm.server"], request.scope["rhythm.asker"]
     _take_place(request.scope["rhythm.places"], server.shares.stream(asker.who))
     now = await run_in_threadpool(asker.app.get, id)

@@ -27,7 +27,7 @@ Detail = object_of(
 Drawn = object_of(
     "WorkflowGraph",
     (
-        "What a workflow does, step by step: as nodes and edges, as an outline, and as a "
+        "What a workflow does, step by step: as nodes and edges, as a text outline, and as a "
         "Mermaid flow chart."
     ),
     name=str,
@@ -39,18 +39,23 @@ Drawn = object_of(
 
 
 class NewWorkflow(Body):
-    source: str = Field(description="the text of a workflow file; it may hold several workflows")
+    source: str = Field(
+        description="The text of a workflow file. It may contain several workflows."
+    )
 
 
 Registered = object_of(
     "Registered",
-    "The workflows of the text, as they are now.",
+    "The workflows in the text, in their current version.",
     workflows=list[Workflow],  # type: ignore[valid-type]  # a model that is made here
 )
 
 
 def register(ask: Ask, body: NewWorkflow) -> Response:
-    """Registers the workflows of a text: all, or none if one does not compile."""
+    """Registers the workflows in a text.
+
+    If one of them does not compile, none is registered.
+    """
     limits = {"scope": ask.scope("workflow:write"), "known": ask.scope(READ)}
     # A source with a line break is taken for a text, never for the name of a file.
     names = ask.app.register(f"{body.source}\n", by=ask.actor, **limits)
@@ -59,7 +64,7 @@ def register(ask: Ask, body: NewWorkflow) -> Response:
 
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """The current version of every workflow, by name."""
+    """Lists the workflows, sorted by name, each in its current version."""
     items, more = seen_by_name(
         ask, ask.app.workflows, lambda workflow: workflow.name, limit, cursor
     )
@@ -67,14 +72,17 @@ def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
 
 
 def get(ask: Ask, name: Name) -> Response:
-    """A workflow in its current version, with its source."""
+    """Returns the current version of a workflow, with its source."""
     view = ask.app.workflow(name)
     source = ask.app.workflows.source(view.name, view.version, scope=ask.scope(READ))
-    return answer({**without(view), "source": source.text if source else ""})
+    return answer({**without(view), "source": source.own if source else ""})
 
 
 def draw(ask: Ask, name: Name) -> Response:
-    """What a workflow does as a graph: nodes and edges, an outline, and a Mermaid flow chart."""
+    """Returns a graph of what a workflow does.
+
+    It comes as nodes and edges, as a text outline, and as a Mermaid flow chart.
+    """
     view = ask.app.workflow(name)
     program = ask.app.program(view.name, view.version)
     assert program is not None, name

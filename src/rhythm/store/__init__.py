@@ -67,7 +67,7 @@ What people do:
 
 Who acts:
 
-Over HTTP a token says who acts and with which rights (`permissions`). Everywhere else the caller,
+Over HTTP a token says who acts and with which `permissions`. Everywhere else the caller,
 who has access to the database, says who acts. Either way an `Actor` comes with the call down to the
 store, and the last thing that the transaction does is `record` of its auditor. It reads the token
 once more, under a lock that a change of the token waits for, and adds its rows to the chain, each

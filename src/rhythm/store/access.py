@@ -1,4 +1,4 @@
-"""Actors and their rights, tokens, and the audit chain.
+"""Actors and their permissions, tokens, and the audit chain.
 
 An act that an operator or a decider asks for is recorded in the transaction that does it. `audit`
 rows are only ever added, and each carries the hash of the one before, so that a row which is
@@ -158,7 +158,7 @@ class StoredToken(Record):
 
     @property
     def limited(self) -> bool:
-        """Whether its rights depend on the name of a workflow or task."""
+        """Whether its permissions depend on the name of a workflow or task."""
         return limited(self.roles)
 
     def entitlement(self, root: str | None) -> tuple[Collection[str], Collection[str]]:

@@ -84,7 +84,7 @@ def pause_acts(
 def resume_acts(ids: Iterable[str], reason: str, data: str) -> list[Act]:
     """Returns audit rows for executions that were resumed.
 
-    Of the data only the names are recorded: not everybody who reads the audit may see the values.
+    Of the data only the keys are recorded: not everybody who reads the audit may see the values.
     """
     detail = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
     return [Act("execution.resume", id, detail) for id in ids]

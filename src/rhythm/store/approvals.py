@@ -89,7 +89,7 @@ class StoredApproval(Record):
     workflow: str
 
     @property
-    def shown(self) -> str:
+    def content_hash(self) -> str:
         """The hash of what people see when they decide: the role, the reason, the data, and the
         quorum."""
         text = json.dumps(
@@ -121,7 +121,7 @@ class StoredDecision(Record):
     role: str
     decision: Choice
     comment: str
-    shown: str
+    shown: str  # the content hash at that moment; the column and the audit have this older name
     key: str | None
     token: str | None
     at: int
@@ -131,14 +131,14 @@ class StoredDecision(Record):
 class Decision(Record):
     """A decision that somebody wants to make.
 
-    `shown`: the hash of what they saw. `then_pause`: the execution is paused after the decision,
+    `content_hash`: that of what they saw. `then_pause`: the execution is paused after the decision,
     until somebody resumes it.
     """
 
     actor: Actor
     decision: Choice
     comment: str = ""
-    shown: str | None = None
+    content_hash: str | None = None
     key: str | None = None
     to: str | None = None  # escalate: to this role of its stages; None: to the next
     then_pause: bool = False
@@ -218,7 +218,7 @@ def _judged(
         return Verdict("approval_expired" if approval.decision == EXPIRED else "already_decided")
     if approval.is_due(now):
         return Verdict("approval_expired")
-    if wanted.shown is not None and wanted.shown != approval.shown:
+    if wanted.content_hash not in (None, approval.content_hash):
         return Verdict("approval_changed")
     if roles is not None and approval.role not in roles:
         return Verdict("role_revoked" if approval.role in revoked else "wrong_role")
@@ -317,7 +317,7 @@ def decision_row(approval: StoredApproval, n: int, made: Decision, now: int) -> 
         role=approval.role,
         decision=made.decision,
         comment=made.comment,
-        shown=approval.shown,
+        shown=approval.content_hash,
         key=made.key,
         token=made.actor.token,
         at=now,

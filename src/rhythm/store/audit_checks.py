@@ -56,7 +56,7 @@ TokenFacts = dict[str, Any]  # what the audit says of a token, by field; also `r
 
 
 def other_decisions(decisions: Iterable[AuditedDecision]) -> Iterator[tuple[str, str]]:
-    """Yields decisions that differ from their audit rows: approval, and what is wrong."""
+    """Yields the decisions that differ from their audit rows: the approval's id, and how."""
     for made in decisions:
         facts = _object(made.detail)
         if wrong := [name for name in DECISION if facts.get(name) != getattr(made, name)]:

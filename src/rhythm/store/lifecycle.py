@@ -87,7 +87,7 @@ def has_ended(status: StatusNumber) -> bool:
 
 
 def is_orderly(status: StatusNumber) -> bool:
-    """Returns whether children that were started and not awaited go on after such an end."""
+    """Returns whether the children that a workflow did not await go on when it ends like this."""
     return status in ORDERLY
 
 

@@ -1,4 +1,4 @@
-"""Who had a hand in something, and with which rights it was asked for.
+"""Who had a hand in something, and with which permissions it was asked for.
 
 People start executions, send signals, publish events, give data with a resume, make schedules. What
 they gave flows on: an event starts an execution, a turn publishes another event, a retry begins
@@ -69,7 +69,7 @@ class Provenance(Record):
 
     @property
     def limited(self) -> bool:
-        """Whether the rights depend on the name of a workflow or task."""
+        """Whether the permissions depend on the name of a workflow or task."""
         return any(limited(roles) for roles in self.authority)
 
 
@@ -198,7 +198,7 @@ def load_authority(text: str | None) -> tuple[tuple[str, ...], ...]:
 
 
 def dump_provenance(provenance: Provenance) -> str | None:
-    """Returns the provenance as JSON, as an event or a schedule stores it. None: nobody's."""
+    """Returns the provenance as JSON, as an event or a schedule stores it; None if it is empty."""
     return json.dumps(provenance.astuple(), ensure_ascii=False) if provenance != NOBODY else None
 
 

@@ -46,7 +46,7 @@ class Schedule(Record):
     created_at: int = 0
     created_by: str = ""
     updated_at: int = 0
-    # JSON: whose data it gives to what it starts, and with which rights
+    # JSON: whose data it gives to what it starts, and with which permissions
     provenance: str | None = None
 
     @property

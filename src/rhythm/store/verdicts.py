@@ -127,7 +127,8 @@ def refused(id: str, refusal: str = "") -> Committed:
 def answer_to_park(id: str, left: bool, wakes: int | None) -> Committed:
     """Returns the answer to an owner that had nothing to do and wanted to park.
 
-    `left`: it is parked. `wakes`: those of its ready row, None if another owner has the row.
+    `left`: its ready row is deleted, so it is parked. Otherwise `wakes` is what the row says, or
+    None if another owner has the row.
     """
     if left:
         return Committed(id, "parked")

@@ -150,7 +150,9 @@ class Dispatcher:
         self, claim: Claim, attempt: Attempt, ended: AttemptEnd, took_s: float
     ) -> None:
         name, inputs = attempt.task.name, attempt.inputs
-        if ended.kept:  # its end is committed already, with what it wrote
+        if ended.lost:
+            return self.ownership.lose(claim.id)
+        if ended.kept:
             del self.ownership.tasks[claim.id]
             return self.narrator.task_ended(claim.id, name, inputs, ended, None, took_s)
         wait_s = retry_s(ended, attempt.task, attempt.options, claim.attempt, self.rng)

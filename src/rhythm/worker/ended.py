@@ -41,7 +41,10 @@ class AttemptEnd(Record):
     frames: tuple[str, ...] = ()  # where in the user's Python it was raised, outermost first
     # The handler asked to be tried again after this long: not a failure.
     delay_s: float | None = None
-    kept: bool = False  # a transactional task: its end is settled, nothing is left to commit
+    # A transactional task: its end is committed already, with what it wrote.
+    kept: bool = False
+    # A transactional task: its claim was lost, so nothing of this attempt is kept, or counts.
+    lost: bool = False
 
     @property
     def value(self) -> Any:

@@ -75,28 +75,39 @@ class Threads:
         self._free = 0  # waiting threads for which no attempt is queued
 
     def start(self, attempt: HandlerCall) -> Callable[[], object]:
-        """Queues an attempt for a thread. Returns a function that tells the handler to give up."""
+        """Gives an attempt to a free thread, or to a new one that begins with it.
+
+        Returns a function that tells the handler to give up. Raises `RuntimeError` if it takes a
+        new thread, and none can be had: then nothing was queued.
+        """
         with self._lock:
             missing = self._free == 0
             self._free -= not missing
-        self._waiting.put(attempt)
         if missing:
-            threading.Thread(target=self._run, daemon=True, name="tasks").start()
+            threading.Thread(target=self._run, args=(attempt,), daemon=True, name="tasks").start()
+        else:
+            self._waiting.put(attempt)
         return attempt.current.give_up
 
-    def _run(self) -> None:
-        while True:
-            try:
-                attempt = self._waiting.get(timeout=IDLE_S)
-            except queue.Empty:
-                with self._lock:
-                    if self._free == 0:
-                        continue
-                    self._free -= 1
-                    return
+    def _run(self, first: HandlerCall) -> None:
+        attempt: HandlerCall | None = first
+        while attempt is not None:
             self._attempt(attempt)
             with self._lock:
                 self._free += 1
+            attempt = self._next()
+
+    def _next(self) -> HandlerCall | None:
+        """Waits for the next attempt; None if there was none for so long that the thread ends."""
+        while True:
+            try:
+                return self._waiting.get(timeout=IDLE_S)
+            except queue.Empty:
+                with self._lock:
+                    # 0: an attempt was queued for this thread just now
+                    if self._free:
+                        self._free -= 1
+                        return None
 
     @staticmethod
     def _attempt(attempt: HandlerCall) -> None:
@@ -203,10 +214,15 @@ class Loop:
 
     def _event_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            threading.Thread(
-                target=_keep_running, args=(self._loop,), daemon=True, name="async tasks"
-            ).start()
+            loop = asyncio.new_event_loop()
+            try:
+                threading.Thread(
+                    target=_keep_running, args=(loop,), daemon=True, name="async tasks"
+                ).start()
+            except BaseException:  # a loop that no thread runs would never answer
+                loop.close()
+                raise
+            self._loop = loop
         return self._loop
 
 

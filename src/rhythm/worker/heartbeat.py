@@ -61,7 +61,7 @@ class Answer(Record):
     own: OwnClaims
 
     def fence(self, id: str) -> int | None:
-        """Returns the fence of the worker's claim; None if it has none, by the database."""
+        """Returns the fence of the worker's claim; None if the database knows no such claim."""
         return self.own[id][0] if id in self.own else None
 
     def prolongs(self, id: str) -> bool:

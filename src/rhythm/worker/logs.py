@@ -39,9 +39,7 @@ _TABLE = (
         INFO,
         "it was asked to stop: it claims nothing more, what runs may end within the grace",
     ),
-    LogEvent(
-        "worker_stopped", INFO, "it has given back what was not finished, and taken its leave"
-    ),
+    LogEvent("worker_stopped", INFO, "it has given back what was not finished, and has ended"),
     LogEvent(
         "worker_failed",
         ERROR,
@@ -122,7 +120,7 @@ _TABLE = (
     LogEvent(
         "schedule_missed",
         WARNING,
-        "slots of a schedule passed while no worker ran, and are not made up for",
+        "slots of a schedule passed while no worker ran, and are not run later",
         "schedule",
     ),
     LogEvent(
@@ -140,7 +138,7 @@ _TABLE = (
     LogEvent(
         "listener_deaf",
         WARNING,
-        "hints about new work (NOTIFY) are not heard: it is found by looking every `poll_interval`",
+        "hints about new work (NOTIFY) do not arrive: workers ask every `poll_interval`",
     ),
     LogEvent("listener_hears", INFO, "hints about new work are heard again"),
     LogEvent(

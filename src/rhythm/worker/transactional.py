@@ -40,8 +40,10 @@ class Transactional:
                 error=task_error(self.current.task, str(problem)), retry=True, delay_s=RETRY_DELAY_S
             )
         match outcome:
-            case "kept" | "lost":  # after a lost claim there is nothing to commit either
+            case "kept":
                 return self.ended.replace(kept=True)
+            case "lost":
+                return self.ended.replace(lost=True)
             case "undone":
                 return self.ended
             case "aborted":

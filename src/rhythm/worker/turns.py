@@ -72,7 +72,10 @@ class Catalogue:
 
 
 class TakeOver(Record):
-    """The decision to begin awaited tasks without rows here; nothing is committed."""
+    """This worker begins the awaited tasks that have no rows and whose owner is gone.
+
+    Nothing is committed for that. `slots`: how many slots the tasks take.
+    """
 
     slots: int
 

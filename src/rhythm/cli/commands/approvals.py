@@ -130,7 +130,7 @@ def print_approval(approval: ApprovalView) -> None:
         ("escalates to", printable(", ".join(approval.escalations))),
         ("decisions", "\n".join(printable(_decision(each, now)) for each in approval.decisions)),
         ("ended", "" if approval.ended_at is None else moment(approval.ended_at, now)),
-        ("hash", approval.shown if approval.status == "open" else ""),
+        ("hash", approval.content_hash if approval.status == "open" else ""),
     ]
     print_fields(fields)
 

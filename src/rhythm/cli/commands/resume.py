@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @command(__doc__)
 @EXECUTION_OR_ALL
-@option("--reason", metavar="TEXT", help="why, for the record")
+@option("--reason", metavar="TEXT", may_be_empty=True, help="why, for the record")
 @BY
 @DATA
 @which

@@ -16,13 +16,14 @@ Exit code 0: it was stopped; 1: it failed; 2: it could not begin.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
 import threading
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import must_be_text, refusals
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 FROM_ONE = Whole("a whole number from 1 on", least=1)
 # how long giving back the claims may take; then the process ends, even if the database hangs
 GIVE_BACK_S = 0.5
+EXIT_FUNCTIONS_S = 0.3  # how long the exit functions of the application may take
 POLL_INTERVAL_S = 0.02  # between two checks for signals
 LONGEST_S = 5.0  # the longest backoff between two attempts to reach the database
 SAID = ("worker_started", "worker_draining")  # events that this command prints in its own words
@@ -79,7 +81,9 @@ class Stopping:
 @option(
     "--app",
     type=FileName(),
-    help="a Python file or module with tasks; FILE:NAME for the application NAME in it",
+    required=True,
+    help="a Python file or module with tasks, such as tasks.py; FILE:NAME for the application "
+    "NAME in it",
 )
 @option(
     "--queues",
@@ -129,10 +133,6 @@ class Stopping:
 )
 @DATABASE
 def run(args: Arguments) -> int:
-    if not args.app:
-        raise UsageError(
-            "--app is missing: a Python file or module with tasks, such as --app tasks.py"
-        )
     must_be_text(args)  # report a mistake before waiting for the database
     if args.processes > 1:
         from rhythm.cli.supervisor import supervise
@@ -169,11 +169,13 @@ def _work(args: Arguments, number: int = 0, ready: Callable[[], None] = lambda: 
         )
     while worker.alive and not stopping.wait(0.5) and os.getppid() == parent:
         pass
-    return _stop(args, worker, stopping, args.grace)
+    _stop(args, worker, stopping, args.grace)
 
 
-def _stop(args: Arguments, worker: PooledWorker, stopping: Stopping, grace: float | None) -> int:
-    """Stops the worker, within the grace. Returns the exit code: 1 if it failed."""
+def _stop(
+    args: Arguments, worker: PooledWorker, stopping: Stopping, grace: float | None
+) -> NoReturn:
+    """Stops the worker, within the grace, and ends the process: exit code 1 if it failed."""
     running = worker.health().running
     if worker.alive and args.log_format == "text":
         what = (
@@ -194,8 +196,7 @@ def _stop(args: Arguments, worker: PooledWorker, stopping: Stopping, grace: floa
         ending.join(POLL_INTERVAL_S)
     for problem in problems:
         _say(args, f"the worker failed: {problem}", "worker_failed")
-    _leave_soon(len(problems))
-    return len(problems)
+    _leave(len(problems))
 
 
 def _end(worker: PooledWorker, grace: float | None, problems: list[Exception]) -> None:
@@ -209,22 +210,25 @@ def _end(worker: PooledWorker, grace: float | None, problems: list[Exception]) -
         problems.append(problem)
 
 
-def _leave_soon(code: int) -> None:
-    """Makes the process exit with this code in a moment.
+def _leave(code: int) -> NoReturn:
+    """Runs the exit functions (`atexit`), and ends the process with this exit code.
 
-    Something that a task left behind, such as a thread that never ends, must not delay the exit,
-    and no signal may change the exit code.
+    Python itself would also wait for threads that a task left behind, and take all modules apart,
+    which costs a busy machine a second. No signal may change the exit code any more.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
 
-    def leave() -> None:
-        time.sleep(0.1)
+    def leave() -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
 
-    threading.Thread(target=leave, daemon=True).start()
+    late = threading.Timer(EXIT_FUNCTIONS_S, leave)
+    late.daemon = True
+    late.start()
+    atexit._run_exitfuncs()
+    leave()
 
 
 def _application(args: Arguments, stopping: Stopping) -> Rhythm:

@@ -103,8 +103,7 @@ class Store(ABC):
 
     @abstractmethod
     def expect(self, threads: int) -> None:
-        """Prepares for this many threads that ask at once, so that they need not wait for each
-        other."""
+        """Prepares for calls from this many threads at once, so that none waits for another."""
 
     def recover(self, limit: int, crash_limit: int, dead: bool = False) -> Recovered:
         """Runs the maintenance that is due: rescue, cancelled tasks, terminated families, and

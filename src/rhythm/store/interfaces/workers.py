@@ -128,7 +128,7 @@ class WorkerStore(ABC):
 
     @abstractmethod
     def declare(self, declarations: Sequence[Declaration]) -> None:
-        """Stores what tasks are.
+        """Stores how tasks were declared: their queues, retries and timeouts.
 
         If several workers declare the same task, the last declaration counts.
         """

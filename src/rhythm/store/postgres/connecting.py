@@ -71,8 +71,10 @@ class Access(Record):
 
 
 class PatientConnection(psycopg.Connection[Row]):
-    """A connection that does not wait for an answer for ever: something between us and the server
-    may swallow everything."""
+    """A connection that does not wait for an answer for ever.
+
+    Something in the network between us and the server may drop all packets without a word.
+    """
 
     answer_s: float = ANSWER_S
     era = 0  # of the store that opened it

@@ -343,7 +343,7 @@ class Connection:
                     ) from problem
                 except errors.InsufficientPrivilege as problem:
                     raise StoreError(
-                        f"the user of the PostgreSQL database lacks a right: {problem}"
+                        f"the user of the PostgreSQL database lacks a privilege: {problem}"
                     ) from problem
             raise StoreError(f"{TRIES} times in a row a transaction had to give way to others")
 

@@ -390,7 +390,7 @@ class Flush:
         signals = self._allowed(signals, senders)
         if not signals:
             return delivered
-        self.rows.call([signal.execution_id for signal in signals])
+        self.rows.wake_live([signal.execution_id for signal in signals])
         rows = [mail_row(signal) for signal in signals]
         sent = {
             id

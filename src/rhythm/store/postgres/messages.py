@@ -26,7 +26,7 @@ class PostgresMessages(PostgresRole, MessageStore):
         The wake comes first: it locks the mailbox. It is undone if the signal is not delivered.
         """
         id = signal.execution_id
-        now = self.rows.call([id])
+        now = self.rows.wake_live([id])
         status, known, waiting = self.db.all("mailbox", id=id, signal=signal.id)[0]
         if (delivery := received(status, known, waiting, limit)) != "sent":
             raise UndoneError(delivery)

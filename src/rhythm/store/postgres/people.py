@@ -50,7 +50,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
     @transaction
     def decide(self, id: str, decision: Decision) -> Verdict | None:
         execution_id = id.rpartition(".")[0]
-        self.rows.call([execution_id])
+        self.rows.wake_live([execution_id])
         found = self.rows.approvals([id], lock=True)
         if not found or found[0].held:
             raise UndoneError(None)
@@ -151,7 +151,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
     ) -> dict[str, bool]:
         timeout_us, then_what = deadline_of_pause(timeout_s, then)
         known = self._known(ids)
-        self.rows.call(list(ids))
+        self.rows.wake_live(list(ids))
         now, by = self.db.now(), actor.name if actor else ""
         values = dict(reason=reason, by=by, timeout_us=timeout_us, then=then_what, now=now)
         paused = {id for (id,) in self.db.all("pause", ids=sorted(known), **values)}
@@ -176,7 +176,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
         actor: Actor | None = None,
     ) -> dict[str, bool]:
         known = self._known(ids)
-        self.rows.call(list(ids))
+        self.rows.wake_live(list(ids))
         for id, open_ in self.db.all("asked_for", ids=known) if gives_data(data) else ():
             refuse_data(id, data, [open_])
         now, by = self.db.now(), actor.name if actor else ""

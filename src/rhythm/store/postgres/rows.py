@@ -108,11 +108,11 @@ class PostgresRows:
         if asleep and (FREE,) in self.db.all("wake", ids=asleep, now=now):
             self.db.free([SYSTEM_QUEUE])
 
-    def call(self, ids: Sequence[str]) -> int:
-        """Wakes those of these executions that have not ended, and returns the time.
+    def wake_live(self, ids: Sequence[str]) -> int:
+        """Wakes those of these executions that have not ended; returns the time, 0 if all have.
 
-        An execution that is held back is not woken: it looks when it begins. It is locked so that
-        it stays held back until the end of the transaction.
+        An execution that is held back needs no wake: it reads everything when it begins. It is
+        locked instead, so that it stays held back until the end of the transaction.
         """
         known = self.db.all("receivers", ids=list(ids))
         now = next((now for _, _, now in known), 0)

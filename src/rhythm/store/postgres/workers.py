@@ -29,7 +29,8 @@ class PostgresWorkers(PostgresRole, WorkerStore):
         """Extends the claims, and then sends the beat.
 
         The beat comes last, so it was sent if this call succeeds. The claims are read with it,
-        after they were extended: a claim that still has its fence and was not extended was locked.
+        after they were extended. A claim that has its fence and was not extended was locked by
+        another transaction.
         """
         kept = {id for (id,) in self.db.batch("keep", claim_rows(claims), ttl_us=int(ttl_s * US))}
         own = self.db.all(
