@@ -102,7 +102,13 @@ class Storm:
             self.killer.count >= kills
             and self.killed >= kills
             and (told or bool(self.book.troubles))
+            and self.fired() >= set(SCHEDULES)
         )
+
+    def fired(self) -> set[str]:
+        """Returns the schedules that came due: the first slot is a second away, and the storm may
+        be over before it."""
+        return {name for (name,) in self.query("SELECT DISTINCT schedule FROM schedule_fires")}
 
     def strike(self, kills: int) -> float:
         """A worker or a server goes, once all are there: else nobody would be left to do anything.
@@ -331,7 +337,7 @@ class Storm:
             f"SELECT next_at, queued_at FROM schedules WHERE name = '{name}'"
         )
         there = {id for (id,) in self.query("SELECT id FROM executions WHERE name = 'beat'")}
-        due = fires[0][0] if fires else 0
+        due = fires[0][0] if fires else next_at
         for slot, until_at, outcome, id in [*fires, (next_at, None, "next", None)]:
             due += EVERY_US if due == queued_at else 0
             if slot != due or (outcome == "started") != (id in there):
