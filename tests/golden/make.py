@@ -27,26 +27,32 @@ from rhythm.vm.machine import Inputs, Outcome, Signal
 from rhythm.vm.snapshot import SNAPSHOT_VERSION, encode_snapshot
 from tests.support.world import Execution, World
 
-FOLDER = Path(__file__).parent / "v1"
-FORMAT = (1, 1)  # of programs and snapshots: what this folder is for
+FOLDERS = Path(__file__).parent
+FORMATS = {"v1": (1, 1), "v2": (2, 1)}  # of programs and snapshots: what each folder is for
 
-RUNS: dict[str, dict[str, Any]] = {  # what each workflow is run with, and what happens to it
-    "nested_groups": {"inputs": {"xs": [1, 2, 3]}},
-    "branch": {"inputs": {"xs": [1, 2]}},
-    "signal_timeout": {"signals": [{"at": 4, "name": "go", "payload": {"by": "ann"}}]},
-    "finally_pending": {},
-    "loop_position": {"inputs": {"words": ["a", "b"], "counts": {"x": 2, "y": 1}}},
-    "completed_loop": {"inputs": {"xs": [3, 1, 2]}},
-    "approval": {
-        "inputs": {"id": 7},
-        "decisions": [{"decision": "approved", "by": ["ann", "bob"], "comment": "", "at": None}],
+# For each folder: what each workflow is run with, and what happens to it.
+RUNS: dict[str, dict[str, dict[str, Any]]] = {
+    "v1": {
+        "nested_groups": {"inputs": {"xs": [1, 2, 3]}},
+        "branch": {"inputs": {"xs": [1, 2]}},
+        "signal_timeout": {"signals": [{"at": 4, "name": "go", "payload": {"by": "ann"}}]},
+        "finally_pending": {},
+        "loop_position": {"inputs": {"words": ["a", "b"], "counts": {"x": 2, "y": 1}}},
+        "completed_loop": {"inputs": {"xs": [3, 1, 2]}},
+        "approval": {
+            "inputs": {"id": 7},
+            "decisions": [
+                {"decision": "approved", "by": ["ann", "bob"], "comment": "", "at": None}
+            ],
+        },
+        "cancelled": {"cancel_at": 5},
+        "steps": {
+            "inputs": {"order": {"total": 15000}},
+            "decisions": [{"decision": "rejected", "by": ["ann"], "comment": "", "at": None}],
+        },
+        "started": {"signals": [{"at": 2, "name": "go", "payload": "went"}]},
     },
-    "cancelled": {"cancel_at": 5},
-    "steps": {
-        "inputs": {"order": {"total": 15000}},
-        "decisions": [{"decision": "rejected", "by": ["ann"], "comment": "", "at": None}],
-    },
-    "started": {"signals": [{"at": 2, "name": "go", "payload": "went"}]},
+    "v2": {"python_meaning": {"inputs": {"words": ["a", "b"], "counts": {"x": 5, "y": 1}}}},
 }
 
 
@@ -92,10 +98,10 @@ def decode_inputs(fields: dict[str, Any]) -> Inputs:
     return Inputs(**{**fields, "outcomes": outcomes, "signals": signals})
 
 
-def record(name: str) -> tuple[str, dict[str, Any]]:
+def record(folder: Path, name: str) -> tuple[str, dict[str, Any]]:
     """The stored program of a workflow, and its run."""
-    run = RUNS[name]
-    [path] = [path for path in FOLDER.glob(f"{name}.*") if path.name.endswith(FOUND_IN_FOLDERS)]
+    run = RUNS[folder.name][name]
+    [path] = [path for path in folder.glob(f"{name}.*") if path.name.endswith(FOUND_IN_FOLDERS)]
     programs = compile_text(path.read_text(encoding="utf-8"), path.name).programs_or_raise()
     world = Recorder(list(programs))
     world.decisions = list(run.get("decisions", []))
@@ -105,15 +111,15 @@ def record(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def main() -> None:
-    if (IR_VERSION, SNAPSHOT_VERSION) != FORMAT:
-        raise SystemExit(
-            f"{FOLDER.name} is for the formats {FORMAT}: make a new folder for "
-            f"({IR_VERSION}, {SNAPSHOT_VERSION})"
-        )
-    for name in RUNS:
-        program, run = record(name)
-        (FOLDER / f"{name}.program.json").write_text(program + "\n", encoding="utf-8")
-        (FOLDER / f"{name}.json").write_text(
+    now = (IR_VERSION, SNAPSHOT_VERSION)
+    names = [name for name, formats in FORMATS.items() if formats == now]
+    if not names:
+        raise SystemExit(f"there is no folder for the formats {now}: make one")
+    folder = FOLDERS / names[0]
+    for name in RUNS[folder.name]:
+        program, run = record(folder, name)
+        (folder / f"{name}.program.json").write_text(program + "\n", encoding="utf-8")
+        (folder / f"{name}.json").write_text(
             json.dumps(run, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
         )
 

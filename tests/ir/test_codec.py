@@ -94,7 +94,7 @@ def test_a_program_of_a_newer_version_is_refused_with_what_to_do() -> None:
     data = {**encode_program(EVERYTHING), "ir": IR_VERSION + 1}
     assert (
         refusal(lambda: decode_program(data))
-        == "program 'every' has IR version 2, this Rhythm knows up to 1: upgrade the worker"
+        == "program 'every' has IR version 3, this Rhythm knows up to 2: upgrade the worker"
     )
 
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from rhythm.ir.operations import ALIASES, BUILTINS, EMITS, GROUPS, OPERATIONS
+from rhythm.ir.operations import ALIASES, BUILTINS, EMITS, GROUPS, OPERATIONS, PYTHON
 from rhythm.lang.flow.problems import CODES
 from rhythm.vm.builtins import FUNCTIONS
 from tests.support.cases import PROGRAMS, all_cases
@@ -18,7 +18,10 @@ RUNTIME_CODES = (
     "NotAChild Timeout AllFailed TaskFailed ChildFailed Cancelled Error LimitExceeded"
 ).split()
 ONLY_WITH_A_REGISTRY = {"F103", "F104"}  # `Known` raises these; the cases compile without one
-NEVER_FAIL = {"now", "uuid", "random", "bool", "get"}
+NEVER_FAIL = {
+    *("now", "uuid", "random", "bool", "get"),
+    *("py.truth", "py.eq", "py.ne", "py.str", "py.repr", "py.time"),
+}
 
 _COMMENT = re.compile(r"//.*")
 _CALL = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.\w+)?(?=\()")
@@ -31,6 +34,7 @@ def calls(text: str) -> set[str]:
 
 # a case that the compiler refuses runs nothing
 CALLED = set().union(*(calls(case.text) for case in CASES if case.has_result or case.failure))
+COMPLETED = set().union(*(calls(case.text) for case in CASES if case.has_result))
 FAILED = {case.failure[0] for case in CASES if case.failure}
 REPORTED = {code for case in CASES for code, *_ in case.diagnostics}
 
@@ -38,6 +42,12 @@ REPORTED = {code for case in CASES for code, *_ in case.diagnostics}
 @pytest.mark.parametrize("name", sorted({*BUILTINS, *OPERATIONS, *GROUPS, *EMITS, *ALIASES}))
 def test_every_function_is_called_by_a_case_that_runs(name: str) -> None:
     assert name in CALLED, f"no case in {PROGRAMS.name}/ calls {name}(…)"
+
+
+# a `.flow` file cannot call those of Python
+@pytest.mark.parametrize("name", sorted(BUILTINS.keys() - PYTHON.keys()))
+def test_every_builtin_is_called_by_a_case_that_has_a_result(name: str) -> None:
+    assert name in COMPLETED, f"no case in {PROGRAMS.name}/ calls {name}(…) and has a result"
 
 
 @pytest.mark.parametrize("name", sorted(BUILTINS.keys() - NEVER_FAIL))

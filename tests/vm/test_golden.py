@@ -14,10 +14,10 @@ from rhythm.ir.codec import load_program
 from rhythm.ir.instructions import IR_VERSION
 from rhythm.ir.program import Program
 from rhythm.ir.verify import verify
-from rhythm.lang.languages import FOUND_IN_FOLDERS
+from rhythm.lang.languages import FOUND_IN_FOLDERS, compile_text
 from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspended, Turn, advance
 from rhythm.vm.snapshot import SNAPSHOT_VERSION, Snapshot, decode_snapshot
-from tests.golden.make import RUNS, decode_inputs
+from tests.golden.make import FORMATS, RUNS, decode_inputs
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -75,8 +75,10 @@ def test_every_stored_snapshot_resumes_to_the_recorded_end(
         )
 
 
-def test_the_folder_holds_a_stored_run_for_each_workflow() -> None:
-    assert {path.name.split(".")[0] for path in STORED if path.parent.name == "v1"} == set(RUNS)
+def test_each_folder_holds_a_stored_run_for_each_workflow() -> None:
+    for folder, runs in RUNS.items():
+        stored = {path.name.split(".")[0] for path in STORED if path.parent.name == folder}
+        assert stored == set(runs)
     sources = [
         [path.with_name(path.name.replace(".program.json", kind)) for kind in FOUND_IN_FOLDERS]
         for path in STORED
@@ -131,6 +133,18 @@ def snapshots() -> list[dict[str, Any]]:
 )
 def test_the_stored_snapshots_hold(what: str, holds: Any) -> None:
     assert any(holds(snapshot) for snapshot in snapshots()), f"no stored snapshot holds {what}"
+
+
+def test_what_is_in_a_folder_has_the_format_of_the_folder() -> None:
+    """What older workers can run stays as they read it."""
+    for path in STORED:
+        source = next(
+            found
+            for kind in FOUND_IN_FOLDERS
+            if (found := path.with_name(path.name.replace(".program.json", kind))).exists()
+        )
+        (made, *_) = compile_text(source.read_text(encoding="utf-8"), source.name).programs
+        assert load_program(path.read_bytes()).ir == made.ir == FORMATS[path.parent.name][0]
 
 
 def test_a_program_of_a_newer_format_is_refused_with_what_to_do() -> None:

@@ -148,7 +148,7 @@ def test_objects_are_paid_for_before_they_are_compared() -> None:
     )
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", BUILTINS)
 def test_every_builtin_is_paid_for_before_it_is_called(name: str) -> None:
     """Whatever it is given: the price takes what the call itself would refuse."""
     count = BUILTINS[name].least

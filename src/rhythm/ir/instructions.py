@@ -5,7 +5,8 @@ compiled to jumps; there is no call stack. Names that begin with `$` are the com
 (loop positions, pending `finally` blocks, awaited values). `at` is the offset in the source at
 which a problem is reported.
 
-A change here changes stored programs: raise `IR_VERSION` and keep decoding the older versions.
+A change here changes stored programs: raise `IR_VERSION` and keep decoding the older versions. A
+program says the lowest version that has all it uses (`ir.versions`), so that older workers run it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from rhythm.record import Record
 
-IR_VERSION = 1
+IR_VERSION = 2
 
 
 class Expression(Record):
@@ -51,7 +52,8 @@ class Binary(Expression):
 
 
 class Logic(Expression):
-    """`&&`, `||`, `??`: the right side is evaluated only if the left side does not decide"""
+    """`&&`, `||`, `??`: the right side is evaluated only if the left side does not decide; so do
+    `and` and `or`, with Python's truth"""
 
     op: str
     left: Expression

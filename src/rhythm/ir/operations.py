@@ -137,6 +137,85 @@ BUILTINS: dict[str, Signature] = {
 
 CALLABLE = (*OPERATIONS, *GROUPS, *EMITS, *BUILTINS)
 
+# What Python's operators, functions and methods mean, as calls: Python workflows are made of these.
+# Tuples are lists here, and the keys of a dict are text.
+PYTHON: dict[str, Signature] = {
+    f"py.{usage.partition('(')[0]}": Signature(f"py.{usage}", least, most)
+    for usage, least, most in [
+        ("truth(x)", 1, 1),
+        ("add(a, b)", 2, 2),
+        ("sub(a, b)", 2, 2),
+        ("mul(a, b)", 2, 2),
+        ("div(a, b)", 2, 2),
+        ("floordiv(a, b)", 2, 2),
+        ("mod(a, b)", 2, 2),
+        ("pow(a, b)", 2, 2),
+        ("bitand(a, b)", 2, 2),
+        ("bitor(a, b)", 2, 2),
+        ("bitxor(a, b)", 2, 2),
+        ("lshift(a, b)", 2, 2),
+        ("rshift(a, b)", 2, 2),
+        ("iadd(a, b)", 2, 2),
+        ("neg(x)", 1, 1),
+        ("pos(x)", 1, 1),
+        ("invert(x)", 1, 1),
+        ("eq(a, b)", 2, 2),
+        ("ne(a, b)", 2, 2),
+        ("lt(a, b)", 2, 2),
+        ("le(a, b)", 2, 2),
+        ("gt(a, b)", 2, 2),
+        ("ge(a, b)", 2, 2),
+        ("contains(container, item)", 2, 2),
+        ("str(x)", 1, 1),
+        ("repr(x)", 1, 1),
+        ("format(x, spec, conversion?)", 2, 3),
+        ("percent(template, values)", 2, 2),
+        ("int(x, base?)", 1, 2),
+        ("float(x)", 1, 1),
+        ("list(x?)", 0, 1),
+        ("dict(x?)", 0, 1),
+        ("item(x, key)", 2, 2),
+        ("slice(x, start, stop, step)", 4, 4),
+        ("attr(x, name)", 2, 2),
+        ("set(x, path, value)", 3, 3),
+        ("without(x, path)", 2, 2),
+        ("append(x, v)", 2, 2),
+        ("len(x)", 1, 1),
+        ("range(start_or_stop, stop?, step?)", 1, 3),
+        ("iter(x)", 1, 1),
+        ("enumerate(x, start?)", 1, 2),
+        ("zip(strict, x, …)", 1, UNLIMITED),
+        ("reversed(x)", 1, 1),
+        ("sorted(x, reverse, keys?)", 2, 3),
+        ("min(x, default, keys?)", 2, 3),
+        ("max(x, default, keys?)", 2, 3),
+        ("sum(x, start?)", 1, 2),
+        ("any(x)", 1, 1),
+        ("all(x)", 1, 1),
+        ("abs(x)", 1, 1),
+        ("round(x, digits?)", 1, 2),
+        ("divmod(a, b)", 2, 2),
+        ("unpack(x, before, after)", 3, 3),
+        ("method(x, name, args, kwargs?)", 3, 4),
+        ("changed(x, name, args, kwargs?)", 3, 4),
+        ("isinstance(x, names)", 2, 2),
+        ("matches(error, names)", 2, 2),
+        ("error(error, what)", 2, 2),
+        ("iadd_unshared(a, b)", 2, 2),
+        ("dumps(x, sort_keys?, indent?)", 1, 3),
+        ("loads(text)", 1, 1),
+        ("math(name, args, kwargs?)", 2, 3),
+        ("time()", 0, 0),
+        ("randint(a, b)", 2, 2),
+        ("uniform(a, b)", 2, 2),
+        ("choice(x)", 1, 1),
+        ("sample(x, k)", 2, 2),
+        ("shuffled(x)", 1, 1),
+    ]
+}
+BUILTINS |= PYTHON
+
 BINARY_OPERATORS = frozenset({"+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "in"})
-LOGIC_OPERATORS = frozenset({"&&", "||", "??"})
+# `and` and `or` take Python's truth; only Python workflows have them.
+LOGIC_OPERATORS = frozenset({"&&", "||", "??", "and", "or"})
 UNARY_OPERATORS = frozenset({"-", "!"})

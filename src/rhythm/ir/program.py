@@ -6,7 +6,7 @@ import hashlib
 from bisect import bisect_right
 from typing import Any
 
-from rhythm.ir.instructions import IR_VERSION, Handler, Instruction
+from rhythm.ir.instructions import Handler, Instruction
 from rhythm.record import Record
 
 
@@ -28,7 +28,7 @@ class Program(Record):
     lines: tuple[int, ...] = (0,)
     # For each named step: its first instruction, its id, and the id of the step that follows.
     steps: tuple[tuple[int, str, str | None], ...] = ()
-    ir: int = IR_VERSION
+    ir: int = 1  # the IR version that its code needs: `ir.versions` says which
     first_line: int = 1  # the line number in the file of the first entry of `lines`
 
     # Programs are cached by identity: hashing or comparing all their code for a lookup would be

@@ -26,6 +26,7 @@ from rhythm.ir.operations import (
     Signature,
 )
 from rhythm.ir.program import Program
+from rhythm.ir.versions import version_of_node
 from rhythm.limits import DEFAULT_LIMITS, INT_MAX, INT_MIN
 from rhythm.record import Record
 
@@ -69,6 +70,8 @@ class _Verifier:
             if height > HEIGHT:
                 self._refuse(pc, "is nested too deep")
             self._check_node(pc, node)
+            if version_of_node(node) > self.program.ir:
+                self._refuse(pc, f"needs IR version {version_of_node(node)}")
             self._check_places(pc, node)
             for name in node.names if isinstance(node, ir.Comprehension) else ():
                 self._check_role(pc, name, "a variable")

@@ -16,8 +16,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rhythm.durations import duration_s
-from rhythm.limits import INT_MAX, INT_MIN
+from rhythm.vm.json_text import UnstorableText, read_json
 from rhythm.vm.prices import LONG, walked
+from rhythm.vm.python.table import PYTHON_FUNCTIONS
 from rhythm.vm.values import (
     Fault,
     LimitFault,
@@ -33,8 +34,6 @@ from rhythm.vm.values import (
     measure,
     member,
     truthy,
-    unstorable,
-    weigh,
     whole,
 )
 
@@ -363,57 +362,12 @@ def _json(m: Machine, x: Any) -> str:
 
 
 def _parse_json(m: Machine, x: Any) -> Any:
-    text = _text("parse_json", x)
     try:
-        value = json.loads(
-            text,
-            parse_constant=_no_constant,
-            object_pairs_hook=_unique_keys,
-            parse_int=_parse_int,
-            parse_float=_parse_float,
-        )
-    except (ValueError, RecursionError) as problem:
-        raise Fault("InvalidArgument", f"not JSON: {str(problem)[:200]}") from None
-    weigh(value, m.limits.text_bytes, "the value", m.limits.depth)
-    if text.count(",") >= m.limits.entries:
-        _check_every_size(m, value)
-    if "\\u" in text and (found := unstorable(value)):
-        raise Fault("InvalidArgument", f"not JSON that can be stored: {found}")
-    return value
-
-
-def _check_every_size(m: Machine, value: Any) -> None:
-    level = [value]
-    while level := [item for item in level if type(item) in (list, dict)]:
-        for item in level:
-            check_entries(len(item), m.limits)
-        level = [
-            inner for item in level for inner in (item.values() if type(item) is dict else item)
-        ]
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number")
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key is written twice")
-    return found
-
-
-def _parse_int(digits: str) -> int:
-    if len(digits) > 20 or not INT_MIN <= int(digits) <= INT_MAX:
-        raise ValueError("an integer over 64 bits")
-    return int(digits)
-
-
-def _parse_float(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value):
-        raise ValueError("a number too large to hold")
-    return value
+        return read_json(m, _text("parse_json", x))
+    except UnstorableText as problem:
+        raise Fault("InvalidArgument", f"not JSON that can be stored: {problem}") from None
+    except ValueError as problem:
+        raise Fault("InvalidArgument", f"not JSON: {problem}") from None
 
 
 # Time: ISO 8601 text in UTC.
@@ -497,21 +451,15 @@ def _day_of_year(moment: datetime) -> int:
 # Derived from the turn's seed.
 
 
-def _draw(m: Machine) -> bytes:
-    m.drew = True
-    m.draws += 1
-    return hashlib.sha256(f"{m.inputs.seed}:{m.draws}".encode()).digest()
-
-
 def _uuid(m: Machine) -> str:
-    bits = bytearray(_draw(m)[:16])
+    bits = bytearray(m.draw()[:16])
     bits[6], bits[8] = bits[6] & 0x0F | 0x40, bits[8] & 0x3F | 0x80
     text = bits.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def _random(m: Machine) -> float:
-    return (int.from_bytes(_draw(m)[:8]) >> 11) / 2**53
+    return (int.from_bytes(m.draw()[:8]) >> 11) / 2**53
 
 
 def canonical(m: Machine, value: Any) -> str:
@@ -557,5 +505,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "parse_json": _parse_json, "get": _get, "merge": _merge, "pick": _pick, "omit": _omit,
     "now": _now, "date_add": _date_add,
     "date_diff": _date_diff, "format_date": _format_date, "uuid": _uuid, "random": _random,
-    "hash": _hash, "base64": _base64,
+    "hash": _hash, "base64": _base64, **PYTHON_FUNCTIONS,
 }  # fmt: skip

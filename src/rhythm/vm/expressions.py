@@ -1,20 +1,23 @@
 """Expressions to closures: compiled once per program, then only called.
 
 A closure takes the frame (the locals, with `inputs`, `ctx` and the machine as `$m`) and returns the
-value. The common cases, integers and plain locals, are written out where it pays; everything else
-goes through `values`.
+value. The common cases, integers and plain locals, are written out where it pays (`closures`);
+everything else goes through `values`.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 from rhythm.ir import instructions as ir
-from rhythm.limits import INT_MAX, INT_MIN, Limits
+from rhythm.limits import Limits
+from rhythm.vm import closures
 from rhythm.vm.builtins import FUNCTIONS
+from rhythm.vm.closures import Compiled, Frame, placed, with_integers
 from rhythm.vm.prices import LONG, element_work, looked_up, made, price_of
+from rhythm.vm.python.compiled import COMPILED
 from rhythm.vm.values import (
     Charge,
     Fault,
@@ -32,10 +35,6 @@ from rhythm.vm.values import (
     member,
     truthy,
 )
-
-T = TypeVar("T")
-Frame = dict[str, Any]
-Compiled = Callable[[Frame], Any]
 
 _FAST_INT = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 _PLAIN = frozenset((int, float, str, bool, type(None)))
@@ -100,43 +99,7 @@ class ExpressionCompiler:
         def general(frame: Frame, a: Any, b: Any) -> Any:
             return placed(at, arithmetic, op, a, b, limits, frame["$m"].charge)
 
-        match node.left, node.right:
-            case ir.Local(name), ir.Const(int() as number) if type(number) is int:
-
-                def with_constant(frame: Frame) -> Any:
-                    a = frame[name]
-                    if type(a) is int and INT_MIN <= (result := compute(a, number)) <= INT_MAX:
-                        return result
-                    return general(frame, a, number)
-
-                return with_constant
-            case ir.Local(name), _:
-                value = self.compile(node.right)
-
-                def with_value(frame: Frame) -> Any:
-                    a, b = frame[name], value(frame)
-                    if (
-                        type(a) is int
-                        and type(b) is int
-                        and INT_MIN <= (result := compute(a, b)) <= INT_MAX
-                    ):
-                        return result
-                    return general(frame, a, b)
-
-                return with_value
-        left, right = self.compile(node.left), self.compile(node.right)
-
-        def of_values(frame: Frame) -> Any:
-            a, b = left(frame), right(frame)
-            if (
-                type(a) is int
-                and type(b) is int
-                and INT_MIN <= (result := compute(a, b)) <= INT_MAX
-            ):
-                return result
-            return general(frame, a, b)
-
-        return of_values
+        return with_integers((node.left, node.right), self.compile, compute, general)
 
     def _remainder(self, node: ir.Binary) -> Compiled:
         left = self.compile(node.left)
@@ -162,35 +125,12 @@ class ExpressionCompiler:
         return remainder
 
     def _order(self, node: ir.Binary, compare: Callable[[int, int], bool]) -> Compiled:
-        op, at, right = node.op, node.at, self.compile(node.right)
-        if (
-            isinstance(node.left, ir.Local)
-            and isinstance(node.right, ir.Const)
-            and type(node.right.value) is int
-        ):
-            local, number = node.left.name, node.right.value
+        op, at = node.op, node.at
 
-            def with_constant(frame: Frame) -> bool:
-                a = frame[local]
-                return (
-                    compare(a, number)
-                    if type(a) is int
-                    else placed(at, in_order, op, a, number, frame["$m"].charge)
-                )
+        def general(frame: Frame, a: Any, b: Any) -> Any:
+            return placed(at, in_order, op, a, b, frame["$m"].charge)
 
-            return with_constant
-        if isinstance(node.left, ir.Local):
-            name = node.left.name
-
-            def of_local(frame: Frame) -> bool:
-                a, b = frame[name], right(frame)
-                if type(a) is int and type(b) is int:
-                    return compare(a, b)
-                return placed(at, in_order, op, a, b, frame["$m"].charge)
-
-            return of_local
-        left = self.compile(node.left)
-        return lambda frame: placed(at, in_order, op, left(frame), right(frame), frame["$m"].charge)
+        return closures.in_order((node.left, node.right), self.compile, compare, general)
 
     def _equality(self, node: ir.Binary) -> Compiled:
         left, right, at = self.compile(node.left), self.compile(node.right), node.at
@@ -224,6 +164,10 @@ class ExpressionCompiler:
             return lambda frame: right(frame) if truthy(value := left(frame)) else value
         if node.op == "||":
             return lambda frame: value if truthy(value := left(frame)) else right(frame)
+        if node.op == "and":  # Python's own truth
+            return lambda frame: right(frame) if (value := left(frame)) else value
+        if node.op == "or":
+            return lambda frame: value if (value := left(frame)) else right(frame)
         return lambda frame: right(frame) if (value := left(frame)) is None else value
 
     def _choose(self, node: ir.Choose) -> Compiled:
@@ -324,6 +268,8 @@ class ExpressionCompiler:
         return build
 
     def _call(self, node: ir.Call) -> Compiled:
+        if node.name in COMPILED:
+            return COMPILED[node.name](node, self.compile)
         function, price, at = FUNCTIONS[node.name], price_of(node.name), node.at
         args = [self.compile(arg) for arg in node.args]
 
@@ -394,16 +340,6 @@ class ExpressionCompiler:
         ir.Call: _call,
         ir.Comprehension: _comprehension,
     }
-
-
-def placed(at: int | None, function: Callable[..., T], *args: Any) -> T:
-    """Calls the function; a fault that does not say where it arose gets the place `at`."""
-    try:
-        return function(*args)
-    except Fault as fault:
-        if fault.at is None:
-            fault.at = at
-        raise
 
 
 def spread_list(value: Any, charge: Charge) -> list[Any]:

@@ -23,8 +23,8 @@ from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
 from rhythm.vm.awaits import forget_unused, release, release_all
+from rhythm.vm.closures import Frame
 from rhythm.vm.commands import Cancel, Command
-from rhythm.vm.expressions import Frame
 from rhythm.vm.machine import CONTEXT, ORIGINS, RESUMED, STARTED, Inputs, Machine
 from rhythm.vm.origins import encode_origins
 from rhythm.vm.snapshot import Snapshot

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
@@ -146,6 +147,12 @@ class Machine:
         # Whether the turn used the time or random numbers. Then it must be committed before
         # anything acts on it.
         self.drew = False
+
+    def draw(self) -> bytes:
+        """Returns 32 random bytes: each draw has others, the same whenever the turn is computed."""
+        self.drew = True
+        self.draws += 1
+        return hashlib.sha256(f"{self.inputs.seed}:{self.draws}".encode()).digest()
 
     def charge(self, work: int) -> None:
         """Counts work done inside a statement; raises LimitFault if one statement does too much.

@@ -71,6 +71,15 @@ def search(text: Any, part: Any) -> int:
     return long // 32 + (_compared(min(places, PLACES), short) if 4 * short >= long else 0)
 
 
+def search_back(text: Any, part: Any) -> int:
+    """Returns the price of looking for a part from the end of a text.
+
+    Python may compare the whole part at every place, however long the text is.
+    """
+    long, short = characters(text), characters(part)
+    return long // 32 + (_compared(max(long - short, 0), short) if short > 1 else 0)
+
+
 def _compared(places: int, short: int) -> int:
     """Returns the price of comparing a part at each of these places.
 
@@ -85,6 +94,7 @@ def walked(nodes: int, size: int) -> int:
 
 
 def _plain(*args: Any) -> int:
+    """The price of a builtin that does little more than to go through its arguments once."""
     return CALL + sum(map(copied, args))
 
 
@@ -96,6 +106,11 @@ def _each(price: int, call: int = CALL) -> Callable[..., int]:
 def _call(price: int) -> Callable[..., int]:
     """Returns a price function: the same price for every call, and reading its arguments."""
     return lambda *args: price + sum(map(copied, args))
+
+
+def _fixed(price: int) -> Callable[..., int]:
+    """Returns a price function: the same price for every call; the call counts the rest itself."""
+    return lambda *args: price
 
 
 def _contains(container: Any, x: Any) -> int:
@@ -121,7 +136,15 @@ def _format_date(time: Any, form: Any) -> int:
     return 70 + (3 * form.count("%") if type(form) is str else 0) + characters(form) // 64
 
 
+# Every builtin has its price here, so that nobody adds one without a thought of what it may take.
+_PLAIN = (
+    "len range keys values round floor ceil abs reverse slice concat upper lower trim starts_with "
+    "ends_with int float bool now base64 "
+    "py.bitand py.bitor py.bitxor py.lshift py.rshift py.neg py.pos py.invert py.int py.float "
+    "py.list py.range py.zip py.min py.max py.abs py.round py.divmod"
+).split()
 _PRICES: dict[str, Callable[..., int]] = {
+    **dict.fromkeys(_PLAIN, _plain),
     "entries": _each(4), "min": _each(1), "max": _each(1), "sum": _each(2), "flatten": _each(1),
     "sort": lambda x, key=None: CALL + entries(x) * (3 + looked_up(key)),
     "unique": lambda x: 30 + 4 * entries(x) + looked_up(x),
@@ -135,12 +158,24 @@ _PRICES: dict[str, Callable[..., int]] = {
     "get": _get, "parse_json": _parse_json, "json": _call(40), "str": _call(10), "hash": _call(30),
     "uuid": _call(20), "random": _call(20),
     "date_add": _call(60), "date_diff": _call(20), "format_date": _format_date,
+    **{f"py.{name}": _fixed(price) for name, price in {
+        "truth": 8, "add": 8, "sub": 8, "mul": 8, "div": 8, "floordiv": 8, "mod": 8, "pow": 10,
+        "iadd": 8, "iadd_unshared": 8, "append": 8, "eq": 8, "ne": 8, "lt": 8, "le": 8,
+        "gt": 8, "ge": 8, "contains": 8,
+        "item": 8, "slice": 8, "attr": 8, "set": 12, "without": 12, "len": 8, "iter": 8,
+        "unpack": 12, "method": 16, "changed": 20, "isinstance": 10, "matches": 40,
+        "error": 16, "format": 16,
+        "percent": 24, "str": 10, "repr": 10, "dumps": 40, "dict": 10, "math": 12, "time": 20,
+        "randint": 20, "uniform": 20, "choice": 20, "sample": 20, "shuffled": 20, "sorted": 12,
+    }.items()},
+    "py.sum": _each(2), "py.any": _each(1), "py.all": _each(1), "py.reversed": _each(1),
+    "py.enumerate": _each(2), "py.loads": _parse_json,
 }  # fmt: skip
 
 
 def price_of(builtin: str) -> Callable[..., int]:
     """Returns the function that computes a call's price from its arguments, before the call."""
-    return _PRICES.get(builtin, _plain)
+    return _PRICES[builtin]
 
 
 def nodes_of(node: Any) -> int:

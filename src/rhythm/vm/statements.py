@@ -21,19 +21,14 @@ from rhythm.vm.awaits import (
     settle,
 )
 from rhythm.vm.builtins import range_bounds
-from rhythm.vm.expressions import (
-    Compiled,
-    ExpressionCompiler,
-    Frame,
-    elements_of,
-    placed,
-    spread_list,
-    spread_object,
-)
+from rhythm.vm.closures import Compiled, Frame, placed
+from rhythm.vm.expressions import ExpressionCompiler, elements_of, spread_list, spread_object
 from rhythm.vm.machine import COMMAND_WORK, Machine, Outcome
 from rhythm.vm.operations import check_fan_out, emit, start_branch, start_group, start_operation
 from rhythm.vm.origins import carriers, followed
 from rhythm.vm.prices import statement_work
+from rhythm.vm.python.raised import raising
+from rhythm.vm.python.walking import range_bounds as python_range_bounds
 from rhythm.vm.values import (
     CancelFault,
     Fault,
@@ -48,6 +43,12 @@ from rhythm.vm.values import (
 SUSPEND = -1
 DONE = -2
 BLOCKED = -3
+
+# What counts in a loop without making a list: how to get its start, stop and step.
+_COUNTS: dict[str, Callable[..., tuple[int, int, int]]] = {
+    "range": range_bounds,
+    "py.range": raising(python_range_bounds),
+}
 
 Run = Callable[[Frame], int]
 Starter = Callable[[Frame], Plan]
@@ -106,10 +107,12 @@ class StatementCompiler:
             return next
 
         match node.value:
-            case ir.Binary("+" | "-" as op, ir.Local(counter), ir.Const(int() as number)) if (
-                type(number) is int
-            ):
-                return self._count(name, counter, number if op == "+" else -number, run, next)
+            case ir.Binary("+" | "-" as op, ir.Local(counter), ir.Const(int() as number)) | ir.Call(
+                "py.add" | "py.iadd" | "py.sub" as op,
+                (ir.Local(counter), ir.Const(int() as number)),
+            ) if type(number) is int:
+                step = -number if op in ("-", "py.sub") else number
+                return self._count(name, counter, step, run, next)
         return run
 
     def _count(self, name: str, counter: str, step: int, otherwise: Run, next: int) -> Run:
@@ -159,23 +162,24 @@ class StatementCompiler:
         snapshot nothing.
         """
         state, position, arity, at = node.state, f"{node.state}.i", node.arity, node.at
-        counts = isinstance(node.source, ir.Call) and node.source.name == "range" and arity == 1
-        args = (
-            [self.value(arg) for arg in node.source.args]
-            if counts and isinstance(node.source, ir.Call)
-            else []
-        )
+        if arity == 1 and isinstance(node.source, ir.Call) and node.source.name in _COUNTS:
+            return self._iterate_range(node, node.source, next)
         source = self.value(node.source)
 
         def run(frame: Frame) -> int:
-            if counts:
-                frame[state] = {
-                    "range": list(
-                        placed(at, range_bounds, frame["$m"], *[arg(frame) for arg in args])
-                    )
-                }
-            else:
-                frame[state] = placed(at, elements_of, source(frame), arity, frame["$m"].charge)
+            frame[state] = placed(at, elements_of, source(frame), arity, frame["$m"].charge)
+            frame[position] = 0
+            return next
+
+        return run
+
+    def _iterate_range(self, node: ir.Iterate, call: ir.Call, next: int) -> Run:
+        state, position, at = node.state, f"{node.state}.i", node.at
+        args, bounds = [self.value(arg) for arg in call.args], _COUNTS[call.name]
+
+        def run(frame: Frame) -> int:
+            numbers = placed(at, bounds, frame["$m"], *[arg(frame) for arg in args])
+            frame[state] = {"range": list(numbers)}
             frame[position] = 0
             return next
 

@@ -100,10 +100,13 @@ def equal(left: Any, right: Any, charge: Charge) -> bool:
         if kinds[0] is str and len(left) > LONG:
             charge(len(left) // LONG)
         return bool(left == right) and (kinds[0] is kinds[1] or bool not in kinds)
-    return _deep_equal(left, right, charge)
+    return deep_equal(left, right, charge, equal)
 
 
-def _deep_equal(left: Any, right: Any, charge: Charge) -> bool:
+def deep_equal(
+    left: Any, right: Any, charge: Charge, same: Callable[[Any, Any, Charge], bool]
+) -> bool:
+    """Whether two lists or objects have the same content; `same` compares what is neither."""
     pairs = [(left, right)]
     while pairs:
         a, b = pairs.pop()
@@ -121,7 +124,7 @@ def _deep_equal(left: Any, right: Any, charge: Charge) -> bool:
             if a.keys() != b.keys():
                 return False
             pairs += [(value, b[key]) for key, value in a.items()]
-        elif type(a) in (list, dict) or type(b) in (list, dict) or not equal(a, b, charge):
+        elif type(a) in (list, dict) or type(b) in (list, dict) or not same(a, b, charge):
             return False
     return True
 
@@ -274,9 +277,7 @@ def member(target: Any, name: str, optional: bool = False) -> Any:
             return target[name]
         if optional:
             return None
-        raise Fault(
-            "MissingProperty", f"there is no property `{name}`{_did_you_mean(name, target)}"
-        )
+        raise Fault("MissingProperty", f"there is no property `{name}`{did_you_mean(name, target)}")
     if optional and target is None:
         return None
     hint = (
@@ -289,7 +290,8 @@ def member(target: Any, name: str, optional: bool = False) -> Any:
     raise Fault("MissingProperty", f"{kind(target)} has no property `{name}`{hint}")
 
 
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Returns the end of a message: the nearest of the known names, or some of them."""
     import difflib
 
     # Enough for a hint. A loop may get here often.

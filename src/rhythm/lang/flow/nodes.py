@@ -180,6 +180,31 @@ class While(Node):
     body: Block
 
 
+class Forever(Node):
+    """A loop that only `break` ends. Python workflows have it; `.flow` writes `while (true)`."""
+
+    body: Block
+
+
+class Labelled(Node):
+    """A block that `Leave` ends from anywhere inside. Python workflows have it, for `else`."""
+
+    name: str
+    body: Block
+
+
+class Leave(Node):
+    """Goes on after the labelled block of this name."""
+
+    name: str
+
+
+class Declare(Node):
+    """Variables of the whole block that have no value yet. Python workflows have them."""
+
+    names: tuple[str, ...]
+
+
 class Break(Node):
     pass
 

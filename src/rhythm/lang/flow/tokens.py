@@ -48,8 +48,8 @@ ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "%="})
 class Token:
     """A word, number, text or sign of the source.
 
-    `kind` is name, keyword, number, text, template, part, endtemplate, punctuation, strange or end.
-    `value` is the word, number or text.
+    `kind` is name, keyword, number, text, template, part, endtemplate, punctuation, strange (a
+    character that the language does not know) or end. `value` is the word, number or text.
     """
 
     __slots__ = ("end", "kind", "line_start", "start", "value")

@@ -215,6 +215,9 @@ class ExpressionParser(RefusingCursor):
             if dotted in ALIASES and not target.optional:
                 args = self._arguments()
                 return nodes.Call(target.start, self._last.end, ALIASES[dotted], args, target.end)
+            if target.target.name == "py" and not target.optional:
+                args = self._arguments()
+                return nodes.Call(target.start, self._last.end, dotted, args, target.end)
         if (
             isinstance(target, nodes.Member)
             and target.name in ("map", "filter")

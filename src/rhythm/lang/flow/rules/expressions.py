@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from rhythm.ir.operations import BUILTINS, CALLABLE, EMITS, Signature
+from rhythm.ir.operations import BUILTINS, CALLABLE, EMITS, PYTHON, Signature
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Broken, Node
 from rhythm.lang.flow.other_languages import FUNCTIONS_FROM_ELSEWHERE
@@ -107,7 +107,7 @@ class ExpressionRules(Rewrites):
         for arg in node.args:
             self._expression(arg, "an argument")
         instead = FUNCTIONS_FROM_ELSEWHERE.get(node.name)
-        near = nearest(node.name, CALLABLE)
+        near = nearest(node.name, PYTHON if node.name.startswith("py.") else CALLABLE)
         own_code = f'to run your own code, write await task("{node.name}", {{ … }})'
         if self.known.tasks and node.name in self.known.tasks:
             near, instead = None, None

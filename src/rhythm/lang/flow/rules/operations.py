@@ -63,7 +63,10 @@ class Operations(ExpressionRules):
         self._operation(node)
 
     def _starts(self, value: Node | None) -> Node | None:
-        """Returns the value if it is the id, or the ids, of something that it starts; else None."""
+        """Returns the value if it starts operations without awaiting them; else None.
+
+        What it gives are then the ids of the operations. In a script they would be awaited.
+        """
         if value is None or (is_operation(value) and self.workflow.script):
             return None
         return value if is_operation(value) or holds_operations(value) else None

@@ -15,7 +15,7 @@ CODE = r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|/(?!/)|[^"'`
 
 
 class Rewrites(Scopes):
-    """Makes the help for awaits and operations inside expressions."""
+    """Makes the help text for an await or an operation inside an expression: how to rewrite it."""
 
     repeated: Node | None = None  # the condition of the `while` whose head is being checked
     # the one whose element or condition is being checked

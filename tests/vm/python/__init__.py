@@ -1,0 +1,1 @@
+"""The builtins `py.*`: what they give is what CPython gives, within bounds."""
