@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from rhythm.authoring.workflow import default_workflows
 from tests.support.postgres import database_url, schemas
 from tests.support.stores import (
     KINDS,
@@ -68,3 +69,13 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
         files = SqliteFiles(tmp_path)
         yield files
         files.close()
+
+
+@pytest.fixture(autouse=True)
+def only_own_python_workflows(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Elsewhere than in tests/python, applications do not register the workflows of its modules."""
+    known = default_workflows._workflows
+    if "tests/python/" not in request.path.as_posix():
+        default_workflows._workflows = {}
+    yield
+    default_workflows._workflows = known

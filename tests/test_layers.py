@@ -36,12 +36,14 @@ MAY_IMPORT = {
     "vm": {"ir"},
     "store": set(),
     "engine": {"ir", "vm", "store"},
-    "worker": {"ir", "vm", "lang", "engine", "store"},
+    # what people write Python workflows with
+    "authoring": {"ir", "lang", "engine"},
+    "worker": {"ir", "vm", "lang", "engine", "store", "authoring"},
     # of http only `Rhythm.server`, which hands itself over
-    "app": {"ir", "lang", "engine", "worker", "store", "http"},
+    "app": {"ir", "lang", "engine", "worker", "store", "http", "authoring"},
     # no store: the application has what http and cli ask for, and opens databases
     "http": {"ir", "vm", "engine", "worker", "app"},
-    "cli": {"ir", "vm", "lang", "engine", "worker", "app", "http"},
+    "cli": {"ir", "vm", "lang", "engine", "worker", "app", "http", "authoring"},
 }
 IMPURE = {
     "asyncio", "io", "logging", "multiprocessing", "os", "pathlib", "queue", "random", "secrets",

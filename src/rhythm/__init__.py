@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         schedule,
         schedules,
         signal,
+        start,
         start_many,
         start_workflow,
         status,
@@ -70,14 +71,35 @@ if TYPE_CHECKING:
     from rhythm.app.pooled import PooledWorker, WorkerHealth
     from rhythm.app.schedules import FireView, ScheduleView
     from rhythm.app.tokens import NewToken, TokenView
+    from rhythm.authoring.operations import (
+        all,
+        any,
+        completed,
+        event,
+        gather,
+        log,
+        progress,
+        race,
+        run_task,
+        run_workflow,
+        set_attribute,
+        sleep,
+        sleep_until,
+        timeout,
+    )
+    from rhythm.authoring.workflow import Workflow, workflow
     from rhythm.errors import (
+        AllFailed,
+        ChildFailed,
         Conflict,
         Denied,
         DuplicateTask,
+        DuplicateWorkflow,
         ExecutionFailed,
         FlowError,
         InvalidEvent,
         InvalidId,
+        InvalidInputs,
         InvalidPayload,
         InvalidProgram,
         InvalidSchedule,
@@ -85,6 +107,7 @@ if TYPE_CHECKING:
         NewerFormat,
         NotDelivered,
         NotInitialised,
+        NotInWorkflow,
         NotRetryable,
         ResultTimeout,
         RetryLater,
@@ -96,6 +119,7 @@ if TYPE_CHECKING:
         StoreError,
         TaskCancelled,
         TaskFailed,
+        Timeout,
         TokenRevoked,
         Unavailable,
         Undecidable,
@@ -104,6 +128,7 @@ if TYPE_CHECKING:
         UnknownSchedule,
         UnknownToken,
         UnknownWorkflow,
+        WorkflowError,
     )
     from rhythm.store.access import Actor
     from rhythm.worker.current import Current, current
@@ -112,26 +137,34 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _ERRORS = (
-    "Conflict Denied DuplicateTask ExecutionFailed FlowError InvalidEvent InvalidId "
+    "AllFailed ChildFailed Conflict Denied DuplicateTask DuplicateWorkflow ExecutionFailed "
+    "FlowError InvalidEvent InvalidId InvalidInputs "
     "InvalidPayload InvalidProgram InvalidSchedule InvalidSetting NewerFormat NotDelivered "
-    "NotInitialised NotRetryable ResultTimeout RetryLater RetryTooLarge RhythmError "
+    "NotInWorkflow NotInitialised NotRetryable ResultTimeout RetryLater RetryTooLarge RhythmError "
     "ScheduleChanged ScheduleOfWorkflow ScheduleTaken StoreError TaskCancelled TaskFailed "
-    "TokenRevoked Unavailable Undecidable UnknownApproval UnknownExecution UnknownSchedule "
-    "UnknownToken UnknownWorkflow"
+    "Timeout TokenRevoked Unavailable Undecidable UnknownApproval UnknownExecution UnknownSchedule "
+    "UnknownToken UnknownWorkflow WorkflowError"
 )
 _OF_THE_DEFAULT = (
-    "start_workflow start_many queue_task queue_many get list_executions result trace workflows "
+    "start start_workflow start_many queue_task queue_many get list_executions result trace "
+    "workflows "
     "signal publish cancel pause resume retry workers queues pause_queue resume_queue approvals "
     "approval approve reject escalate status resume_options resume_requests schedule schedules "
     "get_schedule next_times pause_schedule resume_schedule run_schedule delete_schedule "
     "terminate bulk why"
 )
 _OF_THE_APP = "ExecutionView Handle Page QueueView Rhythm Start TraceStep WorkerView WorkflowView"
+_OPERATIONS = (
+    "all any completed event gather log progress race run_task run_workflow set_attribute sleep "
+    "sleep_until timeout"
+)
 _HOMES = {
     **dict.fromkeys(_ERRORS.split(), "rhythm.errors"),
     "Actor": "rhythm.store.access",
     **dict.fromkeys(("Current", "current"), "rhythm.worker.current"),
     **dict.fromkeys(("Task", "task"), "rhythm.worker.handlers"),
+    **dict.fromkeys(("Workflow", "workflow"), "rhythm.authoring.workflow"),
+    **dict.fromkeys(_OPERATIONS.split(), "rhythm.authoring.operations"),
     **dict.fromkeys(_OF_THE_APP.split(), "rhythm.app"),
     **dict.fromkeys(("AuditCheck", "AuditPage", "AuditView"), "rhythm.app.audit"),
     **dict.fromkeys(("NewToken", "TokenView"), "rhythm.app.tokens"),
@@ -146,30 +179,29 @@ _HOMES = {
 }
 
 __all__ = [
-    "Actor", "ApprovalPage", "ApprovalView", "AsyncHandle", "AsyncRhythm", "AuditCheck",
-    "AuditPage", "AuditView", "BulkView",
-    "Conflict", "Current", "DecisionView", "Denied", "DuplicateTask", "ExecutionFailed",
-    "ExecutionView", "FireView", "FlowError",
-    "Handle", "InvalidEvent", "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSchedule",
-    "InvalidSetting", "NewToken", "NewerFormat",
-    "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker", "QueueView",
-    "ResultTimeout", "ResumeRequestView",
-    "RetryLater", "RetryTooLarge", "Rhythm", "RhythmError", "ScheduleChanged",
-    "ScheduleOfWorkflow", "ScheduleTaken", "ScheduleView", "Start",
-    "StatusView", "StoreError", "Task",
-    "TaskCancelled", "TaskFailed", "TokenRevoked", "TokenView", "TraceStep", "Unavailable",
-    "Undecidable", "UnknownApproval",
-    "UnknownExecution", "UnknownSchedule", "UnknownToken", "UnknownWorkflow", "WhyView",
-    "WorkerHealth", "WorkerView", "WorkflowView",
-    "approval", "approvals", "approve", "bulk", "cancel", "current", "delete_schedule", "escalate",
-    "get", "get_schedule", "init",
-    "list_executions", "next_times", "pause", "pause_queue", "pause_schedule", "publish",
-    "queue_many", "queue_task", "queues",
+    "Actor", "AllFailed", "ApprovalPage", "ApprovalView", "AsyncHandle", "AsyncRhythm",
+    "AuditCheck", "AuditPage", "AuditView", "BulkView", "ChildFailed", "Conflict", "Current",
+    "DecisionView", "Denied", "DuplicateTask", "DuplicateWorkflow", "ExecutionFailed",
+    "ExecutionView", "FireView", "FlowError", "Handle", "InvalidEvent", "InvalidId",
+    "InvalidInputs",
+    "InvalidPayload", "InvalidProgram", "InvalidSchedule", "InvalidSetting", "NewToken",
+    "NewerFormat", "NotDelivered", "NotInWorkflow", "NotInitialised", "NotRetryable", "Page",
+    "PooledWorker", "QueueView", "ResultTimeout", "ResumeRequestView", "RetryLater",
+    "RetryTooLarge", "Rhythm", "RhythmError", "ScheduleChanged", "ScheduleOfWorkflow",
+    "ScheduleTaken", "ScheduleView", "Start", "StatusView", "StoreError", "Task",
+    "TaskCancelled", "TaskFailed", "Timeout", "TokenRevoked", "TokenView", "TraceStep",
+    "Unavailable", "Undecidable", "UnknownApproval", "UnknownExecution", "UnknownSchedule",
+    "UnknownToken", "UnknownWorkflow", "WhyView", "WorkerHealth", "WorkerView", "Workflow",
+    "WorkflowError",
+    "WorkflowView", "all", "any", "approval", "approvals", "approve", "bulk", "cancel",
+    "completed", "current", "delete_schedule", "escalate", "event", "gather", "get",
+    "get_schedule", "init", "list_executions", "log", "next_times", "pause", "pause_queue",
+    "pause_schedule", "progress", "publish", "queue_many", "queue_task", "queues", "race",
     "reject", "result", "resume", "resume_options", "resume_queue", "resume_requests",
-    "resume_schedule", "retry", "run_schedule",
-    "schedule", "schedules", "signal", "start_many", "start_workflow", "status", "task",
-    "terminate", "trace", "why", "workers",
-    "workflows",
+    "resume_schedule", "retry", "run_schedule", "run_task", "run_workflow", "schedule",
+    "schedules", "set_attribute", "signal", "sleep", "sleep_until", "start", "start_many",
+    "start_workflow", "status", "task", "terminate", "timeout", "trace", "why", "workers",
+    "workflow", "workflows",
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@
     ├── RetryLater         raised by a task: try again after this long; does not count as a failure
     ├── TaskCancelled      in a task, from `heartbeat`: nobody waits for this attempt any more
     ├── InvalidPayload     a caller: a value that is not JSON, cannot be stored, or is too large
+    │   └── InvalidInputs  a caller: inputs that do not fit the signature of the workflow
     ├── ExecutionFailed    a caller that waits for a result: carries the execution's status, error
     ├── UnknownExecution   a caller: there is no execution with this id
     ├── InvalidId          a caller: a text that cannot be the id of an execution (a `ValueError`)
@@ -32,6 +33,12 @@
     ├── InvalidSetting     an operator: a setting that does not exist, or a value it cannot have
     ├── StoreError         an operator: the database cannot be used; the message says what to do
     │   └── Unavailable    the same, because it does not answer: it may come back
+    ├── WorkflowError      what a Python workflow can catch; has code, message and data
+    │   ├── Timeout        a wait was not over in time (a `TimeoutError`)
+    │   ├── ChildFailed    a workflow that it awaited has failed
+    │   └── AllFailed      all of `rhythm.any` have failed
+    ├── NotInWorkflow      a developer: this is only for the body of a workflow
+    ├── DuplicateWorkflow  a developer: two Python workflows with the same name
     └── DuplicateTask      a developer: two handlers with the same name
 
 Each exception has a `code` that never changes: it names the problem over HTTP and on the command
@@ -84,6 +91,12 @@ class InvalidPayload(RhythmError):
     """A value is not JSON, cannot be stored, or is too large."""
 
     code = "invalid_payload"
+
+
+class InvalidInputs(InvalidPayload):
+    """The inputs of a start do not fit the signature of the workflow."""
+
+    code = "invalid_inputs"
 
 
 class ExecutionFailed(RhythmError):
@@ -283,6 +296,38 @@ class TaskFailed(RhythmError):
     def __init__(self, message: str, *, code: str = "TaskFailed", data: Any = None) -> None:
         super().__init__(message)
         self.message, self.code, self.data = message, code, data
+
+
+class WorkflowError(RhythmError):
+    """A failure that a Python workflow can catch. It has `code`, `message` and `data`."""
+
+    def __init__(self, message: str = "", *, data: Any = None) -> None:
+        super().__init__(message)
+        self.message, self.data, self.code = message, data, type(self).__name__
+
+
+class Timeout(WorkflowError, TimeoutError):
+    """A wait, or what a workflow awaited, was not over in time."""
+
+
+class ChildFailed(WorkflowError):
+    """A workflow that another one awaited has failed. `data` has its id and error."""
+
+
+class AllFailed(WorkflowError):
+    """Everything that `rhythm.any` waited for has failed. `data` has the errors."""
+
+
+class NotInWorkflow(RhythmError):
+    """Something that only the body of a workflow may call was called elsewhere."""
+
+    code = "not_in_workflow"
+
+
+class DuplicateWorkflow(RhythmError):
+    """Two different functions are registered as workflows under the same name."""
+
+    code = "duplicate_workflow"
 
 
 class TaskCancelled(RhythmError):

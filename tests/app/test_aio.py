@@ -14,6 +14,7 @@ import pytest
 import rhythm
 from rhythm import errors
 from rhythm.app import Rhythm, default
+from rhythm.store.access import AuditRow
 from tests.app.conftest import MakeApp
 
 WAIT = "120s"
@@ -228,3 +229,27 @@ def test_strict_type_checkers_see_coroutines_and_their_results(tmp_path: Path) -
     ] == [str(line) for line in range(9, 23)], checked
     assert "-> Any" in checked
     assert "rhythm.app.views.Page" in checked
+
+
+def test_the_audit_is_exported_without_reading_in_the_event_loop(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make_app()
+    for n in range(5):
+        app.create_token(f"token {n}", roles=["viewer"])
+    real, readers = app.store.access.audit_after, set[str]()
+
+    def read(after: int, most: int) -> Any:
+        readers.add(threading.current_thread().name)
+        return real(after, 2)
+
+    monkeypatch.setattr(app.store.access, "audit_after", read)
+
+    async def exported() -> list[AuditRow]:
+        return [row async for row in app.aio.audit.export(1)]
+
+    rows = asyncio.run(exported())
+    assert readers
+    assert threading.main_thread().name not in readers
+    assert rows == [*app.audit.export()][1:]
+    assert [row.n for row in rows] == [2, 3, 4, 5]

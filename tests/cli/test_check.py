@@ -183,17 +183,6 @@ def test_reader_that_goes_away_is_no_error(shell: Shell) -> None:
     process.stderr.close()
 
 
-def test_python_file_is_not_read_as_a_workflow(shell: Shell) -> None:
-    ran = shell.rhythm("check", "tasks.py")
-    assert (ran.returncode, ran.stderr) == (
-        2,
-        (
-            "rhythm: tasks.py is Python; workflows are .flow files, and their tasks are given "
-            "with --app tasks.py\n"
-        ),
-    )
-
-
 def test_what_standard_output_cannot_encode_is_escaped(shell: Shell) -> None:
     shell.write("é.flow", "return x")
     ran = shell.rhythm("check", "é.flow", PYTHONIOENCODING="ascii")

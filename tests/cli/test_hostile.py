@@ -111,6 +111,7 @@ TRIED: dict[str, list[list[str]]] = {
         for name in ("good.flow", "bad.flow")
         for kind in ("text", "json")
     ],
+    "convert": [["convert", "app.py"], ["convert", "good.flow"], ["convert", EVIL]],
     "start": [
         ["start", "gives", "--inputs", json.dumps(EVIL)],
         ["start", EVIL],
@@ -214,7 +215,7 @@ DRAWN = [
 # What each group does to its database is nothing that hides the rest of the group's texts: those that
 # only look come first, and who decides about the same approval is in another group.
 LOOKING = (
-    "run", "check", "fmt", "graph", "listing", "list", "show", "trace", "why", "result", "approvals",
+    "run", "check", "fmt", "graph", "listing", "convert", "list", "show", "trace", "why", "result", "approvals",
     "workers", "queues", "workflows", "audit", "migrate", "doctor", "help", "completion",
 )  # fmt: skip
 ASKING = ("start", "signal", "publish", "schedules", "token", "queue", "server", "worker")
@@ -273,6 +274,11 @@ def harmless(text: str) -> bool:
     return all(c.isprintable() or c in "\n\t" for c in text) and not any(
         line.startswith("FAKE") for line in text.split("\n")
     )
+
+
+def test_every_module_of_a_command_has_its_line_in_the_list() -> None:
+    modules = {path.stem for path in (CLI / "commands").glob("*.py")} - {"__init__"}
+    assert modules == COMMANDS.keys(), "add it to SECTIONS in cli/main.py"
 
 
 def test_every_command_is_tried() -> None:

@@ -26,7 +26,13 @@ def rhythm(command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("language", "name"), [("python", "tasks.py"), ("js", "order.flow"), ("py", "durable.py")]
+    ("language", "name"),
+    [
+        ("python", "tasks.py"),
+        ("js", "order.flow"),
+        ("python3", "order.py"),
+        ("py", "durable.py"),
+    ],
 )
 def test_file_that_is_shown_is_the_example_that_is_linked(language: str, name: str) -> None:
     (shown,) = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
@@ -38,6 +44,14 @@ def test_file_that_is_shown_is_the_example_that_is_linked(language: str, name: s
 def test_command_prints_all_that_is_shown_and_nothing_else(command: str, shown: str) -> None:
     ran = rhythm(command)
     assert without_times(ran.stderr) + ran.stdout == without_times(shown)
+
+
+def test_python_gives_the_same_result() -> None:
+    """The command of the page, with the Python file in place of the `.flow`."""
+    command = COMMANDS[0][0]
+    flow, python = rhythm(command), rhythm(command.replace("order.flow", "order.py"))
+    assert python.returncode == 0, python.stderr
+    assert python.stdout == flow.stdout
 
 
 def test_the_commands_are_the_run_and_the_mistake() -> None:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from rhythm.app.application import Rhythm
 from rhythm.app.approvals import Approvals
@@ -37,11 +38,16 @@ from rhythm.errors import StoreError
 
 if TYPE_CHECKING:
     from rhythm.app.handle import Id
+    from rhythm.app.handle import R as Result
+    from rhythm.authoring.workflow import Workflow
+else:
+    Result = TypeVar("Result")
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Method = Callable[Concatenate[Any, P], R]
 Async = Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]
+ITEMS_AT_ONCE = 100  # that a thread reads before it hands them to the event loop
 
 
 def coroutine(method: Method[P, R]) -> Async[P, R]:
@@ -50,11 +56,9 @@ def coroutine(method: Method[P, R]) -> Async[P, R]:
     return made
 
 
-def handle_from(method: Method[P, Handle]) -> Async[P, AsyncHandle]:
+def handle_from(method: Method[P, Handle], shown: str = "AsyncHandle") -> Async[P, AsyncHandle]:
     """Like `coroutine`, for a method that returns a handle: the caller gets an `AsyncHandle`."""
-    made: Async[P, AsyncHandle] = _coroutine(
-        method, lambda handle: AsyncHandle(handle), "AsyncHandle"
-    )
+    made: Async[P, AsyncHandle] = _coroutine(method, lambda handle: AsyncHandle(handle), shown)
     return made
 
 
@@ -64,6 +68,24 @@ def handles_from(method: Method[P, list[Handle]]) -> Async[P, list[AsyncHandle]]
         method, lambda handles: [*map(AsyncHandle, handles)], "list[AsyncHandle]"
     )
     return made
+
+
+def iterator(method: Method[P, Iterator[R]]) -> Callable[Concatenate[Any, P], AsyncIterator[R]]:
+    """Returns an asynchronous generator for a proxy, from a method that yields its items.
+
+    The items are read in a thread, some at a time.
+    """
+
+    async def call(self: Proxy, *args: Any, **kwargs: Any) -> AsyncIterator[R]:
+        items = method(self._behind, *args, **kwargs)
+        while some := await asyncio.to_thread(lambda: list(islice(items, ITEMS_AT_ONCE))):
+            for item in some:
+                yield item
+
+    signature = inspect.signature(method)
+    returned = str(signature.return_annotation).replace("Iterator", "AsyncIterator")
+    made: Any = Delegate(call, method, signature.replace(return_annotation=returned))
+    return cast(Callable[Concatenate[Any, P], AsyncIterator[R]], made)
 
 
 def in_loop(method: Method[P, R]) -> Callable[[Async[P, R]], Async[P, R]]:
@@ -161,10 +183,10 @@ class Proxy:
             return call
 
 
-class AsyncHandle(Proxy):
+class AsyncHandle(Proxy, Generic[Result]):
     """`Handle`, with coroutines."""
 
-    _behind: Handle
+    _behind: Handle[Result]
 
     @property
     def id(self) -> str:
@@ -176,7 +198,14 @@ class AsyncHandle(Proxy):
         """False if the execution existed before the call that returned this handle."""
         return self._behind.created
 
-    result = in_loop(Handle.result)(wait_for_handle)
+    if TYPE_CHECKING:  # what the workflow returns does not pass through `in_loop`
+
+        async def result(self, timeout: float | str | None = None) -> Result:
+            """Waits until the execution has ended, and returns its result."""
+            raise NotImplementedError
+
+    else:
+        result = in_loop(Handle.result)(wait_for_handle)
     get = coroutine(Handle.get)
     status = coroutine(Handle.status)
     cancel = coroutine(Handle.cancel)
@@ -214,6 +243,8 @@ class AsyncExecutions(Proxy):
 class AsyncStarts(Proxy):
     """`Starts`, with coroutines."""
 
+    if not TYPE_CHECKING:
+        start = handle_from(Starts.start, "AsyncHandle[R]")
     workflow = handle_from(Starts.workflow)
     workflows = handles_from(Starts.workflows)
     task = handle_from(Starts.task)
@@ -311,6 +342,7 @@ class AsyncAudit(Proxy):
 
     __call__ = coroutine(Audit.__call__)
     verify = coroutine(Audit.verify)
+    export = iterator(Audit.export)
 
 
 class AsyncRhythm(Proxy):
@@ -335,6 +367,16 @@ class AsyncRhythm(Proxy):
     register = coroutine(Rhythm.register)
     workflow = coroutine(Rhythm.workflow)
 
+    if TYPE_CHECKING:  # the types of a workflow do not pass through `handle_from`
+
+        async def start(
+            self, workflow: Workflow[P, R], *args: P.args, **kwargs: P.kwargs
+        ) -> AsyncHandle[R]:
+            """Starts a Python workflow with these arguments, and returns its handle."""
+            raise NotImplementedError
+
+    else:
+        start = handle_from(Rhythm.start, "AsyncHandle[R]")
     start_workflow = handle_from(Rhythm.start_workflow)
     start_many = handles_from(Rhythm.start_many)
     queue_task = handle_from(Rhythm.queue_task)

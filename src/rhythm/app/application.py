@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from rhythm.app.approvals import Approvals
 from rhythm.app.audit import Audit
@@ -39,9 +39,14 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from rhythm.app.aio import AsyncRhythm
+    from rhythm.app.handle import Handle
     from rhythm.app.pooled import Pooled, PooledWorker
+    from rhythm.authoring.workflow import Workflow
     from rhythm.http import Server
     from rhythm.settings import Given
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
 
 
 class Rhythm:
@@ -52,6 +57,7 @@ class Rhythm:
     default.
 
     - `tasks`: the tasks that its workers run; those of `@rhythm.task` unless you give your own.
+    - `workflows`: its Python workflows; those of `@rhythm.workflow` unless you give your own.
     - `environment`: replaces the variables of the process.
     - `store`: replaces the database of the URL; `close` leaves it open.
 
@@ -67,6 +73,7 @@ class Rhythm:
         workflow_paths: Iterable[str | os.PathLike[str]] | str | None = None,
         *,
         tasks: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None = None,
+        workflows: Iterable[Workflow[..., Any]] | None = None,
         store: Store | None = None,
         environment: Mapping[str, str] | None = None,
         **settings: Unpack[Given],
@@ -78,7 +85,7 @@ class Rhythm:
         self.tasks = _tasks(tasks)
         self.opened = store is None  # else the caller opened the store, and closes it
         self.store: Store = _opened(self.settings) if store is None else store
-        self._context = context = AppContext(self.store, self.settings, self.tasks)
+        self._context = context = AppContext(self.store, self.settings, self.tasks, workflows)
         self.changes = context.changes
         self.running = context.running  # workers of this process
         # workers that were made and not started: they have connections to close
@@ -101,6 +108,7 @@ class Rhythm:
         try:
             self._prepare()
             self.register(*self.settings.workflow_paths)
+            context.python.register()
         except BaseException:
             self.close()
             raise
@@ -172,6 +180,7 @@ class Rhythm:
         """
         from rhythm.app.pooled import PooledWorker
 
+        self._context.python.register()
         return PooledWorker(worker_id, self, **settings)
 
     def server(self, *, tokens: bool = True) -> Server:
@@ -189,6 +198,13 @@ class Rhythm:
     workflow = flat(Workflows.get)
     program = flat(Workflows.program)
 
+    if TYPE_CHECKING:  # the types of a workflow do not pass through `flat`
+
+        def start(self, workflow: Workflow[P, R], *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+            """Starts a Python workflow with these arguments, and returns its handle."""
+
+    else:
+        start = flat(Starts.start)
     start_workflow = flat(Starts.workflow)
     start_many = flat(Starts.workflows)
     queue_task = flat(Starts.task)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rhythm.app.checks import parse_execution_id, unknown_execution
+from rhythm.app.python_workflows import PythonRegistration
 from rhythm.app.waiting import Changes
 from rhythm.engine.programs import ProgramCache
 from rhythm.ids import encode_id
@@ -22,6 +23,7 @@ from rhythm.worker.sizes import Sizes
 if TYPE_CHECKING:
     from rhythm.app.handle import Id
     from rhythm.app.pooled import PooledWorker
+    from rhythm.authoring.workflow import Workflow
     from rhythm.settings import Settings
     from rhythm.store.interfaces.executions import Execution
     from rhythm.store.interfaces.store import Store
@@ -32,9 +34,14 @@ class AppContext:
     """The database of an application, its settings and tasks, and what this process caches."""
 
     def __init__(
-        self, store: Store, settings: Settings, tasks: Mapping[str, Task[..., Any]]
+        self,
+        store: Store,
+        settings: Settings,
+        tasks: Mapping[str, Task[..., Any]],
+        workflows: Iterable[Workflow[..., Any]] | None = None,
     ) -> None:
         self.store, self.settings, self.tasks = store, settings, tasks
+        self.python = PythonRegistration(store, workflows)
         self.programs, self.sizes, self.changes = ProgramCache(), Sizes(), Changes(store)
         self.running: list[PooledWorker] = []  # workers of this process
 

@@ -14,18 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 from rhythm.app.aio import AsyncRhythm
 from rhythm.app.application import Rhythm
+from rhythm.authoring.workflow import Workflow
 from rhythm.errors import NotInitialised
 from rhythm.worker.handlers import Task
 
 if TYPE_CHECKING:
-    from typing import Unpack, cast
+    from typing import Unpack, cast, overload
 
+    from rhythm.app.actors import By
+    from rhythm.app.approvals import ApprovalView
+    from rhythm.app.handle import Id
     from rhythm.settings import Given
 
     # For type checkers alone: at run time `__getattr__` below makes these functions. `AsyncRhythm`
     # is imported above, at run time too: else mypy gets here before it knows the methods of that
     # class, and takes them for Any.
     _aio = cast(AsyncRhythm, None)
+    start = _aio.start
     start_workflow = _aio.start_workflow
     start_many = _aio.start_many
     queue_task = _aio.queue_task
@@ -35,10 +40,37 @@ if TYPE_CHECKING:
     result = _aio.result
     trace = _aio.trace
     workflows = _aio.workflows.__call__
-    signal, publish = _aio.signal, _aio.publish
+    publish = _aio.publish
+
+    # These two mean something else in the body of a Python workflow: they wait there.
+    @overload
+    async def signal(
+        name: str, /, *, timeout: float | str | None = None, default: Any = None
+    ) -> Any: ...
+    @overload
+    async def signal(
+        id: Id, name: str, payload: Any = None, *, signal_id: str | None = None, by: By = None
+    ) -> bool: ...
+    async def signal(*args: Any, **kwargs: Any) -> Any: ...
+
+    @overload
+    async def approval(id: str) -> ApprovalView: ...
+    @overload
+    async def approval(
+        *,
+        role: str,
+        reason: str = "",
+        timeout: float | str | None = None,
+        quorum: int = 1,
+        four_eyes: bool = True,
+        data: Any = None,
+        escalate: Any = None,
+        notify: str | None = None,
+    ) -> dict[str, Any]: ...
+    async def approval(*args: Any, **kwargs: Any) -> Any: ...
+
     cancel, pause, resume, retry = _aio.cancel, _aio.pause, _aio.resume, _aio.retry
     approvals = _aio.approvals.__call__
-    approval = _aio.approval
     approve = _aio.approve
     reject = _aio.reject
     escalate = _aio.escalate
@@ -57,6 +89,8 @@ if TYPE_CHECKING:
     delete_schedule = _aio.delete_schedule
     terminate, bulk, why = _aio.terminate, _aio.bulk.__call__, _aio.why.__call__
 
+# Functions that also mean something in the body of a Python workflow.
+_ALSO_IN_WORKFLOWS = frozenset({"signal", "approval", "publish", "cancel"})
 _NAMES = {"list_executions": "list"}  # functions whose method has another name
 _app: Rhythm | None = None
 
@@ -66,6 +100,7 @@ def init(
     workflow_paths: Iterable[str | os.PathLike[str]] | str | None = None,
     *,
     tasks: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None = None,
+    workflows: Iterable[Workflow[..., Any]] | None = None,
     **settings: Unpack[Given],
 ) -> Rhythm:
     """Makes the default application and returns it. The arguments are those of `Rhythm`.
@@ -73,7 +108,7 @@ def init(
     An earlier default application is closed.
     """
     global _app
-    made = Rhythm(database_url, workflow_paths, tasks=tasks, **settings)
+    made = Rhythm(database_url, workflow_paths, tasks=tasks, workflows=workflows, **settings)
     before, _app = _app, made
     if before is not None:
         before.close()
@@ -93,6 +128,8 @@ def __getattr__(name: str) -> Any:
 
     if name.startswith("_"):
         raise AttributeError(name)
+    if name in _ALSO_IN_WORKFLOWS:
+        call.__rhythm_operation__ = name  # type: ignore[attr-defined]  # read by lang/python
     return _documented(call, name)
 
 

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 if TYPE_CHECKING:
     from typing import TypeAlias
+
+    from typing_extensions import TypeVar
 
     from rhythm.app.aio import AsyncHandle
     from rhythm.app.application import Rhythm
     from rhythm.app.executions import Executions
     from rhythm.app.views import ExecutionView
 
+    # What its workflow returns. Only type checkers need the default, and they know this module.
+    R = TypeVar("R", default=Any)
+else:
+    from typing import TypeVar
 
-class Handle:
+    R = TypeVar("R")
+
+
+class Handle(Generic[R]):
     """An execution. `str(handle)` is its id.
 
     `created` is false if the execution existed before the call that returned this handle.
@@ -34,13 +43,14 @@ class Handle:
     def __hash__(self) -> int:
         return hash(self.id)
 
-    def result(self, timeout: float | str | None = None) -> Any:
+    def result(self, timeout: float | str | None = None) -> R:
         """Waits until the execution has ended, and returns its result.
 
         Raises `ExecutionFailed` if it ended without one, and `ResultTimeout` if it did not end in
         time.
         """
-        return self._executions.result(self.id, timeout)
+        found: R = self._executions.result(self.id, timeout)
+        return found
 
     def get(self) -> ExecutionView:
         """Returns the execution as it is now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rhythm.engine.definitions import definition_of
 from rhythm.errors import FlowError, InvalidProgram
@@ -17,6 +17,9 @@ from rhythm.limits import DEFAULT_LIMITS
 from rhythm.permissions import Scope, within
 from rhythm.store.interfaces.definitions import Definition
 from rhythm.suggest import nearest, some_of
+
+if TYPE_CHECKING:
+    from rhythm.authoring.workflow import Workflow
 
 
 def read_flows(places: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
@@ -76,6 +79,21 @@ def compile_flows(texts: dict[str, str], elsewhere: Iterable[str] = ()) -> list[
     return [definition for one in compiled for definition in _definitions(one)]
 
 
+def compile_functions(workflows: Sequence[Workflow[..., Any]]) -> list[Definition]:
+    """Returns the definitions of Python workflows.
+
+    Raises `FlowError` with everything that is wrong with any of them.
+    """
+    compiled = [workflow.compilation for workflow in workflows]
+    wrong = [one for one in compiled if one.errors]
+    if wrong:
+        raise FlowError(
+            [diagnostic for one in wrong for diagnostic in one.diagnostics],
+            "\n\n".join(render_all(one.source, one.diagnostics) for one in wrong),
+        )
+    return [definition for one in compiled for definition in _definitions(one)]
+
+
 def _twice(compiled: Sequence[Compilation]) -> list[str]:
     """Returns an error for each name that several workflows have.
 
@@ -112,8 +130,11 @@ def _definitions(one: Compilation) -> Iterator[Definition]:
 def source_within(definition: Definition, scope: Scope) -> str:
     """Returns the text of a workflow's file, or only its own part of it.
 
-    Only its own part is returned if the file has other workflows that are out of scope.
+    Only its own part is returned if the file has other workflows that are out of scope. Of a Python
+    file only the function itself is stored.
     """
+    if definition.language == "python":
+        return definition.source
     return part_of(
         definition.source, definition.file, definition.name, lambda name: within(scope, name)
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, get_args
 
 from rhythm.app.actors import By, acting
 from rhythm.app.checks import at_least, start_key, valid_attributes, valid_id, valid_name
 from rhythm.app.handle import Handle
 from rhythm.app.views import Start
 from rhythm.durations import duration_s
-from rhythm.engine.payload import dump
+from rhythm.engine.declared_inputs import check_inputs
+from rhythm.engine.payload import dump, load
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.lifecycle import TASK, WORKFLOW, OnConflict
 from rhythm.store.provenance import dump_authority, provenance_of
@@ -19,10 +20,13 @@ if TYPE_CHECKING:
     from rhythm.app.context import AppContext
     from rhythm.app.executions import Executions
     from rhythm.app.workflows import Workflows
+    from rhythm.authoring.workflow import Workflow
     from rhythm.ir.program import Program
     from rhythm.store.access import Actor
     from rhythm.store.interfaces.store import Store
 
+P = ParamSpec("P")
+R = TypeVar("R")
 ON_CONFLICT = get_args(OnConflict)
 
 
@@ -33,9 +37,16 @@ class Starts:
         self._context, self._store, self._sizes = context, context.store, context.sizes
         self._workflows, self._executions = workflows, executions
 
+    def start(self, workflow: Workflow[P, R], *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Starts a Python workflow with these arguments, and returns its handle.
+
+        The arguments are checked against its signature. `start_workflow` has options.
+        """
+        return cast("Handle[R]", self.workflow(workflow, workflow.inputs_of(args, kwargs)))
+
     def workflow(
         self,
-        name: str,
+        name: str | Workflow[..., Any],
         inputs: Any = None,
         *,
         id: str | None = None,
@@ -66,7 +77,7 @@ class Starts:
 
     def workflows(
         self,
-        name: str,
+        name: str | Workflow[..., Any],
         requests: Iterable[Any],
         *,
         on_conflict: OnConflict = "return",
@@ -78,7 +89,8 @@ class Starts:
         It is started once for each of the requests, which are inputs or `rhythm.Start` objects.
         """
         store = self._store_of(connection)
-        program = self._workflows.current(name, store)
+        self._context.python.register()
+        program = self._workflows.current(name if isinstance(name, str) else name.name, store)
         asked = [request if isinstance(request, Start) else Start(request) for request in requests]
         rows = [self._workflow_row(program, request) for request in asked]
         actor = acting(by) if by else None
@@ -89,6 +101,8 @@ class Starts:
     def _workflow_row(self, program: Program, request: Start) -> NewExecution:
         queue = request.queue or program.options.get("queue") or "default"
         row = self._row(WORKFLOW, program.name, request, queue)
+        if (declared := program.options.get("inputs")) is not None:
+            check_inputs(program.name, declared, load(row.inputs))
         return row.replace(version=program.version, timeout_s=program.options.get("timeout"))
 
     def task(

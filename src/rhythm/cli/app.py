@@ -1,23 +1,51 @@
-"""Imports the user's Python file or module, whose `@rhythm.task` functions a command uses."""
+"""Imports the user's Python file or module, whose tasks and workflows a command uses."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rhythm.cli.command import UsageError
+
+if TYPE_CHECKING:
+    from rhythm.authoring.workflow import Workflow
 
 
 def load_app(name: str) -> ModuleType:
     """Imports a Python file or module, and returns it.
 
-    `UsageError` if there is none of this name, or if importing it raises an exception.
+    `UsageError` if there is none of this name, or if importing it raises an exception. `FlowError`
+    with every problem of all its workflows that do not compile.
     """
+    from rhythm.app.loading import compile_functions
+    from rhythm.authoring.workflow import collecting
+
+    with collecting() as found:
+        module = _imported(name)
+    compile_functions(found)
+    return module
+
+
+def load_workflows(file: str) -> list[Workflow[..., Any]]:
+    """Imports a Python file, and returns its workflows, also those that do not compile.
+
+    Those of modules that it imports come after its own.
+    """
+    from rhythm.authoring.workflow import collecting
+
+    with collecting() as found:
+        _imported(file)
+    path = os.path.realpath(file)
+    return sorted(found, key=lambda workflow: os.path.realpath(workflow.file) != path)
+
+
+def _imported(name: str) -> ModuleType:
     path = Path(name)
     if path.suffix == ".py" or path.exists():
         return _load_file(path)

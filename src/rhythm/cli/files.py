@@ -38,16 +38,16 @@ def _below(folder: str, kinds: tuple[str, ...]) -> list[str]:
     ]
 
 
+def is_python(name: str) -> bool:
+    """Whether a file is Python: its workflows are found by importing it, not by reading it."""
+    return name.endswith(".py")
+
+
 def read_source(name: str) -> str:
     """Returns the text of a file, or of standard input (`-`).
 
-    `UsageError` if it cannot be read, is not UTF-8, or is a Python file.
+    `UsageError` if it cannot be read, or is not UTF-8.
     """
-    if name.endswith(".py"):
-        raise UsageError(
-            f"{name} is Python; workflows are .flow files, and their tasks are given with "
-            f"--app {name}"
-        )
     try:
         if name == "-":
             return sys.stdin.buffer.read().decode("utf-8")

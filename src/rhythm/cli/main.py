@@ -28,6 +28,7 @@ SECTIONS = {  # the commands, by what people do with them
         "fmt": "format workflow files",
         "graph": "draw the steps of a workflow",
         "listing": "show the program that a workflow compiles to",
+        "convert": "print the workflows of a Python file as .flow text",
     },
     "run": {
         "run": "run a workflow in this process, without a database",

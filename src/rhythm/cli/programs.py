@@ -6,12 +6,12 @@ import os
 import sys
 
 from rhythm.cli.command import UsageError
-from rhythm.cli.files import read_source
+from rhythm.cli.files import is_python, read_source
 from rhythm.cli.output import print
-from rhythm.errors import FlowError
 from rhythm.ir.program import Program
 from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.languages import compile_text
+from rhythm.lang.report import Compilation
 from rhythm.lang.source import render_all
 from rhythm.suggest import nearest
 
@@ -19,22 +19,37 @@ from rhythm.suggest import nearest
 def compile_file(
     name: str, known: Surroundings | None = None, quiet: bool = False
 ) -> tuple[Program, ...]:
-    """Returns the programs of a file. `UsageError` if it does not compile.
+    """Returns the programs of a file; one of Python is imported. `UsageError` if it has none.
 
     Errors and warnings are printed on standard error; with `quiet`, only errors.
     """
-    compilation = compile_text(read_source(name), name, known)
-    shown = [
-        d
-        for d in compilation.diagnostics
-        if d.severity == "error" or (d.severity == "warning" and not quiet)
-    ]
-    if shown:
-        print(render_all(compilation.source, shown), file=sys.stderr, end="\n\n")
-    try:
-        return compilation.programs_or_raise()
-    except FlowError:
-        raise UsageError(f"{name} does not compile") from None
+    compiled = (
+        compile_python(name) if is_python(name) else [compile_text(read_source(name), name, known)]
+    )
+    for compilation in compiled:
+        shown = [
+            d
+            for d in compilation.diagnostics
+            if d.severity == "error" or (d.severity == "warning" and not quiet)
+        ]
+        if shown:
+            print(render_all(compilation.source, shown), file=sys.stderr, end="\n\n")
+    if any(compilation.errors for compilation in compiled):
+        raise UsageError(f"{name} does not compile")
+    return tuple(program for compilation in compiled for program in compilation.programs)
+
+
+def compile_python(name: str) -> list[Compilation]:
+    """Imports a Python file, and returns its workflows, compiled. `UsageError` if it has none."""
+    from rhythm.cli.app import load_workflows
+
+    found = [workflow.compilation for workflow in load_workflows(name)]
+    if not found:
+        raise UsageError(
+            f"{name} has no workflow: write `@rhythm.workflow` above an `async def`; if its tasks "
+            f"are meant, give the .flow file, and --app {name}"
+        )
+    return found
 
 
 def choose(programs: tuple[Program, ...], file: str, wanted: str | None) -> Program:

@@ -303,10 +303,17 @@ def names_in(
 # what is stored of a task
 
 
-def task_error(name: str, message: str, type: str | None = None) -> dict[str, Any]:
-    """Returns the error of a task that failed for good, as `catch (e)` sees it."""
+def task_error(
+    name: str, message: str, type: str | None = None, bases: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Returns the error of a task that failed for good, as `catch (e)` sees it.
+
+    `bases` are the names of the exception's base classes, by which Python workflows catch it.
+    """
     shown = f"{type}: {message}" if type and message else type or message
-    data = {"task": name, "type": type}
+    data: dict[str, Any] = {"task": name, "type": type}
+    if bases:
+        data["bases"] = list(bases)
     return {"code": "TaskFailed", "message": f"task `{name}` failed: {shown}", "data": data}
 
 

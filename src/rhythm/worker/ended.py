@@ -5,6 +5,7 @@ That is a result that can be stored, an error, or the wish to be tried later.
 
 from __future__ import annotations
 
+import builtins
 import os
 import random
 import sysconfig
@@ -112,7 +113,7 @@ def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> AttemptEnd:
     except BaseException as problem:
         again = not isinstance(problem, task.give_up_on)
         return AttemptEnd(
-            error=task_error(task.name, text_of(problem), type(problem).__name__),
+            error=task_error(task.name, text_of(problem), type(problem).__name__, _bases(problem)),
             retry=again,
             frames=_frames(problem),
         )
@@ -121,6 +122,17 @@ def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> AttemptEnd:
     # The value cannot be stored, or the user's own conversion to JSON has failed.
     except BaseException as problem:
         return AttemptEnd(error=task_error(task.name, text_of(problem), "InvalidResult"))
+
+
+def _bases(problem: BaseException) -> list[str]:
+    """Returns the names of an exception's base classes that Python does not know by its name.
+
+    Those of Python's own exceptions are known everywhere.
+    """
+    cls = type(problem)
+    if getattr(builtins, cls.__name__, None) is cls:
+        return []
+    return [base.__name__ for base in cls.__mro__[1:] if base not in (BaseException, object)]
 
 
 def _own_error(failure: TaskFailed) -> dict[str, Any]:

@@ -7,17 +7,20 @@ worker.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
+from rhythm.authoring.local import LOCAL, TASKS, call_task
 from rhythm.durations import duration_s
 from rhythm.engine.typed import TypedInputs, hints_of, kind_of
-from rhythm.errors import DuplicateTask
+from rhythm.errors import DuplicateTask, NotInWorkflow
 from rhythm.lang.flow.rules.surroundings import TaskShape
+from rhythm.lang.python.names import Callee
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 Length = float | str | None  # a length of time: seconds, text such as "1h30m", or none
 
 
@@ -52,7 +55,41 @@ class Task(Generic[P, R]):
         self.__wrapped__ = function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self.is_async and LOCAL.get() is not None:
+            # A workflow's body runs in CPython: it sees failures as on the engine.
+            return cast(R, call_task(self.name, self.function, *args, **kwargs))
         return self.function(*args, **kwargs)
+
+    @overload
+    def run(
+        self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, T]: ...
+    @overload
+    def run(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]: ...
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Awaits the task in a Python workflow, also one that is a plain `def`."""
+        if LOCAL.get() is None:
+            raise NotInWorkflow(
+                f"`{self.name}.run` is for workflows; call {self.name}(…) itself to run it here"
+            )
+        return call_task(self.name, self.function, *args, **kwargs)
+
+    def options(
+        self,
+        *,
+        retries: int | None = None,
+        backoff: Any = None,
+        timeout: Length = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        key: str | None = None,
+    ) -> Task[P, R]:
+        """Gives a call in a Python workflow its own options: `charge.options(retries=5)(…)`."""
+        return self
+
+    def __rhythm_callee__(self) -> Callee:
+        hint = hints_of(self.function).get("return", Any)
+        return Callee("task", self.name, self.signature, hint, self.is_async)
 
     def __repr__(self) -> str:
         return f"<task {self.name} at {self.place}>"
@@ -149,6 +186,7 @@ class Tasks(Mapping[str, Task[..., Any]]):
                 f"{task.place}\nGive one another name: @rhythm.task(name=…)"
             )
         self._tasks[task.name] = task
+        TASKS[task.name] = task.function
 
     def __getitem__(self, name: str) -> Task[..., Any]:
         return self._tasks[name]

@@ -1,18 +1,30 @@
 """Reports all problems in workflow files, of all files at once.
 
+A Python file is imported, so its top level runs; the bodies of its workflows do not. In folders,
+only .flow and JSON steps files are looked for.
+
 Exit code 0: there is no error; 1: there is one; 2: a file cannot be read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from rhythm.cli.command import Arguments, argument, command, option
-from rhythm.cli.files import find_files, read_source
+from rhythm.cli.files import find_files, is_python, read_source
 from rhythm.cli.output import print
 from rhythm.cli.types import FileName, OneOf
 from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
 from rhythm.lang.languages import parse_text
 from rhythm.lang.report import Checked
 from rhythm.lang.source import as_json, render_all
+from rhythm.record import Record
+
+if TYPE_CHECKING:
+    from rhythm.lang.flow.check import ParsedFlow
+    from rhythm.lang.report import Compilation
+    from rhythm.lang.steps.check import ParsedSteps
 
 SEVERITIES = ("error", "warning", "note")
 
@@ -23,7 +35,8 @@ SEVERITIES = ("error", "warning", "note")
     type=FileName(),
     nargs=-1,
     required=True,
-    help="a .flow or JSON steps file, a folder of them, or - for standard input",
+    help="a .flow, JSON steps or Python file, a folder of .flow and JSON steps files, or - for "
+    "standard input",
 )
 @option(
     "--format", type=OneOf("text", "json"), default="text", help="text for people, json for editors"
@@ -34,16 +47,40 @@ SEVERITIES = ("error", "warning", "note")
     help="a Python file or module with tasks: calls of tasks are checked, too",
 )
 def run(args: Arguments) -> int:
-    parsed = [parse_text(read_source(name), name) for name in find_files(args.files)]
-    names = frozenset().union(*(file.names for file in parsed)) if len(parsed) > 1 else None
+    files = find_files(args.files)
+    found = [
+        _python(name) if is_python(name) else parse_text(read_source(name), name) for name in files
+    ]
+    names = frozenset().union(*(file.names for file in found)) if len(found) > 1 else None
     known = Surroundings(_tasks(args.app), names)
-    checked = [file.check(known) for file in parsed]
+    checked = [one for file in found for one in _checked(file, known)]
     counts = {
         severity: sum(d.severity == severity for c in checked for d in c.diagnostics)
         for severity in SEVERITIES
     }
-    _print_json(checked, counts) if args.format == "json" else _print_text(checked, counts)
+    if args.format == "json":
+        _print_json(checked, counts)
+    else:
+        _print_text(len(files), checked, counts)
     return 1 if counts["error"] else 0
+
+
+class _Python(Record):
+    """A Python file that was imported: its workflows, compiled."""
+
+    names: frozenset[str]
+    compiled: list[Compilation]
+
+
+def _python(name: str) -> _Python:
+    from rhythm.cli.app import load_workflows
+
+    found = load_workflows(name)
+    return _Python(frozenset(w.name for w in found), [w.compilation for w in found])
+
+
+def _checked(file: ParsedFlow | ParsedSteps | _Python, known: Surroundings) -> Sequence[Checked]:
+    return file.compiled if isinstance(file, _Python) else [file.check(known)]
 
 
 def _tasks(app: str | None) -> dict[str, TaskShape] | None:
@@ -68,13 +105,13 @@ def _print_json(checked: list[Checked], counts: dict[str, int]) -> None:
     print_json(json.dumps(document, ensure_ascii=False, indent=2))
 
 
-def _print_text(checked: list[Checked], counts: dict[str, int]) -> None:
+def _print_text(count: int, checked: list[Checked], counts: dict[str, int]) -> None:
     for c in checked:
         if c.diagnostics:
             print(render_all(c.source, c.diagnostics), end="\n\n")
     workflows = sum(len(c.workflows) for c in checked)
     found = [_plural(count, severity) for severity, count in counts.items() if count]
-    files = _plural(len(checked), "file")
+    files = _plural(count, "file")
     print(
         f"{files}: {', '.join(found)}"
         if found

@@ -9,7 +9,7 @@ import difflib
 import sys
 
 from rhythm.cli.command import Arguments, UsageError, argument, command, option
-from rhythm.cli.files import find_files, read_source, write_source
+from rhythm.cli.files import find_files, is_python, read_source, write_source
 from rhythm.cli.output import print, print_source
 from rhythm.cli.types import FileName
 from rhythm.errors import FlowError
@@ -39,6 +39,11 @@ def _format(name: str, args: Arguments) -> int:
     if name.endswith(".json"):
         raise UsageError(
             f"{name} is JSON: any formatter of JSON will do; this one is for .flow files"
+        )
+    if is_python(name):
+        raise UsageError(
+            f"{name} is Python, and is left as it is: any formatter of Python will do; this one "
+            "is for .flow files"
         )
     text = read_source(name)
     try:

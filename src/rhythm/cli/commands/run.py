@@ -1,11 +1,14 @@
 """Runs a workflow in this process, without a database, with the tasks that a Python file registers.
 
+A workflow in Python has its tasks in the same file, or imports them; --app adds others.
+
 Parallel branches run in parallel, retries and timeouts apply, and timers really wait, unless
 --fast-forward skips them. Nothing is left behind.
 
 Exit code 0: it completed; 1: it failed; 2: it could not be run.
 
   rhythm run order.flow --app tasks.py -i id=A17 -i total:=99.5 --signal 'shipped={"by": "post"}'
+  rhythm run shop.py --workflow order -i id=A17
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rhythm.app.database import memory_store
+from rhythm.authoring.workflow import default_workflows
 from rhythm.cli.app import load_app
 from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.files import read_source
@@ -29,6 +33,7 @@ from rhythm.cli.output.documents import print_json
 from rhythm.cli.output.trace import Trace
 from rhythm.cli.programs import choose, compile_file
 from rhythm.cli.types import FileName, OneOf, SignalValue
+from rhythm.engine.declared_inputs import check_inputs
 from rhythm.errors import InvalidPayload, UnknownWorkflow
 from rhythm.ir.program import Program
 from rhythm.lang.flow.rules.surroundings import Surroundings
@@ -128,6 +133,8 @@ def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
     )
     with closing(runner):
         try:
+            if (declared := program.options.get("inputs")) is not None:
+                check_inputs(program.name, declared, inputs)
             ended = runner.run(program.name, inputs, signals)
         except InvalidPayload as problem:
             raise UsageError(str(problem)) from None
@@ -137,7 +144,8 @@ def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
 def _finder(programs: tuple[Program, ...], file: str) -> Callable[[str], Program]:
     """Returns a function that finds a workflow by its name, for child workflows.
 
-    It looks in the same file, then for NAME.flow, NAME.steps.json or NAME.json beside it.
+    It looks in the same file, then for NAME.flow, NAME.steps.json or NAME.json beside it, then
+    among the Python workflows that were imported.
     """
     known = {program.name: program for program in programs}
 
@@ -152,6 +160,8 @@ def _finder(programs: tuple[Program, ...], file: str) -> Callable[[str], Program
                 compile_text(read_source(found), found).programs if Path(found).is_file() else ()
             ):
                 known.setdefault(program.name, program)
+        if name not in known and name in default_workflows:
+            known[name] = default_workflows[name].program
         if name not in known:
             near = nearest(name, known)
             advice = (
@@ -174,6 +184,13 @@ def _why_missing(name: str) -> str:
     )
 
 
+def _source(program: Program) -> Source:
+    """Returns the text of a program, in which its offsets count."""
+    if program.language == "python":
+        return default_workflows[program.name].compilation.source
+    return Source(program.file, read_source(program.file))
+
+
 def _error(ended: Run) -> dict[str, Any]:
     return {**ended.value, "file": ended.program.file, "line": ended.line, "column": ended.column}
 
@@ -188,7 +205,7 @@ def _show_failure(runner: InProcessRunner, ended: Run) -> str:
     if file != "-":
         at = ended.program.offset(ended.line, ended.column)
         shown = render(
-            Source(file, read_source(file)),
+            _source(ended.program),
             Diagnostic(error["code"], ended.status, error["message"], at, at + 1),
         )
     data = error["data"]

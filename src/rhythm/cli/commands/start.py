@@ -1,8 +1,8 @@
 """Starts a workflow on a database, and prints the id of the execution, alone, on standard output.
 
-A FILE.flow is registered first; then the workflow with the name of the file is started, or else the
-first in it. Workers run it. With --wait and --app this process runs a worker, too, and prints the
-result instead of the id.
+A FILE.flow is registered first; a FILE.py is imported, and its workflows are registered. Then the
+workflow with the name of the file is started, or else the first in it. Workers run it. With --wait
+and --app this process runs a worker, too, and prints the result instead of the id.
 
 Exit code 0: started (with --wait: completed); 1: it failed, was cancelled or blocked, the id or key
 is taken (--on-conflict fail), or the database cannot be used; 2: it cannot be started like this; 3:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @argument(
     "workflow",
     type=Known("workflows", files=True),
-    help="the name of a registered workflow, or a .flow or JSON steps file",
+    help="the name of a registered workflow, or a .flow, JSON steps or Python file",
 )
 @INPUT
 @INPUTS
@@ -69,9 +69,10 @@ def run(args: Arguments) -> int:
     with refusals(args):
         _fit_together(args)
         request = _request(args)
+        load_tasks(args)
+        _import(args)
         _before_a_database_is_made(args)
     with new_application(args) as app:
-        load_tasks(args)
         handle = _start(app, args, request)
         return follow(app, handle, args) if args.wait else print_id(handle, args.output)
 
@@ -107,6 +108,19 @@ def _request(args: Arguments) -> dict[str, Any]:
     }
 
 
+def _import(args: Arguments) -> None:
+    """Imports a Python file that is to be started, and puts the workflow's name in its place.
+
+    The application registers what was imported.
+    """
+    from rhythm.cli.files import is_python
+
+    if is_python(args.workflow):
+        from rhythm.cli.programs import choose, compile_file
+
+        args.workflow = choose(compile_file(args.workflow, quiet=True), args.workflow, None).name
+
+
 def _before_a_database_is_made(args: Arguments) -> None:
     """Raises an error if there is nothing to start, before a new database file is created.
 
@@ -119,8 +133,11 @@ def _before_a_database_is_made(args: Arguments) -> None:
     if path == url or os.path.exists(path):
         return
     from rhythm.app.loading import compile_flows, no_workflow, read_flows
+    from rhythm.authoring.workflow import default_workflows
 
-    names = [definition.name for definition in compile_flows(read_flows(_sources(args, False)))]
+    sources = _sources(args, args.workflow in default_workflows)
+    names = [definition.name for definition in compile_flows(read_flows(sources))]
+    names += default_workflows
     if not args.workflow.endswith(TAKEN_BY_NAME) and args.workflow not in names:
         raise UsageError(no_workflow(args.workflow, names))
 

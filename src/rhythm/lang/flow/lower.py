@@ -12,6 +12,7 @@ from typing import Any
 from rhythm.ir import instructions as ir
 from rhythm.ir.operations import EMITS, GROUPS, OPERATIONS
 from rhythm.ir.program import Program, version_of
+from rhythm.ir.versions import ir_version
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Block, Node
 from rhythm.lang.source import Source
@@ -39,14 +40,33 @@ class _Loop(Record):
     finallys: int  # how many `finally` blocks were open when the loop began
 
 
+class _Labelled(Record):
+    """A labelled block: where it ends, and how many `finally` blocks were open around it."""
+
+    end: int
+    finallys: int
+
+
 def lower(source: Source, workflow: nodes.Workflow, options: dict[str, Any]) -> Program:
     """Returns the program of a checked workflow."""
     start = min([workflow.start, *(annotation.start for annotation in workflow.annotations)])
     start, end = (0, len(source.text)) if workflow.script else (start, workflow.end)
     version = version_of(LANGUAGE, source.text[start:end])
-    return _Lowering(workflow.script).program(
-        workflow, source, version, options, source.lines_of(start, end)
-    )
+    return lower_tree(source, workflow, options, version, (start, end))
+
+
+def lower_tree(
+    source: Source,
+    workflow: nodes.Workflow,
+    options: dict[str, Any],
+    version: str,
+    span: tuple[int, int],
+    language: str = LANGUAGE,
+) -> Program:
+    """Returns the program of a tree that stands at this span of the source."""
+    lines = source.lines_of(*span)
+    made = _Lowering(workflow.script).program(workflow, source, version, options, lines)
+    return made.replace(language=language)
 
 
 class _Lowering:
@@ -76,17 +96,19 @@ class _Lowering:
             entries.append(len(self.code))
             self._enter_body(captures)
             self._body(block)
+        code = tuple(self._placed(i) for i in self.code)
         return Program(
             name=workflow.name,
             language=LANGUAGE,
             version=version,
-            code=tuple(self._placed(i) for i in self.code),
+            code=code,
             handlers=tuple(self._placed_handler(handler) for handler in self.handlers),
             branches=tuple(entries),
             options=options,
             file=source.name,
             first_line=lines[0],
             lines=lines[1],
+            ir=ir_version(code),
         )
 
     def _placed_handler(self, handler: ir.Handler) -> ir.Handler:
@@ -107,6 +129,7 @@ class _Lowering:
         self.scopes: list[dict[str, None]] = [dict.fromkeys(captures)]
         self.loops: list[_Loop] = []
         self.finallys: list[_Finally] = []
+        self.labelled: dict[str, _Labelled] = {}
 
     def _body(self, block: Block) -> None:
         self._statements(block)
@@ -274,6 +297,21 @@ class _Lowering:
         self._emit(ir.JumpUnless(self._expression(node.condition), end, node.condition.start))
         self._loop(node.body, again, end)
 
+    def _forever(self, node: nodes.Forever) -> None:
+        self._loop(node.body, self._here(), self._label())
+
+    def _labelled_block(self, node: nodes.Labelled) -> None:
+        self.labelled[node.name] = around = _Labelled(self._label(), len(self.finallys))
+        self._block(node.body)
+        self._place(around.end)
+
+    def _leave_block(self, node: nodes.Leave) -> None:
+        around = self.labelled[node.name]
+        self._pass_finallys(around.finallys, ir.Jump(around.end, node.start), node.start)
+
+    def _declared(self, node: nodes.Declare) -> None:
+        self._declare(*node.names)
+
     def _for(self, node: nodes.For) -> None:
         state, end = self._fresh("for"), self._label()
         names = tuple(name.name for name in node.names)
@@ -368,6 +406,10 @@ class _Lowering:
         nodes.If: _if,
         nodes.For: _for,
         nodes.While: _while,
+        nodes.Forever: _forever,
+        nodes.Labelled: _labelled_block,
+        nodes.Leave: _leave_block,
+        nodes.Declare: _declared,
         nodes.Break: _break,
         nodes.Continue: _continue,
         nodes.Return: _return,

@@ -11,6 +11,7 @@ from typing import Any
 
 from rhythm.ir import instructions as ir
 from rhythm.ir.program import Program, version_of
+from rhythm.ir.versions import ir_version
 from rhythm.lang.source import Source
 from rhythm.lang.steps.conditions import condition
 from rhythm.lang.steps.document import Json
@@ -87,11 +88,12 @@ class _Lowering:
             self._lower_body(self._body(self.branches[len(entries) - 1], True))
         self.handlers.append(ir.Handler(first, last, self._here(), ERROR.name, "catch"))
         self._emit(ir.Throw(ir.Const(NO_OBJECT), workflow.start))
+        code = tuple(self._placed(instruction, "to") for instruction in self.code)
         return Program(
             name=workflow.name,
             language=LANGUAGE,
             version=version_of(LANGUAGE, source.text),
-            code=tuple(self._placed(instruction, "to") for instruction in self.code),
+            code=code,
             handlers=tuple(
                 self._placed(handler, "first", "last", "target") for handler in self.handlers
             ),
@@ -100,6 +102,7 @@ class _Lowering:
             file=source.name,
             lines=source.lines,
             steps=tuple(self.steps),
+            ir=ir_version(code),
         )
 
     def _placed(self, record: Any, *names: str) -> Any:

@@ -1,0 +1,49 @@
+"""The Python workflows of an application: registered when it is made, and before they are needed.
+
+A module may define workflows after it has made its application, so each start and each worker
+registers what was added since. That costs a comparison of two numbers if nothing was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rhythm.authoring.workflow import PythonWorkflows, Workflow
+    from rhythm.store.interfaces.store import Store
+
+
+class PythonRegistration:
+    """Registers the workflows of `@rhythm.workflow`, or those that an application was given."""
+
+    def __init__(self, store: Store, given: Iterable[Workflow[..., Any]] | None) -> None:
+        self._store = store
+        self._known = _known(given)
+        self._registered = 0  # how many there were when they were last registered
+
+    def register(self) -> None:
+        """Registers what was added since the last call.
+
+        Raises `FlowError` with every problem of each that does not compile.
+        """
+        count = self._known.count
+        if self._registered == count:
+            return
+        from rhythm.app.loading import compile_functions
+        from rhythm.app.schedules import annotated_schedules
+
+        if definitions := compile_functions(list(self._known.values())):
+            self._store.definitions.register(definitions, annotated_schedules(definitions, None))
+        self._registered = count
+
+
+def _known(given: Iterable[Workflow[..., Any]] | None) -> PythonWorkflows:
+    from rhythm.authoring.workflow import PythonWorkflows, default_workflows
+
+    if given is None:
+        return default_workflows
+    made = PythonWorkflows()
+    for workflow in given:
+        made.add(workflow)
+    return made

@@ -1,0 +1,229 @@
+"""`@rhythm.workflow`: a Python function as a workflow, compiled when it is decorated."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from rhythm.authoring.local import LOCAL
+from rhythm.durations import duration_s
+from rhythm.engine.declared_inputs import declared_inputs
+from rhythm.errors import DuplicateWorkflow, NotInWorkflow
+from rhythm.ir.program import Program
+from rhythm.lang.python.names import Callee
+from rhythm.lang.report import Compilation
+
+P = ParamSpec("P")
+R = TypeVar("R")
+NO_VALUE = "P020"  # a name without a value: it may be given one further down in the module
+
+
+class Workflow(Generic[P, R]):
+    """A function that was made a workflow.
+
+    Start it with `app.start(workflow, …)`, await it in another workflow, or run its body in
+    CPython with `local`.
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, Coroutine[Any, Any, R]],
+        name: str,
+        options: Mapping[str, Any],
+    ) -> None:
+        self.function, self.name = function, name
+        self.signature = inspect.signature(function)
+        self.options = {**options, "inputs": declared_inputs(function, self.signature)}
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self._compiled: Compilation | None = None
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        """Awaits the workflow inside another one. Elsewhere, raises `NotInWorkflow`."""
+        if LOCAL.get() is None:
+            raise NotInWorkflow(
+                f"`{self.name}` is a workflow: start it with app.start({self.name}, …), or run its "
+                f"body here, for debugging, with asyncio.run({self.name}.local(…))"
+            )
+        return self.local(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<workflow {self.name} at {self.place}>"
+
+    @property
+    def place(self) -> str:
+        """The file and line where the function is defined."""
+        code = inspect.unwrap(self.function).__code__
+        return f"{code.co_filename}:{code.co_firstlineno}"
+
+    @property
+    def file(self) -> str:
+        """The file in which the function is defined."""
+        return str(inspect.unwrap(self.function).__code__.co_filename)
+
+    @property
+    def compilation(self) -> Compilation:
+        """The program, or everything that is wrong with the function."""
+        if self._compiled is None:
+            from rhythm.lang.python.compile import compile_function
+
+            self._compiled = compile_function(self.function, self.name, self.options)
+        return self._compiled
+
+    @property
+    def program(self) -> Program:
+        """The program. Raises `FlowError` with all problems if the function does not compile."""
+        [program] = self.compilation.programs_or_raise()
+        return program
+
+    def check(self) -> None:
+        """Raises `FlowError` if the function cannot be compiled.
+
+        If a name has no value yet, it waits: tasks may be defined further down in the module. Then
+        it is compiled when it is registered.
+        """
+        if any(wrong.code == NO_VALUE for wrong in self.compilation.errors):
+            self._compiled = None
+        elif _collected.get() is None:
+            self.compilation.programs_or_raise()
+
+    async def local(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Runs the body in CPython, with the real tasks, for debugging: nothing is stored."""
+        token = LOCAL.set(LOCAL.get() or {})
+        try:
+            return await self.function(*args, **kwargs)
+        finally:
+            LOCAL.reset(token)
+
+    def inputs_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns arguments as inputs by name. Raises `TypeError` if they do not fit."""
+        return dict(self.signature.bind(*args, **kwargs).arguments)
+
+    def __rhythm_callee__(self) -> Callee:
+        hint = _result_hint(self.function)
+        return Callee("workflow", self.name, self.signature, hint)
+
+
+def _result_hint(function: Callable[..., Any]) -> Any:
+    from rhythm.engine.typed import hints_of
+
+    return hints_of(function).get("return", Any)
+
+
+class PythonWorkflows(Mapping[str, Workflow[..., Any]]):
+    """Python workflows by name. `count` grows with every one that is added."""
+
+    def __init__(self) -> None:
+        self._workflows: dict[str, Workflow[..., Any]] = {}
+        self.count = 0
+
+    def add(self, workflow: Workflow[..., Any]) -> None:
+        """Adds a workflow. Raises `DuplicateWorkflow` if another function has its name."""
+        known = self._workflows.get(workflow.name)
+        # The same function means that its module was loaded again, or a notebook's cell was run.
+        if known is not None and known.function.__qualname__ != workflow.function.__qualname__:
+            raise DuplicateWorkflow(
+                f"two workflows are called {workflow.name!r}:\n  {known.place}\n  "
+                f"{workflow.place}\nGive one another name: @rhythm.workflow(name=…)"
+            )
+        self._workflows[workflow.name] = workflow
+        self.count += 1
+
+    def __getitem__(self, name: str) -> Workflow[..., Any]:
+        return self._workflows[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._workflows)
+
+    def __len__(self) -> int:
+        return len(self._workflows)
+
+
+default_workflows = PythonWorkflows()
+# Set while a module is imported: the workflows that it has decorated so far.
+_collected: ContextVar[list[Workflow[..., Any]] | None] = ContextVar("collected", default=None)
+
+
+@contextmanager
+def collecting() -> Iterator[list[Workflow[..., Any]]]:
+    """Yields a list that gets every workflow that is decorated in the block.
+
+    One that does not compile raises nothing there: so the problems of all are found at once.
+    """
+    found: list[Workflow[..., Any]] = []
+    token = _collected.set(found)
+    try:
+        yield found
+    finally:
+        _collected.reset(token)
+
+
+@overload
+def workflow(function: Callable[P, Coroutine[Any, Any, R]]) -> Workflow[P, R]: ...
+@overload
+def workflow(
+    *,
+    name: str | None = None,
+    queue: str | None = None,
+    timeout: float | str | None = None,
+    on: str | Iterable[str] = (),
+    schedule: str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]] = (),
+    version: str | None = None,
+) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Workflow[P, R]]: ...
+def workflow(
+    function: Callable[P, Coroutine[Any, Any, R]] | None = None,
+    *,
+    name: str | None = None,
+    queue: str | None = None,
+    timeout: float | str | None = None,
+    on: str | Iterable[str] = (),
+    schedule: str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]] = (),
+    version: str | None = None,
+) -> Any:
+    """Makes an `async def` a workflow: `@rhythm.workflow`, or `@rhythm.workflow(queue="orders")`.
+
+    Its source is compiled, and CPython never runs the body on the engine: so there is no replay,
+    and no rule about what may change. Raises `FlowError` with every problem at once.
+
+    - `queue`: where its turns wait for a worker.
+    - `timeout`: how long an execution may take.
+    - `on`: types of events; each event of such a type starts an execution.
+    - `schedule`: when it is started: cron text, or `{"cron": …, "tz": …, "overlap": …}`.
+    - `version`: a label for people.
+    """
+
+    def register(function: Callable[P, Coroutine[Any, Any, R]]) -> Workflow[P, R]:
+        options = _options(queue, timeout, on, schedule, version)
+        made = Workflow(function, name or function.__name__, options)
+        made.check()
+        default_workflows.add(made)
+        if (found := _collected.get()) is not None:
+            found.append(made)
+        return made
+
+    return register if function is None else register(function)
+
+
+def _options(
+    queue: str | None, timeout: float | str | None, on: Any, schedule: Any, version: str | None
+) -> dict[str, Any]:
+    """Returns the options as annotations of `.flow` would set them."""
+    from rhythm.lang.flow.rules.annotations import schedule_option
+
+    options: dict[str, Any] = {}
+    if queue is not None:
+        options["queue"] = queue
+    if timeout is not None:
+        options["timeout"] = duration_s(timeout)
+    if events := [on] if isinstance(on, str) else list(on):
+        options["on"] = events
+    times = [schedule] if isinstance(schedule, str | Mapping) else list(schedule)
+    if times:
+        given = [{"cron": each} if isinstance(each, str) else dict(each) for each in times]
+        options["schedule"] = [schedule_option(each.pop("cron"), each) for each in given]
+    if version is not None:
+        options["version"] = version
+    return options

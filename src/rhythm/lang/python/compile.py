@@ -1,0 +1,192 @@
+"""From a Python function to a verified program, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, get_type_hints
+
+from rhythm.ir.locals import unset_reads
+from rhythm.ir.program import Program, version_of
+from rhythm.ir.verify import verify
+from rhythm.lang.flow import nodes
+from rhythm.lang.flow.lower import lower_tree
+from rhythm.lang.flow.problems import Problems, TooManyProblems
+from rhythm.lang.python.effects import Effects
+from rhythm.lang.python.exceptions import readable_errors
+from rhythm.lang.python.expressions import EXPRESSIONS
+from rhythm.lang.python.lazy import walked
+from rhythm.lang.python.names import MISSING, Around, json_of
+from rhythm.lang.python.places import FunctionText, Unreadable, read_function, shown_name
+from rhythm.lang.python.references import GIVEN
+from rhythm.lang.python.sharing import check_sharing
+from rhythm.lang.python.statements import STATEMENTS, assigned_names
+from rhythm.lang.python.translation import Translation
+from rhythm.lang.report import Compilation
+from rhythm.lang.source import Diagnostic, Source, in_order
+from rhythm.limits import DEFAULT_LIMITS
+
+LANGUAGE = "python"
+
+
+def compile_function(
+    function: Callable[..., Any], name: str, options: dict[str, Any]
+) -> Compilation:
+    """Compiles a workflow function. Never raises: problems are returned as diagnostics."""
+    try:
+        text = read_function(function)
+    except Unreadable as problem:
+        return _unreadable(function, str(problem))
+    problems = Problems(DEFAULT_LIMITS.diagnostics)
+    translated = None
+    try:
+        translated = _Function(function, text, problems).workflow(name)
+    except TooManyProblems:
+        pass
+    except RecursionError:
+        start, end = text.span(text.tree)
+        problems.report("P003", "nested too deep to be read", start, end)
+    if translated is None or problems.errors:
+        return Compilation(text.source, in_order(problems.found))
+    workflow, around = translated
+    program = _check(_lowered(text, workflow, around, options), problems)
+    found = in_order(problems.found)
+    if problems.errors:
+        return Compilation(text.source, found)
+    return Compilation(text.source, found, ((workflow, options),), (verify(program),))
+
+
+def _unreadable(function: Callable[..., Any], message: str) -> Compilation:
+    code = inspect.unwrap(function).__code__
+    name = shown_name(code.co_filename)
+    source = Source(name, "\n" * (code.co_firstlineno - 1) + f"{function.__name__}")
+    at = len(source.text) - len(function.__name__)
+    wrong = Diagnostic("P001", "error", message, at, len(source.text))
+    return Compilation(source, [wrong])
+
+
+def _lowered(
+    text: FunctionText, workflow: nodes.Workflow, around: Around, options: dict[str, Any]
+) -> Program:
+    version = version_of(LANGUAGE, text.own, around.constants())
+    span = (workflow.start, workflow.end)
+    return lower_tree(text.source, workflow, options, version, span, LANGUAGE)
+
+
+def _check(program: Program, problems: Problems) -> Program:
+    """Reports what only the whole program shows: names without a value, shared values.
+
+    Returns the program, which asks when it runs what cannot be known before.
+    """
+    captures: dict[int, tuple[str, ...]] = {}
+    try:
+        for pc, name in unset_reads(program, captures):
+            at = getattr(program.code[pc], "at", 0)
+            if name.startswith("$"):
+                continue
+            problems.report(
+                "P021",
+                f"`{name}` may have no value here",
+                at,
+                at + 1,
+                help=f"set it on every way that leads here, such as {name} = None before",
+            )
+        program, changes = check_sharing(program)
+        for change in changes:
+            problems.report(change.code, change.message, change.at, change.at + 1, help=change.help)
+    except TooManyProblems:
+        pass
+    return program
+
+
+class _Function:
+    """The translation of one function: its parameters, then its body."""
+
+    def __init__(
+        self, function: Callable[..., Any], text: FunctionText, problems: Problems
+    ) -> None:
+        self.function, self.text = function, text
+        self.around = Around(function)
+        self.t = Translation(text, self.around, problems, Effects(), EXPRESSIONS, STATEMENTS)
+
+    def workflow(self, name: str) -> tuple[nodes.Workflow, Around]:
+        """Returns the function as a workflow of the syntax tree, and what it took from around."""
+        t, tree = self.t, self.text.tree
+        parameters = list(inspect.signature(self.function).parameters.values())
+        t.walked, t.readable_errors = walked(tree), readable_errors(tree)
+        t.variables = {*assigned_names(tree.body), *(p.name for p in parameters)}
+        t.annotations = {**self._hints(), **dict(self._annotated(tree))}
+        t.hints = {p.name: t.annotations.get(p.name) for p in parameters}
+        start, end = self.text.span(tree)
+        t.write(nodes.Declare(start, end, tuple(sorted(t.variables))))
+        self._take_inputs(parameters)
+        t.statements(tree.body)
+        body = nodes.Block(start, end, tuple(t.out))
+        start = min([start, *(self.text.span(each)[0] - 1 for each in tree.decorator_list)])
+        return nodes.Workflow(start, end, name, False, ("inputs",), (), body), self.around
+
+    def _hints(self) -> dict[str, Any]:
+        try:
+            hints = get_type_hints(self.function)
+        except Exception:  # a hint that cannot be evaluated says nothing
+            return {}
+        return {name: hint for name, hint in hints.items() if name != "return"}
+
+    def _annotated(self, tree: ast.AST) -> Iterator[tuple[str, Any]]:
+        """Yields the hints of variables, `x: Order = …`, as far as they can be evaluated."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                found = _evaluated(node.annotation, self.around)
+                if found is not MISSING:
+                    yield node.target.id, found
+
+    def _take_inputs(self, parameters: list[inspect.Parameter]) -> None:
+        """Writes the beginning of the program: each parameter gets its input, or its default."""
+        t, tree = self.t, self.text.tree
+        if not parameters:
+            return
+        at = t.at(tree.args)
+        given = nodes.Logic(at.start, at.end, "??", at.name("inputs"), at.object({}))
+        t.write(at.let(GIVEN, given))
+        written = {arg.arg: arg for arg in ast.walk(tree.args) if isinstance(arg, ast.arg)}
+        for p in parameters:
+            place = t.at(written[p.name])
+            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+                t.refuse("P002", written[p.name], f"`{p}`: the inputs of a workflow have names",
+                         "write each parameter, or take one dict")  # fmt: skip
+                continue
+            key = place.literal(p.name)
+            value: nodes.Node = place.call("py.item", place.name(GIVEN), key)
+            if p.default is not p.empty:
+                there = place.call("py.contains", place.name(GIVEN), key)
+                value = place.choose(there, value, self._default(p, written[p.name]))
+            t.write(place.assign(p.name, value))
+
+    def _default(self, p: inspect.Parameter, node: ast.arg) -> nodes.Node:
+        value = json_of(p.default)
+        if value is MISSING:
+            return self.t.refuse("P002", node, f"the default of `{p.name}` is not JSON",
+                                 f"write {p.name} = None, and set it in the workflow")  # fmt: skip
+        self.around.take(f"({p.name})", value)
+        return self.t.at(node).literal(value)
+
+
+def _evaluated(node: ast.expr, around: Around) -> Any:
+    """Returns the hint that an annotation names: a class, or `list[Class]`, `Class | None`."""
+    if isinstance(node, ast.Subscript):
+        base, inner = around.resolve(node.value), node.slice
+        parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+        found = [_evaluated(part, around) for part in parts]
+        if base is MISSING or MISSING in found:
+            return MISSING
+        try:
+            return base[tuple(found) if len(found) > 1 else found[0]]
+        except TypeError:
+            return MISSING
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        left, right = _evaluated(node.left, around), _evaluated(node.right, around)
+        return MISSING if MISSING in (left, right) else left | right
+    if isinstance(node, ast.Constant) and node.value is None:
+        return type(None)
+    return around.resolve(node)

@@ -1,0 +1,60 @@
+"""docs/python-workflows.md is true: its blocks are one file that runs, and what it refuses is."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rhythm.errors import FlowError
+from rhythm.lang.python.problems import CODES
+from rhythm.worker.handlers import default_tasks
+from tests.python.engine import run_in_process
+from tests.python.modules import functions_of
+
+PAGE = (Path(__file__).parents[2] / "docs" / "python-workflows.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+REFUSED = re.findall(r"^```python refused (P\d+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """The file that the blocks of the page are; its tasks are there during the test."""
+    known = dict(default_tasks._tasks)
+    yield functions_of("\n".join(BLOCKS), tmp_path, keep=True)
+    default_tasks._tasks = known
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("order", {"order_id": "7", "items": ["tea", "cup"]}),
+        ("order", {"order_id": "7", "items": [], "total": 5000.0}),
+        ("cheapest", {"offers": ["abc", "d"]}),
+        ("cheapest", {"offers": ["abcde"], "limit": 1.0}),
+        ("quote", {"size": "l", "amounts": [10.0, 20.5]}),
+    ],
+)
+def test_the_page_runs_as_it_does_in_python(
+    name: str, inputs: dict[str, Any], module: dict[str, Any]
+) -> None:
+    native = {**inputs, "size": module["Size"](inputs["size"])} if "size" in inputs else inputs
+    assert run_in_process(module[name], inputs) == asyncio.run(module[name].local(**native))
+
+
+@pytest.mark.parametrize(("code", "text"), REFUSED)
+def test_what_the_page_refuses_is_refused(code: str, text: str, tmp_path: Path) -> None:
+    with pytest.raises(FlowError) as refused:
+        functions_of("\n".join([*BLOCKS[:1], text]), tmp_path)
+    assert [wrong.code for wrong in refused.value.diagnostics] == [code]
+
+
+def test_every_code_is_on_the_page() -> None:
+    table = PAGE.split("## What is refused")[1]
+    ranges = {f"P{n:03}" for n in range(50, 57)}
+    named = set(re.findall(r"P\d{3}", table)) | ranges
+    assert {code for code in CODES if code[1] == "0"} - named <= {"P001", "P002", "P003", "P017"}

@@ -1,0 +1,1 @@
+"""Python workflows: compared with CPython itself, and what is refused."""

@@ -1,0 +1,52 @@
+"""Each thing that a workflow must not contain has its own message, at its place, with advice."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from rhythm.lang.python.problems import CODES
+from rhythm.lang.report import Compilation
+from rhythm.lang.source import render_all
+from tests.python.modules import compiled
+from tests.python.refusals import HEADER, REFUSED
+
+WITHOUT_ADVICE = {"P020", "P022", "P050", "P072", "P053", "P033", "P030", "P061", "P070", "P090"}
+
+
+def _compiled(body: str, parameter: str, folder: Path) -> tuple[Compilation, str]:
+    text = f"{HEADER}\nasync def workflow({parameter}):\n{textwrap.indent(body, '    ')}\n"
+    return compiled(text, folder), text
+
+
+@pytest.mark.parametrize(("code", "body", "parameter"), REFUSED, ids=lambda x: str(x)[:40])
+def test_refused_with_code_place_and_advice(
+    code: str, body: str, parameter: str, tmp_path: Path
+) -> None:
+    compilation, text = _compiled(body, parameter, tmp_path)
+    assert [wrong.code for wrong in compilation.errors] == [code]
+    [wrong] = compilation.errors
+    line = compilation.source.position(wrong.start)[0]
+    assert "# <-" in text.splitlines()[line - 1]
+    shown = render_all(compilation.source, [wrong])
+    assert "^" in shown
+    assert f"module.py:{line}:" in shown
+    assert wrong.help or code in WITHOUT_ADVICE
+
+
+def test_messages_are_all_different() -> None:
+    """Sixty kinds of mistakes, each with its own words."""
+    assert len(REFUSED) >= 60
+
+
+def test_every_code_has_an_example() -> None:
+    shown_elsewhere = {"P001", "P002", "P003", "P101", "P201"}
+    assert {code for code, _, _ in REFUSED} | shown_elsewhere == set(CODES)
+
+
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
+    body = "import os\nx = {1, 2}\nf = lambda: 1\nreturn missing"
+    compilation, _ = _compiled(body, "", tmp_path)
+    assert [wrong.code for wrong in compilation.errors] == ["P013", "P051", "P011", "P020"]
