@@ -188,7 +188,8 @@ class Approvals:
 
         The last approval of its quorum lets the execution go on.
 
-        - `by`: an actor with its roles, or a name if you answer for the roles yourself.
+        - `by`: an actor with its roles, or only a name: then no role is checked, so your program
+          must have done that.
         - `content_hash`: that of the approval that the decider saw; `Undecidable` is raised if the
           approval has changed since.
         - `key`: to repeat a call with the same key changes nothing.

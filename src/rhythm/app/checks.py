@@ -39,9 +39,10 @@ def unknown_execution(id: Any) -> NoReturn:
 
 
 def can_be(name: Any) -> bool:
-    """Tells whether anything can have this id or name.
+    """Tells whether this can be the id or name of anything that is stored.
 
-    Databases are not asked for others, because they treat texts that they cannot hold differently.
+    Call it before you ask a database: SQLite and PostgreSQL react differently to a text that they
+    cannot store.
     """
     return isinstance(name, str) and len(name) <= TEXTS.known_id and name.isprintable()
 

@@ -179,9 +179,9 @@ def judge(
     """Returns whether the decision counts, and what follows from it.
 
     `roles`: those of the actor now, None for all. `revoked`: roles that were taken away from the
-    actor. `contributors`: everyone who had a hand in what is decided about. `void`: tokens that
-    were revoked since they were used. A decision after the deadline comes too late, also if the
-    service has not yet ended the approval.
+    actor. `contributors`: everyone who took part in what is decided about. `void`: tokens that were
+    revoked since they were used. A decision after the deadline comes too late, also if the service
+    has not yet ended the approval.
     """
     verdict = _judged(approval, made, wanted, roles, revoked, contributors, now, void)
     return verdict.replace(approval=approval)
@@ -248,8 +248,10 @@ class DecisionMade(Record):
 
 
 def decided_with_a_hand(decisions: Iterable[DecisionMade]) -> Iterator[tuple[str, str]]:
-    """Yields decisions of people who had a hand in what they decided about, at the time of the
-    decision or when their vote was counted."""
+    """Yields decisions by people who took part in what they decided about.
+
+    That counts at the time of the decision, and when their vote was counted.
+    """
     for made in decisions:
         counted = made.actor in json.loads(made.decided_by or "[]")
         until = made.ended_at if counted and made.ended_at is not None else made.at
