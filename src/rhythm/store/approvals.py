@@ -199,7 +199,7 @@ def _judged(
 ) -> Verdict:
     name, who = wanted.actor.name, person(wanted.actor.name)
     valid = [each for each in made if each.token is None or each.token not in void]
-    if approval.four_eyes:  # whoever gave data after voting has a hand in it: no vote
+    if approval.four_eyes:  # whoever gave data after voting takes part in it: no vote
         valid = [each for each in valid if not is_contributor(each.actor, contributors)]
     votes = [
         each for each in valid if each.stage == approval.escalated and each.decision != ESCALATE
@@ -243,7 +243,7 @@ class DecisionMade(Record):
     at: int
     decided_by: str | None  # JSON: whose votes ended the approval
     ended_at: int | None
-    # JSON: the people of the family, and since when they had a hand in it.
+    # JSON: the people of the family, and since when they took part in it.
     contributors: str
 
 
@@ -258,7 +258,7 @@ def decided_with_a_hand(decisions: Iterable[DecisionMade]) -> Iterator[tuple[str
         if is_contributor(
             made.actor, [name for name, since in json.loads(made.contributors) if since < until]
         ):
-            yield made.approval_id, f"{made.actor} had a hand in it, and decided"
+            yield made.approval_id, f"{made.actor} took part in it, and decided"
 
 
 def _escalated(approval: StoredApproval, wanted: Decision) -> Verdict:

@@ -160,7 +160,7 @@ def plan_of_child(m: Machine, value: Any) -> Plan:
 
 
 def remember(m: Machine, plan: Plan) -> None:
-    """Keeps the plan of something started without await, if its number is not enough to await it."""
+    """Keeps the plan of something started without await, if its number alone is not enough."""
     if not plan.keys() <= PLAIN or not has_row(plan):
         m.plans[str(plan["n"])] = plan
 

@@ -37,7 +37,7 @@ _TABLE = (
     LogEvent(
         "worker_draining",
         INFO,
-        "it was asked to stop: it claims nothing more, what runs may end within the grace",
+        "it was asked to stop: it claims nothing more, what runs may end within the grace period",
     ),
     LogEvent("worker_stopped", INFO, "it has given back what was not finished, and has ended"),
     LogEvent(

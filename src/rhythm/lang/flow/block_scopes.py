@@ -339,7 +339,7 @@ class _Declaring:
 
 
 def _sets(node: nodes.Let | nodes.Assign) -> bool:
-    """Whether a statement gives one variable a value."""
+    """Whether a statement is `name = value`, not a pattern or a place inside a variable."""
     return isinstance(node.target, nodes.Name) and (isinstance(node, nodes.Let) or node.op == "=")
 
 

@@ -216,7 +216,7 @@ def if_(t: Translation, node: ast.If) -> None:
 
 
 def _conditions(t: Translation, test: ast.expr) -> list[Apart]:
-    """Returns the operands of `a and await b()`, to test one after the other; else the whole test."""
+    """Returns the operands of `a and await b()`, to test one by one; of others, the whole test."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         parts = [t.apart(value) for value in test.values]
         if any(before for _, before in parts[1:]):

@@ -100,8 +100,8 @@ def refuse_system(queue: str, paused: bool) -> None:
     paused."""
     if paused and queue == SYSTEM_QUEUE:
         raise ValueError(
-            f"queue `{SYSTEM_QUEUE}` cannot be paused: it has the resumes of all "
-            f"workflows; pause the queue of their tasks"
+            f"queue `{SYSTEM_QUEUE}` cannot be paused: the workflows of all queues go "
+            f"on through it; pause the queue of their tasks"
         )
 
 

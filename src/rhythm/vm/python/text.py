@@ -132,7 +132,7 @@ def _conversions(template: str) -> Iterator[tuple[str | None, int, str]]:
 
 
 def _key(template: str, at: int) -> tuple[int, str | None]:
-    """Returns the position after the `(key)` of a conversion, and the key. Keys may have brackets."""
+    """Returns the position after the `(key)` of a conversion, and the key."""
     if template[at : at + 1] != "(":
         return at, None
     depth, end = 1, at + 1
