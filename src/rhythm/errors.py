@@ -140,8 +140,7 @@ class UnknownToken(RhythmError):
 class TokenRevoked(RhythmError):
     """The token is no longer valid.
 
-    It was revoked for good, either before the call or between the check of the request and the act
-    itself.
+    It was revoked, or it stopped being valid between the check of the request and the act itself.
     """
 
     code = "token_revoked"
