@@ -87,7 +87,7 @@ def test_interval_of_the_first_sketches_is_known_with_and_without_prefix(
             {},
             r"there is no setting `concurency` \(argument\); did you mean `concurrency`\?",
         ),
-        ({"zzz": 1}, {}, "there are database_url, listen_url, workflow_paths"),
+        ({"zzz": 1}, {}, "the settings are database_url, listen_url, workflow_paths"),
         (
             {},
             {"RHYTHM_DATABSE_URL": "x"},
