@@ -140,8 +140,7 @@ class UnknownToken(RhythmError):
 class TokenRevoked(RhythmError):
     """The token is no longer valid.
 
-    It is revoked, for good; or it was valid when the request was let in, and no longer when it came
-    to act.
+    It was revoked, or it stopped being valid between the check of the request and the act itself.
     """
 
     code = "token_revoked"
@@ -207,7 +206,8 @@ class NotDelivered(RhythmError):
 class NotRetryable(RhythmError):
     """The execution cannot be retried. The message says what to do.
 
-    It has not ended without a result, was retried already, or would only fail again.
+    Only an execution that failed or was cancelled can be retried, only once, and only if the retry
+    would not fail again at once.
     """
 
     code = "not_retryable"

@@ -59,10 +59,10 @@ class Limits(Record):
 
 
 class TextLimits(Record):
-    """How long the texts may be that people and workflows give besides payloads.
+    """The longest names, ids, reasons and other short texts: everything but payloads.
 
-    In characters, unless the name says bytes. All of them are stored in rows that lists read and
-    databases index, and some are computed with. So they are short.
+    In characters, unless the name says bytes. They are short because lists read them and databases
+    index them.
     """
 
     # of a task, workflow, queue, signal, event, schedule, token, role, attribute or actor

@@ -144,7 +144,7 @@ def prefixes(scope: tuple[str, ...]) -> list[str]:
 
 
 def permissions(roles: Iterable[str]) -> tuple[str, ...]:
-    """Returns the permissions that the roles give for everything, in the order of the table."""
+    """Returns the permissions that these roles give for all names, sorted as in `PERMISSIONS`."""
     held = tuple(roles)
     return tuple(permission for permission in PERMISSIONS if allows(held, permission))
 

@@ -113,7 +113,7 @@ def latest_slots(timing: Timing, first: int, until: int, count: int) -> list[int
 
 
 def check_overlap(overlap: object) -> None:
-    """Raises `ValueError` if this is not an overlap policy."""
+    """Raises `ValueError` if this is not one of the policies in `OVERLAPS`."""
     if overlap not in OVERLAPS:
         raise ValueError(f"overlap is one of {', '.join(OVERLAPS)}, not {overlap!r:.80}")
 
@@ -139,7 +139,7 @@ def check_timing(timing: Timing) -> None:
     """
     given = [timing.cron is not None, timing.every_us is not None, timing.at is not None]
     if sum(given) != 1:
-        raise ValueError("a schedule has one of cron, every and at")
+        raise ValueError("give a schedule exactly one of cron, every and at")
     if not isinstance(timing.cron, str | None):
         raise ValueError(f"cron is a text, not {timing.cron!r:.80}")
     if timing.every_us is not None and timing.every_us < LEAST_EVERY_US:
@@ -230,7 +230,8 @@ def _every_hour(cron: str) -> bool:
         return len(CronSim(cron, EPOCH).hours) == 24
     except (CronSimError, AssertionError, ValueError, RecursionError) as problem:
         raise ValueError(
-            f"{cron!r:.80} is no cron expression: {problem or 'it cannot be read'}"
+            f"{cron!r:.80} is no cron expression: {problem or 'it cannot be read'}; "
+            f"write minute, hour, day, month and weekday, such as '30 2 * * *'"
         ) from problem
 
 

@@ -216,7 +216,7 @@ def _near(name: str) -> str | None:
 
 
 def _all() -> str:
-    return f"there are {', '.join(SETTINGS)}"
+    return f"the settings are {', '.join(SETTINGS)}"
 
 
 # Each of these reads one kind of value, and raises `ValueError` for what does not fit.
@@ -224,7 +224,7 @@ def _all() -> str:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"write a text, not {value!r}")
+        raise ValueError(f"write a text that is not empty, not {value!r}")
     return value.strip()
 
 
@@ -324,9 +324,9 @@ def show_url(url: str) -> str:
 def parted_url(url: str) -> tuple[str, str, str]:
     """Returns a database URL in three parts: up to the parameters, the `?`, and the parameters.
 
-    It splits as PostgreSQL's library does: what stands before an @, and contains no slash, is a
-    user and a password, even if it contains a question mark. A password that is not escaped as a
-    URL requires must not be mistaken for parameters either, because parameters are shown.
+    It splits as PostgreSQL's library does: text before an @, without a slash, is a user and a
+    password, even if it contains a question mark. An unescaped password must not be mistaken for
+    parameters, because messages show parameters.
     """
     begin = url.find("://") + 3 if "://" in url else 0
     authority = url[begin:].partition("/")[0]

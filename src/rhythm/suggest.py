@@ -36,8 +36,8 @@ def some_of(names: Iterable[str], shown: int = 10) -> str:
 
 @lru_cache(1024)
 def _pairs(word: str) -> frozenset[str]:
-    """Returns the pairs of neighbouring letters of a word and its ends.
+    """Returns the pairs of neighbouring letters in a word: " ab " has " a", "ab" and "b ".
 
-    Similar words share many.
+    Similar words have many pairs in common.
     """
     return frozenset(map("".join, pairwise(f" {word} ")))

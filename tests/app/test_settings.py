@@ -87,7 +87,7 @@ def test_interval_of_the_first_sketches_is_known_with_and_without_prefix(
             {},
             r"there is no setting `concurency` \(argument\); did you mean `concurrency`\?",
         ),
-        ({"zzz": 1}, {}, "there are database_url, listen_url, workflow_paths"),
+        ({"zzz": 1}, {}, "the settings are database_url, listen_url, workflow_paths"),
         (
             {},
             {"RHYTHM_DATABSE_URL": "x"},
@@ -108,7 +108,7 @@ def test_interval_of_the_first_sketches_is_known_with_and_without_prefix(
         ({"auto_migrate": "perhaps"}, {}, "write true or false, not 'perhaps'"),
         ({"queues": []}, {}, "name at least one queue"),
         ({"queues": 3}, {}, "write a list of texts, not 3"),
-        ({"database_url": ""}, {}, "write a text, not ''"),
+        ({"database_url": ""}, {}, "write a text that is not empty, not ''"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(

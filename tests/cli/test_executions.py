@@ -175,7 +175,7 @@ def test_start_of_a_name_that_nobody_registered_looks_into_the_folder_of_workflo
 ) -> None:
     assert (
         rhythm("start other").err
-        == "rhythm: there is no workflow `other`; none is registered yet\n"
+        == "rhythm: there is no workflow `other`; none is registered yet: register its file first\n"
     )
     (tmp_path / "workflows").mkdir()
     (tmp_path / "workflows" / "other.flow").write_text("workflow other(inputs) {\n  return 1\n}\n")
@@ -258,7 +258,7 @@ def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(
         ("retry mine", 1, "mine has not ended: cancel it, or wait"),
         ("pause nobody", 1, "there is no execution 'nobody'"),
         ("resume nobody", 1, "there is no execution 'nobody'"),
-        ("resume mine", 1, "mine was paused by nobody: it is pending"),
+        ("resume mine", 1, "nobody has paused mine: it is pending"),
         ("cancel nobody", 1, "there is no execution 'nobody'"),
         ("cancel", 2, "ID is missing: name an execution, or give --all"),
         ("pause a-task", 2, "a-task is a task, and this is for workflows"),
@@ -735,7 +735,7 @@ def test_payload_of_a_signal_is_json(rhythm: Command, app: Rhythm) -> None:
         id = app.start_workflow("order", {"id": "A17"}).id
         assert rhythm(f"signal {id} approve", *([given] if given else [])).code == 0
         assert until(app, id, ended).result["answer"] == payload
-    assert "; a text is '\"yes\"'\n" in rhythm(f"signal {id} approve yes").err
+    assert "; for the text write '\"yes\"'\n" in rhythm(f"signal {id} approve yes").err
 
 
 def test_cancel_tells_of_each_what_follows(rhythm: Command, app: Rhythm) -> None:

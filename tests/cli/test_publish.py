@@ -44,7 +44,7 @@ def test_data_of_an_event_is_json(rhythm: Command, make_app: MakeApp) -> None:
     for given, data in (("[1]", [1]), ('"text"', "text"), (None, None)):
         assert rhythm("publish order.paid", *([given] if given else [])).code == 0
         assert next(iter(app.list())).inputs == data
-    assert "; a text is '\"yes\"'\n" in rhythm("publish order.paid yes").err
+    assert "; for the text write '\"yes\"'\n" in rhythm("publish order.paid yes").err
     both = rhythm("publish order.paid 1 -i a=1")
     assert (both.code, both.err) == (2, "rhythm: give the data as JSON or with -i, not with both\n")
     assert rhythm("publish '' 1").code == 2

@@ -171,7 +171,7 @@ def test_queue_of_resumes_and_wrong_words_are_refused(rhythm: Command, make_app:
     ran = rhythm("queue pause system")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(
-        "rhythm: queue `system` cannot be paused: it has the resumes of all workflows"
+        "rhythm: queue `system` cannot be paused: the workflows of all queues go on through it"
     )
     for command, message in {
         "queue": "say what to do: pause or resume",

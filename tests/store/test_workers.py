@@ -329,7 +329,8 @@ def test_pausing_what_is_paused_changes_nothing(store: Store, clock: Clock) -> N
 
 def test_the_queue_of_resumes_cannot_be_paused(store: Store) -> None:
     with pytest.raises(
-        ValueError, match="queue `system` cannot be paused: it has the resumes of all workflows"
+        ValueError,
+        match="queue `system` cannot be paused: the workflows of all queues go on through it",
     ):
         store.workers.pause_queue("system", True)
     assert (store.workers.paused_queues(), store.workers.pause_queue("system", False)) == (

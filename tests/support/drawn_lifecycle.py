@@ -37,7 +37,7 @@ def document() -> str:
 
 
 def _statuses() -> Iterator[str]:
-    yield "| stored as | status | it | it is an end | after which what was started goes on |"
+    yield "| stored as | status | an execution with it | is an end | children that were not awaited go on |"
     yield "| --- | --- | --- | --- | --- |"
     for each in STATUSES:
         orderly = "yes" if each.orderly else "no" if each.terminal else ""

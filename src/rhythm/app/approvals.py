@@ -48,7 +48,7 @@ REFUSALS: dict[RefusalCode, str] = {
     "role_revoked": "{actor} holds the role `{role}` no longer, which it takes to decide {id}",
     "self_approval": "{actor} started {execution} or gave it data, and cannot decide about it: "
     "it takes four eyes; somebody else with the role `{role}` must",
-    "too_many_contributors": "more people than are kept ({most:,}) had a hand in {execution}, so "
+    "too_many_contributors": "more people than are kept ({most:,}) took part in {execution}, so "
     "nobody can be shown to be uninvolved: let the workflow ask with `four_eyes: false`",
     "already_decided": "{id} is {status} already, by {by}: nothing was changed",
     "decision_repeated": "{actor} has decided about {id} already: nothing was changed",
@@ -188,7 +188,8 @@ class Approvals:
 
         The last approval of its quorum lets the execution go on.
 
-        - `by`: an actor with its roles, or a name if you answer for the roles yourself.
+        - `by`: an actor with its roles, or only a name: then no role is checked, so your program
+          must have done that.
         - `content_hash`: that of the approval that the decider saw; `Undecidable` is raised if the
           approval has changed since.
         - `key`: to repeat a call with the same key changes nothing.
@@ -246,8 +247,8 @@ class Approvals:
         known = None if key is None else valid_name(key, "a key")
         if not by:
             raise ValueError(
-                "say who decides: by=rhythm.Actor(name, roles), or by=name if you answer "
-                "for the roles"
+                "say who decides: by=rhythm.Actor(name, roles), or by=name if your "
+                "program has checked the roles"
             )
         actor, pause = acting(by), not self._context.settings.auto_resume_after_approval
         verdict = self._store.people.decide(

@@ -199,5 +199,5 @@ def _place(cursor: str | None) -> int | None:
         or not cursor.isdigit()
         or len(cursor) > 18
     ):
-        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
+        raise ValueError(f"{cursor!r:.80} is not the cursor of a page: use one that a page has")
     return int(cursor)

@@ -41,8 +41,8 @@ BEFORE_ALL = (-1, "")  # a place before all executions
 class BulkView(Record):
     """The result of an act on many executions.
 
-    `matched` were selected, and `changed` of them were changed. `reasons` says of the first ones
-    that were refused why, by id.
+    `matched` were selected, and `changed` of them were changed. `refused` were not; `reasons` says
+    why, by id, for the first of them.
     """
 
     matched: int

@@ -39,9 +39,10 @@ def unknown_execution(id: Any) -> NoReturn:
 
 
 def can_be(name: Any) -> bool:
-    """Tells whether anything can have this id or name.
+    """Tells whether this can be the id or name of anything that is stored.
 
-    Databases are not asked for others, because they treat texts that they cannot hold differently.
+    Call it before you ask a database: SQLite and PostgreSQL react differently to a text that they
+    cannot store.
     """
     return isinstance(name, str) and len(name) <= TEXTS.known_id and name.isprintable()
 
@@ -175,7 +176,7 @@ def place_of(cursor: str | None) -> tuple[int, str] | None:
         return None
     at, _, id = cursor.partition("-") if can_be(cursor) else ("", "", "")
     if not at.isascii() or not at.isdigit() or len(at) > LONGEST_TIME or not id:
-        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
+        raise ValueError(f"{cursor!r:.80} is not the cursor of a page: use one that a page has")
     return int(at), id
 
 
@@ -185,7 +186,7 @@ def name_of(cursor: str | None) -> str:
     Raises `ValueError` if the text cannot be a cursor.
     """
     if cursor is not None and not can_be(cursor):
-        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
+        raise ValueError(f"{cursor!r:.80} is not the cursor of a page: use one that a page has")
     return cursor or ""
 
 
@@ -200,7 +201,7 @@ def trace_place(cursor: str | None) -> Place | None:
         return None
     form = TRACE_CURSOR.fullmatch(cursor) if can_be(cursor) else None
     if form is None:
-        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
+        raise ValueError(f"{cursor!r:.80} is not the cursor of a page: use one that a page has")
     at, rank, length, child_no, kind, n = map(int, form.groups()[:6])
     return Place(at, rank, length, child_no, form[7], kind, n)
 
@@ -228,5 +229,5 @@ def number_of(cursor: str | None) -> int:
         and cursor.isdigit()
         and len(cursor) <= LONGEST_TIME
     ):
-        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
+        raise ValueError(f"{cursor!r:.80} is not the cursor of a page: use one that a page has")
     return int(cursor or 0)

@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 class Delegate:
-    """Becomes a function of the class in whose body it is assigned, when it learns its name."""
+    """Puts a plain function in its place when the class in whose body it stands is created."""
 
     def __init__(
         self, call: Callable[..., Any], method: Callable[..., Any], signature: Any = None

@@ -148,6 +148,6 @@ def no_workflow(name: Any, names: Sequence[str]) -> str:
         if near
         else f"registered are {some_of(names)}"
         if names
-        else "none is registered yet"
+        else "none is registered yet: register its file first"
     )
     return f"there is no workflow `{name!s:.200}`; {help}"

@@ -391,7 +391,7 @@ class PooledWorker:
                 self._app.changes.notify()
 
     def _heard(self, queues: frozenset[str]) -> None:
-        """Wakes the worker if there is work in its queues; no named queue means perhaps in all."""
+        """Wakes the worker if it serves one of these queues; an empty set stands for all queues."""
         if not queues or not queues.isdisjoint((SYSTEM_QUEUE, *self.settings.queues)):
             self.wake()
 

@@ -72,7 +72,7 @@ async def event(
     timeout: float | str | None = None,
     default: Any = None,
 ) -> Any:
-    """Waits for an event of this type; `where` are values that its data must have."""
+    """Waits for an event of this type, and returns it; `where`: values that its data must have."""
     return _given("event", type)
 
 
@@ -104,11 +104,11 @@ async def all(
 ) -> dict[str, T]: ...
 @operation("all")
 async def all(operations: Any, **options: Any) -> Any:
-    """Runs everything at once, and gives the results in order; the first failure is raised.
+    """Runs all operations at once, and returns their results in order; the first failure is raised.
 
     - `concurrency`: at most this many at a time.
     - `settle`: failures are not raised: each item is `{"status", "result" or "error"}`.
-    - `need`: gives the first so many that complete.
+    - `need`: returns as soon as this many have completed.
     - `keep`: when one fails, the others go on.
     """
     _here("all")
@@ -122,21 +122,21 @@ async def all(operations: Any, **options: Any) -> Any:
 
 @operation("gather")
 async def gather(*operations: Awaitable[T], concurrency: int | None = None) -> list[T]:
-    """Runs everything at once, and gives the results in order: `all`, as asyncio writes it."""
+    """Runs all operations at once, and returns their results in order, like `asyncio.gather`."""
     _here("gather")
     return list(await asyncio.gather(*operations))
 
 
 @operation("any")
 async def any(operations: Any, *, concurrency: int | None = None, keep: bool = False) -> Any:
-    """Gives the first that completes, as `{"item_id", "key", "result"}`; the rest is cancelled."""
+    """Returns the first that completes: `{"item_id", "key", "result"}`; the rest is cancelled."""
     first = await _first("any", operations)
     return {"item_id": None, "key": first[0], "result": first[1]}
 
 
 @operation("race")
 async def race(operations: Any, *, keep: bool = False) -> Any:
-    """Gives the first that ends, as `{"item_id", "key", "status", "result" or "error"}`."""
+    """Returns the first that ends, as `{"item_id", "key", "status", "result" or "error"}`."""
     key, result = await _first("race", operations)
     return {"item_id": None, "key": key, "status": "completed", "result": result}
 
@@ -156,7 +156,10 @@ async def _first(name: str, operations: Any) -> tuple[Any, Any]:
 async def completed(
     operations: Iterable[Awaitable[Any]], *, concurrency: int | None = None
 ) -> AsyncIterator[dict[str, Any]]:
-    """Gives each item as it ends: `async for done in rhythm.completed([…])`."""
+    """Yields an item for each operation as it ends: `async for done in rhythm.completed([…])`.
+
+    An item is `{"item_id", "key", "status", "result" or "error"}`.
+    """
     _here("completed")
     tasks = {asyncio.ensure_future(each): i for i, each in enumerate(operations)}
     pending = set(tasks)
@@ -177,7 +180,7 @@ class timeout:
         _here("timeout")
 
     def __exit__(self, *raised: Any) -> None:
-        """Locally nothing is limited: only the engine has time to spare for years."""
+        """Does nothing: a local run has no time limits."""
 
 
 @operation("run_task")

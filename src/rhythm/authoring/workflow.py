@@ -82,8 +82,8 @@ class Workflow(Generic[P, R]):
     def check(self) -> None:
         """Raises `FlowError` if the function cannot be compiled.
 
-        If a name has no value yet, it waits: tasks may be defined further down in the module. Then
-        it is compiled when it is registered.
+        If the body uses a name that has no value yet, such as a task further down in the module,
+        nothing is raised here: the function is compiled when it is registered.
         """
         if any(wrong.code == NO_VALUE for wrong in self.compilation.errors):
             self._compiled = None

@@ -140,7 +140,7 @@ class JsonValue(click.ParamType[GivenJson]):
         from rhythm.cli.inputs import read_json
 
         name = label(param)
-        return GivenJson(read_json(value, name, name.lower(), f"a text is '\"{value}\"'"))
+        return GivenJson(read_json(value, name, name.lower(), f"for the text write '\"{value}\"'"))
 
 
 class JsonDocument(click.ParamType[GivenJson | None]):

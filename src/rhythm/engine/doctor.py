@@ -1,7 +1,7 @@
 """Checks a database: the rules about snapshots and awaits, and advice about its health.
 
 A wake is written in the same transaction as what it is for. So a workflow that is parked although
-it could go on is broken at once; there is nothing to wait for.
+it could go on is a finding at once: no wake is still on its way.
 """
 
 from __future__ import annotations

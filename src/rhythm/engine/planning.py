@@ -484,9 +484,9 @@ class _TurnRows:
 def _settled(before: Snapshot, after: Snapshot) -> tuple[int, ...]:
     """Returns the timers and waits of an await that is over, so that their rows can be deleted.
 
-    Otherwise a workflow that sleeps in a loop would grow. Only those count that the await itself
-    started: what a program can name by its id, it can await again. A loop over `completed` comes
-    back to its plan.
+    Otherwise the rows of a workflow that sleeps in a loop would only grow. Rows of operations that
+    were started before the await are kept, since the program may await their ids again; so are
+    those of a loop over `completed`, which still needs them.
     """
     plan = before.awaiting
     if plan is None or is_loop(plan) or str(plan["n"]) in before.locals.get(STARTED, {}):

@@ -1,4 +1,4 @@
-"""Whether a parked workflow is parked rightly: what the sweeper asks the interpreter.
+"""Finds out whether a parked workflow could go on, and so should not be parked: for the sweeper.
 
 It should never find anything. What it finds is a lost wake, which is a bug, or rows that somebody
 has deleted by hand.

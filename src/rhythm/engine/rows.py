@@ -175,9 +175,9 @@ class TurnRows:
     def unsupported(self, command: c.StartTask | c.StartWorkflow) -> str:
         """Returns why a call cannot be made; empty if it can be.
 
-        The options `key` and `id` are not supported yet. To ignore them would break a promise,
-        which is worse than an error. In a store of its own, where no other worker is, there is
-        nothing to promise.
+        The options `key` and `id` are not supported yet, and a call that has one fails: if it were
+        ignored, a caller would rely on something that does not hold. `rhythm run` ignores them,
+        because nobody else uses its store.
         """
         asked = [f"`{name}`" for name in ("key", "id") if name in command.options]
         if not asked or self.only_queue is not None:

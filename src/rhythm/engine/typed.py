@@ -43,7 +43,7 @@ Form = Callable[[Any], Any]
 
 
 def json_form(value: Any) -> Any:
-    """Returns the value in terms of simpler ones; a few such steps lead to JSON.
+    """Returns a simpler form of the value, such as a dict for a dataclass; repeat it to get JSON.
 
     Raises `NoForm` if its type has no such form.
     """

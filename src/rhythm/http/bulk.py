@@ -1,4 +1,4 @@
-"""Acts on many executions at once over HTTP: on all that match the body, or only counting them."""
+"""One act on many executions over HTTP (pause, cancel, retry …): on all that match the body."""
 
 from __future__ import annotations
 

@@ -179,9 +179,9 @@ def judge(
     """Returns whether the decision counts, and what follows from it.
 
     `roles`: those of the actor now, None for all. `revoked`: roles that were taken away from the
-    actor. `contributors`: everyone who had a hand in what is decided about. `void`: tokens that
-    were revoked since they were used. A decision after the deadline comes too late, also if the
-    service has not yet ended the approval.
+    actor. `contributors`: everyone who took part in what is decided about. `void`: tokens that were
+    revoked since they were used. A decision after the deadline comes too late, also if the service
+    has not yet ended the approval.
     """
     verdict = _judged(approval, made, wanted, roles, revoked, contributors, now, void)
     return verdict.replace(approval=approval)
@@ -199,7 +199,7 @@ def _judged(
 ) -> Verdict:
     name, who = wanted.actor.name, person(wanted.actor.name)
     valid = [each for each in made if each.token is None or each.token not in void]
-    if approval.four_eyes:  # whoever gave data after voting has a hand in it: no vote
+    if approval.four_eyes:  # whoever gave data after voting takes part in it: no vote
         valid = [each for each in valid if not is_contributor(each.actor, contributors)]
     votes = [
         each for each in valid if each.stage == approval.escalated and each.decision != ESCALATE
@@ -243,20 +243,22 @@ class DecisionMade(Record):
     at: int
     decided_by: str | None  # JSON: whose votes ended the approval
     ended_at: int | None
-    # JSON: the people of the family, and since when they had a hand in it.
+    # JSON: the people of the family, and since when they took part in it.
     contributors: str
 
 
 def decided_with_a_hand(decisions: Iterable[DecisionMade]) -> Iterator[tuple[str, str]]:
-    """Yields decisions of people who had a hand in what they decided about, at the time of the
-    decision or when their vote was counted."""
+    """Yields decisions by people who took part in what they decided about.
+
+    That counts at the time of the decision, and when their vote was counted.
+    """
     for made in decisions:
         counted = made.actor in json.loads(made.decided_by or "[]")
         until = made.ended_at if counted and made.ended_at is not None else made.at
         if is_contributor(
             made.actor, [name for name, since in json.loads(made.contributors) if since < until]
         ):
-            yield made.approval_id, f"{made.actor} had a hand in it, and decided"
+            yield made.approval_id, f"{made.actor} took part in it, and decided"
 
 
 def _escalated(approval: StoredApproval, wanted: Decision) -> Verdict:

@@ -222,7 +222,7 @@ RULES: Mapping[str, Rule] = {
                 "was decided; and ") + REPORT,
     ),
     "contributors_kept": Rule(
-        "whoever had a hand in an execution is kept with its family, and with what comes of it",
+        "everyone who took part in an execution is kept with its family, and with what comes of it",
         "somebody changed the database by hand, or only a part was restored: let nobody "
                 "decide its approvals who may be concerned; "
         "and " + REPORT,

@@ -1,4 +1,4 @@
-"""Who had a hand in something, and with which permissions it was asked for.
+"""Who took part in something, and with which permissions it was asked for.
 
 People start executions, send signals, publish events, give data with a resume, make schedules. What
 they gave flows on: an event starts an execution, a turn publishes another event, a retry begins
@@ -37,7 +37,7 @@ _BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 class Provenance(Record):
-    """Everyone who had a hand in something, and the roles that each of them acted with.
+    """Everyone who took part in something, and the roles that each of them acted with.
 
     An empty `authority` stands for a caller with access to the database, who may do everything.
     """

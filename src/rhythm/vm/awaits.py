@@ -122,7 +122,7 @@ def _released(m: Machine, plan: Plan, upto: int, of_item: Callable[[Plan], Itera
 
 
 def _updated(m: Machine, plan: Plan) -> Plan:
-    """Returns the plan, and stores it where a kept copy of it is awaited by id."""
+    """Returns the plan; if a copy of it is kept for a later await by id, replaces the copy."""
     kept = m.plans.get(str(plan["n"]))
     if kept and not is_settled(kept):
         m.plans[str(plan["n"])] = plan
@@ -160,7 +160,7 @@ def plan_of_child(m: Machine, value: Any) -> Plan:
 
 
 def remember(m: Machine, plan: Plan) -> None:
-    """Keeps the plan of something started without await, unless its number says it all."""
+    """Keeps the plan of something started without await, if its number alone is not enough."""
     if not plan.keys() <= PLAIN or not has_row(plan):
         m.plans[str(plan["n"])] = plan
 

@@ -1,7 +1,6 @@
-"""Closures of two operands that mostly are integers: the common cases, written out.
+"""Closures for operators whose operands are mostly integers, with the common cases written out.
 
-What they are given beside the operands is the operator for integers, and `general`, which takes
-everything else.
+Each is made from the operator on integers, and from `general`, which computes all other cases.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def _contains(container: Any, x: Any) -> int:
 
 
 def _get(container: Any, key: Any, default: Any = None) -> int:
-    """Each part of the path is a step, and may be a number to read; most paths are short."""
+    """Returns the price of `get`: a step for each part of the path, which may be a number."""
     return (
         20
         + 3 * (key.count(".") if type(key) is str else entries(key))

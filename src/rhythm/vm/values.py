@@ -310,7 +310,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return f"; did you mean `{close[0]}`?"
     return (
         (
-            "; there are "
+            "; the object has "
             f"{', '.join(f'`{key[:40]}`' for key in some[:8])}{', …' if len(some) > 8 else ''}"
         )
         if some

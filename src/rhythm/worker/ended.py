@@ -125,9 +125,9 @@ def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> AttemptEnd:
 
 
 def _bases(problem: BaseException) -> list[str]:
-    """Returns the names of an exception's base classes that Python does not know by its name.
+    """Returns the names of an exception's base classes; none for Python's own exceptions.
 
-    Those of Python's own exceptions are known everywhere.
+    The bases of Python's own exceptions follow from their names.
     """
     cls = type(problem)
     if getattr(builtins, cls.__name__, None) is cls:

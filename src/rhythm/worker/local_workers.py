@@ -15,9 +15,9 @@ from rhythm.store.interfaces.store import Store
 
 
 def _machine() -> str:
-    """Returns a name for the place where a process id names one process; empty if unknown.
+    """Returns a name for the scope in which process ids are unique; empty if it is not known.
 
-    That is one boot of a machine, and one container on it.
+    That is one boot of one machine and, on it, one container.
     """
     with suppress(OSError):
         return (

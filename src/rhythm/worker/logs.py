@@ -37,7 +37,7 @@ _TABLE = (
     LogEvent(
         "worker_draining",
         INFO,
-        "it was asked to stop: it claims nothing more, what runs may end within the grace",
+        "it was asked to stop: it claims nothing more, what runs may end within the grace period",
     ),
     LogEvent("worker_stopped", INFO, "it has given back what was not finished, and has ended"),
     LogEvent(
@@ -217,8 +217,9 @@ OF_A_TASK = ("execution_id", "task", "attempt")
 def log_event(name: str, level: int | None = None, log: str = LOG, **fields: Any) -> None:
     """Logs an event.
 
-    `detail` says what happened, for people. Empty fields are left out. Without `level`, the event's
-    own is used.
+    `name` is one of the events in the table above. The field `detail` says what happened, for
+    people; empty fields are left out. Without `level`, the event's own is used. `log` is the name
+    of the logger.
     """
     level = EVENTS[name].level if level is None else level
     logger = logging.getLogger(log)

@@ -145,10 +145,10 @@ class Worker:
             self.turns.follow(self.ownership.workflows[answer.id], answer, None)
 
     def _within_limits(self, answer: Committed, turn: TurnCommit) -> tuple[Committed, TurnCommit]:
-        """Returns answer and turn as they are, or of a failure that takes the turn's place.
+        """Returns the answer and the turn; of a refused turn, those of the failure in its place.
 
-        A turn that would start more executions than there may be is refused: the execution fails
-        instead.
+        The store refuses a turn that would start more executions than allowed: then the execution
+        fails.
         """
         if answer.outcome != "full":
             return answer, turn

@@ -344,7 +344,7 @@ class Turns:
             self.dispatcher.begin_owned(workflow)
 
     def _take_place(self, workflow: OwnedWorkflow, planned: Planned, turn: TurnCommit) -> None:
-        """Makes the workflow what the commit has made of it."""
+        """Updates the owned workflow to its state after the commit."""
         if planned.snapshot is not workflow.snapshot:
             workflow.outcomes = {}
         workflow.snapshot, workflow.owned = planned.snapshot, dict(planned.owned)

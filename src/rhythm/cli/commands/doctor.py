@@ -1,7 +1,7 @@
 """Checks that a database keeps all of Rhythm's rules, and says what to do if one is broken.
 
-It only reads, in one snapshot, and may run at any time, also while workers run. After the rules it
-gives advice on the health of the database: queues that no worker serves, expired claims, old
+It only reads, in one transaction, and may run at any time, also while workers run. After the rules
+it gives advice on the health of the database: queues that no worker serves, expired claims, old
 transactions.
 
 Exit code 0: no rule is broken; 1: a rule is broken; 2: the database cannot be read.
@@ -40,7 +40,7 @@ from rhythm.printable import one_line
     "--grace",
     type=Duration(),
     default="15m",
-    help="how late timers, rescues and the like may be; give more than a claim lasts",
+    help="how late timers, rescues and the like may be before they count; more than a claim lasts",
 )
 def run(args: Arguments) -> int:
     try:

@@ -48,7 +48,7 @@ def run(args: Arguments) -> int:
         if before.ended:
             return already_ended(args.id)
         if not app.resume(args.id, args.reason or "", actor(args), data=data):
-            print(f"rhythm: {args.id} was paused by nobody: {_instead(before)}", file=sys.stderr)
+            print(f"rhythm: nobody has paused {args.id}: {_instead(before)}", file=sys.stderr)
             return 1
     print(f"resumed {args.id}: the next worker that is free goes on with it")
     return 0

@@ -3,7 +3,7 @@
 A workflow in Python has its tasks in the same file, or imports them; --app adds others.
 
 Parallel branches run in parallel, retries and timeouts apply, and timers really wait, unless
---fast-forward skips them. Nothing is left behind.
+--fast-forward skips them. Nothing is stored.
 
 Exit code 0: it completed; 1: it failed; 2: it could not be run.
 

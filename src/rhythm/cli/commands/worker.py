@@ -5,8 +5,8 @@ FILE is a Python file or module with `@rhythm.task` functions. If it calls `rhyt
 application is used; FILE:NAME uses the `Rhythm` object NAME in it. While the database does not
 answer, the worker waits for it.
 
-On SIGTERM or Ctrl-C it begins nothing new. Running tasks may end within the grace; the rest is
-given back to other workers. A second signal ends the grace.
+On SIGTERM or Ctrl-C it begins nothing new. Running tasks may end within the grace period
+(--grace); the rest is given back to other workers. A second signal ends the grace period.
 
 Exit code 0: it was stopped; 1: it failed; 2: it could not begin.
 
@@ -175,13 +175,13 @@ def _work(args: Arguments, number: int = 0, ready: Callable[[], None] = lambda: 
 def _stop(
     args: Arguments, worker: PooledWorker, stopping: Stopping, grace: float | None
 ) -> NoReturn:
-    """Stops the worker, within the grace, and ends the process: exit code 1 if it failed."""
+    """Stops the worker, within the grace period, and ends the process: exit code 1 if it failed."""
     running = worker.health().running
     if worker.alive and args.log_format == "text":
         what = (
             (
                 f": {running} {'task' if running == 1 else 'tasks'} may end first; a second "
-                f"signal ends the grace"
+                f"signal ends the grace period"
             )
             if running
             else ""

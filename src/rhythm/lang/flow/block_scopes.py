@@ -1,9 +1,10 @@
-"""Makes a tree of function scopes one of block scopes, with names that can be written in `.flow`.
+"""Changes a syntax tree from function scopes to block scopes, with names that `.flow` allows.
 
-The tree of a Python workflow has variables that live in the whole function, hidden names, and
-loops whose variable stays. In `.flow` a variable lives in its block, no name may be declared twice
-in sight, and a loop has a variable of its own. `with_block_scopes` changes the tree accordingly: it
-means the same, every first assignment is a `let`, and every name can be written.
+In the tree of a Python workflow, variables live in the whole function, some names are hidden, and
+the variable of a loop keeps its value after the loop. In `.flow` a variable lives in its block, a
+name that is visible may not be declared again, and a loop has a variable of its own.
+`with_block_scopes` changes the tree accordingly: it means the same, every first assignment is a
+`let`, and every name can be written.
 """
 
 from __future__ import annotations
@@ -338,7 +339,7 @@ class _Declaring:
 
 
 def _sets(node: nodes.Let | nodes.Assign) -> bool:
-    """Whether a statement gives one variable a value."""
+    """Whether a statement is `name = value`, not a pattern or a place inside a variable."""
     return isinstance(node.target, nodes.Name) and (isinstance(node, nodes.Let) or node.op == "=")
 
 

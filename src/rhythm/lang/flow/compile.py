@@ -21,7 +21,7 @@ def compile_flow(
 
 
 def compile_parsed(parsed: ParsedFlow, known: Surroundings | None = None) -> Compilation:
-    """Compiles a file that was already read."""
+    """Compiles a file that was already parsed. `known`: the tasks and workflows outside of it."""
     checked = parsed.check(known)
     try:
         programs = tuple(

@@ -1,4 +1,4 @@
-"""Labelled blocks as flags: `.flow` text has no statement that leaves a block.
+"""Replaces labelled blocks by flags, because `.flow` text has no statement that leaves a block.
 
 A `Leave` sets a flag. What follows inside the labelled block runs only if the flag is not set; a
 loop in between ends by `break`.

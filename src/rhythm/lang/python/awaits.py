@@ -225,7 +225,7 @@ def _options(
 
 
 def _by_name(kind: str) -> Any:
-    """`rhythm.run_task("name", {…})`, `rhythm.run_workflow("name", {…})`."""
+    """Returns the translation of `rhythm.run_task("name", {…})` or `rhythm.run_workflow(…)`."""
 
     def made(t: Translation, node: ast.Call) -> Node | None:
         at = t.at(node)
@@ -257,7 +257,7 @@ def _sleep_until(t: Translation, node: ast.Call) -> Node | None:
 
 
 def _wait(kind: str, allowed: Sequence[str]) -> Any:
-    """`rhythm.signal("name", timeout=…)`, `rhythm.event("type", where=…, timeout=…)`."""
+    """Returns the translation of `rhythm.signal("name", …)` or `rhythm.event("type", …)`."""
 
     def made(t: Translation, node: ast.Call) -> Node | None:
         at = t.at(node)
@@ -285,7 +285,7 @@ def _approval(t: Translation, node: ast.Call) -> Node | None:
 
 
 def _group(mode: str) -> Any:
-    """`rhythm.all([…], concurrency=…)`; a list, a dict or a comprehension of what to start."""
+    """Returns the translation of `rhythm.all([…], concurrency=…)`, `any`, `race` or `completed`."""
 
     def made(t: Translation, node: ast.Call) -> Node | None:
         if len(node.args) != 1:
@@ -300,7 +300,7 @@ def _group(mode: str) -> Any:
 
 
 def _gather(t: Translation, node: ast.Call) -> Node | None:
-    """`asyncio.gather(a(), b())`, `asyncio.gather(*[a(x) for x in xs])`."""
+    """Returns `asyncio.gather(a(), b())` or `asyncio.gather(*[a(x) for x in xs])` as an `all`."""
     at = t.at(node)
     settle = [k for k in node.keywords if k.arg == "return_exceptions"]
     others = [k for k in node.keywords if k.arg != "return_exceptions"]
@@ -472,7 +472,7 @@ def _within(
 ) -> None:
     """Writes an await that ends with `Timeout` at the first of these times.
 
-    It races with a timer for each; whoever loses is cancelled by the race itself.
+    The await becomes a race with one timer for each time; a race cancels what loses.
     """
     timers = [at.call("sleep_until", at.name(name)) for name in deadlines]
     first = at.name(t.hidden())

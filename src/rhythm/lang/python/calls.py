@@ -355,7 +355,7 @@ def _arguments(
 
 
 def _simple(name: str, least: int, most: int, named: str = "") -> Given:
-    """A function that is a builtin of the same arguments, in their order."""
+    """Returns the translation of a function as the builtin `name` with the same arguments."""
 
     def made(t: Translation, node: ast.Call) -> Node:
         args = _arguments(t, node, least, most, named.split())

@@ -77,7 +77,7 @@ def _lowered(
 def _check(program: Program, problems: Problems) -> Program:
     """Reports what only the whole program shows: names without a value, shared values.
 
-    Returns the program, which asks when it runs what cannot be known before.
+    Returns the program, with checks at run time for what cannot be known before.
     """
     captures: dict[int, tuple[str, ...]] = {}
     try:

@@ -40,9 +40,9 @@ def dict_(t: Translation, node: ast.DictComp) -> Node:
 def _as_it_is(
     t: Translation, node: ast.AST, nested: Callable[[], Node], filled: Callable[[], Node]
 ) -> Node:
-    """Returns the comprehension as it is if nothing in it has to be written before, else a loop.
+    """Returns the comprehension as it is, or as a loop if a part of it needs statements before it.
 
-    A helper function can need that, too: only its translation shows it.
+    A call of a helper function may need statements, too. That is known only after its translation.
     """
     if t.effects.has(node):
         return filled()

@@ -17,9 +17,10 @@ SHOWING = frozenset("str print debug info warning error critical exception log".
 
 
 def readable_errors(tree: ast.AST) -> set[int]:
-    """Returns the identities of expressions that are shown, raised or asked for an attribute.
+    """Returns the `id()` of each expression in which a caught exception may be used.
 
-    There an exception may stand. It is no value that could be kept.
+    These are expressions that are shown, raised, or asked for an attribute. Anywhere else an
+    exception is refused, because it cannot be stored.
     """
     return {id(node) for each in ast.walk(tree) for node in _readable_in(each) if node is not None}
 
@@ -50,10 +51,10 @@ def try_(t: Translation, node: ast.Try) -> None:
 
 
 def _caught(t: Translation, node: ast.Try) -> None:
-    """Writes the part without `finally`.
+    """Writes `try … except … else`, the part without `finally`.
 
-    `else` stands outside of the `try`, so that its own errors are not caught: whoever has handled
-    an error leaves the block around both.
+    The `else` comes after the `try`, so that its own errors are not caught. Both are in a labelled
+    block, which each handler leaves at its end, so that it skips the `else`.
     """
     at = t.at(node)
     if not node.handlers:
@@ -70,7 +71,7 @@ def _caught(t: Translation, node: ast.Try) -> None:
 
 
 def _handlers(t: Translation, handlers: list[ast.ExceptHandler], error: str, node: ast.Try) -> None:
-    """Writes the `except` blocks as questions about the error; it is thrown on if none fits."""
+    """Writes each `except` as an `if` on the class of the error, which is rethrown if none fits."""
     at = t.at(node)
     if not handlers:
         return t.write(at.throw(at.name(error)))

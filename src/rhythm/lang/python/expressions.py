@@ -272,7 +272,7 @@ def _compared(t: Translation, node: ast.AST, op: ast.cmpop, left: Node, right: N
 def _identity(
     t: Translation, node: ast.Compare, op: ast.cmpop, left: ast.expr, right: ast.expr
 ) -> Node:
-    """Returns `x is None`, `x is True`, `x is False`, or the negation; other identities are not."""
+    """Returns `x is None`, `x is not True` and the like; refuses `is` with other operands."""
     if not isinstance(right, ast.Constant) or right.value not in (None, True, False):
         return t.refuse(
             "P055", node, "values have no identity here, so `is` has nothing to compare",

@@ -1,7 +1,7 @@
 """Views and iterators: `d.items()`, `range(3)`, `zip(a, b)`. On the engine they are lists.
 
-Where they are only walked, nobody can tell. Shown, compared, indexed or kept, they would not give
-Python's answer: that is refused.
+Where a program only iterates over one, that makes no difference. To show, compare, index or keep
+one is refused, because the result would not be Python's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TAKING = frozenset({"join", "extend", "update"})
 
 
 def walked(tree: ast.AST) -> set[int]:
-    """Returns the identities of the expressions that are walked, and nothing else."""
+    """Returns the `id()` of each expression that is only iterated over."""
     return {id(node) for each in ast.walk(tree) for node in _walked_by(each)}
 
 
@@ -43,7 +43,7 @@ def _walked_by(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def refused(t: Translation, node: ast.Call) -> Node | None:
-    """Refuses a view or iterator that is not only walked; None for any other call."""
+    """Refuses a view or iterator that is used for more than iteration; None for any other call."""
     if id(node) in t.walked:
         return None
     view = isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS and not node.args

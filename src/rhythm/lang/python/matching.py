@@ -1,4 +1,4 @@
-"""`match`: each `case` becomes a question about the value, and the names that it takes from it."""
+"""`match`: each `case` becomes an `if` on the value, which sets the names of its pattern."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Names = list[tuple[str, Node]]
 
 
 def match(t: Translation, node: ast.Match) -> None:
-    """Writes a `match` as questions; whoever has run a case leaves the block around all."""
+    """Writes a `match` as a row of `if`s, in a block that a case leaves when it has run."""
     subject = t.value(node.subject)
     if not isinstance(subject, nodes.Name | nodes.Literal) or _is_set(node, subject):
         subject = t.pinned(subject)
@@ -62,7 +62,7 @@ def _bind(t: Translation, at: Make, names: Names) -> None:
 
 
 def _question(t: Translation, pattern: ast.pattern, value: Node, names: Names) -> Node:
-    """Returns whether the value fits; adds the names that the pattern takes from it."""
+    """Returns the condition for the value to fit the pattern; adds what it captures to `names`."""
     at = t.at(pattern)
     match pattern:
         case ast.MatchValue(value=expected):

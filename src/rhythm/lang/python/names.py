@@ -75,7 +75,7 @@ class Around:
         self.taken[name] = value
 
     def constants(self) -> str:
-        """Returns what was taken as text that is the same for the same values."""
+        """Returns the values that the workflow took from around it, as text for its version."""
         return json.dumps(self.taken, sort_keys=True, ensure_ascii=False)
 
 

@@ -16,7 +16,11 @@ from rhythm.record import Record
 
 
 class Ref(Record):
-    """An abstract object: where it was made, whether last or before, itself or what is in it."""
+    """An abstract object: stands for some of the lists and dicts that one expression makes.
+
+    `site` is the expression. `fresh`: the object that it made last, not an earlier one. `inner`:
+    what is inside that object.
+    """
 
     site: tuple[int, int]
     fresh: bool
@@ -62,7 +66,7 @@ class Memory:
         return Memory(dict(self.variables), dict(self.held), self.twice, dict(self.came_from))
 
     def merge(self, other: Memory) -> bool:
-        """Adds what another way brings here. Returns whether anything is new."""
+        """Merges the memory of another path to the same place. Returns whether anything is new."""
         changed = not other.twice <= self.twice
         self.twice |= other.twice
         both: list[tuple[dict[Any, Refs], dict[Any, Refs]]] = [
@@ -106,7 +110,7 @@ class Memory:
         return frozenset({made})
 
     def take_out(self, site: tuple[int, int], container: Refs) -> Refs:
-        """Returns the next element of a container: another object in each round of a loop."""
+        """Returns what the next element of a container may be; each round of a loop has another."""
         elements = self.inside(container)
         if not elements or not all(ref.inner for ref in elements):
             return elements
@@ -115,7 +119,7 @@ class Memory:
         return taken
 
     def same_as(self, refs: Refs) -> Refs:
-        """Returns these objects, and those of which they may be one under another name."""
+        """Returns these objects, and all that may be the same object under another name."""
         found = set(refs)
         work = list(refs)
         while work:
@@ -149,7 +153,7 @@ class Memory:
 class InPlaceChange(Record):
     """A change in place: of which objects, through which variable.
 
-    It is not `sure` for `a += b` of which nobody knows whether they are lists or numbers.
+    `sure` is false for `a += b` if it is not known whether `a` is a list or a number.
     """
 
     refs: Refs
@@ -159,7 +163,7 @@ class InPlaceChange(Record):
 
 
 class Reader:
-    """Says what an expression of one instruction may refer to; makes the objects that it makes."""
+    """Finds what the expressions of an instruction refer to, and records the objects they make."""
 
     def __init__(self, memory: Memory, pc: int) -> None:
         self.memory, self._pc, self._count = memory, pc, 0

@@ -1,8 +1,8 @@
-"""Refuses changes in place of what another name can reach.
+"""Refuses to change a list or dict in place if another name refers to it, too.
 
 On the engine a variable holds a value, so such a change would be seen through one name only; in
-Python through all. The program's instructions are followed on every way with an abstract heap
-(`references`); a change counts only if the other name is still read afterwards.
+Python through all. It follows the instructions of the program on every path, with an abstract heap
+(`references`). A change is refused only if the other name is read afterwards.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class SharedChange(Record):
 def check_sharing(program: Program) -> tuple[Program, list[SharedChange]]:
     """Returns the changes of shared values, in the order of the program, and the program.
 
-    Where `a += b` may be of a shared list or of numbers, the program asks when it runs.
+    If nobody knows whether `a += b` changes a shared list or adds numbers, the returned program
+    checks it at run time.
     """
     if not any(_may_change(instruction) for instruction in program.code):
         return program, []
@@ -69,7 +70,7 @@ class _Sharing:
         self.unsure = set[int]()
 
     def run(self) -> None:
-        """Follows every way through the program until nothing new is learned."""
+        """Follows every path through the program until nothing new is learned."""
         arriving: dict[int, Memory] = {pc: Memory() for pc in self.entries}
         work = list(self.entries)
         for _ in range(MOST_ROUNDS):

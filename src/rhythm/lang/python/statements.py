@@ -134,7 +134,7 @@ def _unpack(t: Translation, target: ast.Tuple | ast.List, value: Node, node: ast
 
 
 def _note_hints(t: Translation, target: ast.AST, value: ast.AST) -> None:
-    """Remembers what is known of the type of a variable; two that differ are not known."""
+    """Remembers the hint of a variable; if two assignments have different hints, there is none."""
     for name, hint in target_hints(target, hint_of(t, value)).items():
         if name in t.annotations:
             t.hints[name] = t.annotations[name]
@@ -216,7 +216,7 @@ def if_(t: Translation, node: ast.If) -> None:
 
 
 def _conditions(t: Translation, test: ast.expr) -> list[Apart]:
-    """Returns the parts of `a and await b()`, which are asked one after the other; or all of it."""
+    """Returns the operands of `a and await b()`, to test one by one; of others, the whole test."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         parts = [t.apart(value) for value in test.values]
         if any(before for _, before in parts[1:]):
@@ -225,7 +225,7 @@ def _conditions(t: Translation, test: ast.expr) -> list[Apart]:
 
 
 def _if_in_steps(t: Translation, node: ast.If, parts: Sequence[Apart]) -> None:
-    """Writes an `if` whose later conditions need statements; names set by `:=` have values."""
+    """Writes `if a and await b():` as nested `if`s, each after the statements of its operand."""
     at, around = t.at(node), t.hidden("if")
 
     def ask(part: Apart, *more: Apart) -> None:

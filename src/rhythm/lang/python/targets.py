@@ -20,7 +20,10 @@ class Pattern(Record):
     checks: tuple[tuple[tuple[int, ...], int, int | None], ...] = ()
 
     def checked(self, at: Make, value: Node) -> Node:
-        """Returns the value as a list of as many parts as the pattern has, or fails as Python."""
+        """Returns an expression for the value as a list, one item for each part of the pattern.
+
+        At run time it fails as Python would, if the value has more or fewer items.
+        """
         for path, before, after in self.checks:
             parts = at.literal(before), at.literal(after)
             part = at.call("py.unpack", _at_path(at, value, path), *parts)
@@ -33,7 +36,7 @@ class Pattern(Record):
         return {name: _at_path(at, whole, path) for name, path in self.names}
 
     def plain_name(self, at: Make, name: str) -> dict[str, Node | None]:
-        """Returns what the names of a loop stand for, whose hidden variable has this name."""
+        """Returns the expression for each name of a loop whose hidden variable is called `name`."""
         return self.reads(at, at.name(name))
 
 
@@ -78,7 +81,7 @@ class VariablePlace(Record):
         return value
 
     def kept(self, t: Translation, later: ast.AST) -> VariablePlace:
-        """Returns the place with keys that stay what they are while something is evaluated."""
+        """Returns the place, with keys that `later` would change saved in hidden variables."""
         changed = t.effects.changed(later)
         path = [
             t.pinned(key) if isinstance(key, nodes.Name) and key.name in changed else key
@@ -169,7 +172,7 @@ def _element(t: Translation, node: ast.Subscript) -> VariablePlace | None:
 
 
 def _set_first(t: Translation, node: ast.Call, method: ast.Attribute) -> VariablePlace | None:
-    """`d.setdefault(key, []).append(x)`: the place is `d[key]`, once it is there."""
+    """Writes the default of `d.setdefault(key, []).append(x)`; returns the place `d[key]`."""
     owner, at = place_of(t, method.value), t.at(node)
     key, default = t.values(node.args)
     if owner is None:

@@ -100,7 +100,7 @@ class Translation:
         return found
 
     def kept(self, values: Sequence[Node], later: ast.AST) -> list[Node]:
-        """Returns values that stay what they are while something later is evaluated."""
+        """Returns the values, with those that `later` could change saved in hidden variables."""
         changed = self.effects.changed(later)
         return [
             value

@@ -5,9 +5,9 @@ bytes; a store knows rows, not meanings. Times are microseconds since 1970 on th
 callers pass durations. The records that a role takes and returns are defined in its module.
 
 The protocol, in short. `ready` holds a row for every workflow that somebody must look at, and for
-every task that is queued, delayed or running. A claim draws a `fence` from one sequence; whoever
-writes as the owner of a claim names it, and zero rows mean that the claim is lost. Whatever a
-workflow may be waiting for counts up `wakes` of its ready row, or makes the row, in the same
-transaction; parking is the conditional delete of that row. `finish` is the only way to a terminal
-status, and it wakes the parent.
+every task that is queued, delayed or running. A claim draws a `fence` from one sequence. The owner
+of a claim writes with a condition on that fence; if no row fits, the claim is lost. Anything that a
+workflow may wait for increments `wakes` in its ready row, or creates the row, in the transaction in
+which it happens. To park is to delete that row, unless `wakes` has changed. `finish` is the only
+way to a terminal status, and it wakes the parent.
 """

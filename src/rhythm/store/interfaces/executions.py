@@ -219,7 +219,7 @@ class Family(Record):
 
 
 class Reach(Record):
-    """How much of a family may be read."""
+    """How much of a family may be read for a retry: rows, and bytes of snapshots."""
 
     rows: int
     bytes: int

@@ -52,7 +52,7 @@ class MaintenanceStore(ABC):
 
     @abstractmethod
     def due(self, dead: bool = False) -> MaintenanceDue:
-        """Returns which maintenance is due. `dead`: as `rescue` has it."""
+        """Returns which maintenance is due. `dead`: see `rescue`."""
 
     @abstractmethod
     def rescue(self, limit: int, crash_limit: int, dead: bool = False) -> list[str]:

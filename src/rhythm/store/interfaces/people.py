@@ -40,8 +40,8 @@ class PeopleStore(ABC):
         """Returns approvals, newest first.
 
         `status`: "open", how they ended ("cancelled" too), or None for all. `execution_id`: only
-        those of this execution and everything below it. `before`, `names` and `most_bytes`: as
-        `reading.find` has them.
+        those of this execution and everything below it. `before`, `names` and `most_bytes`: see
+        `ReadingStore.find`.
         """
 
     @abstractmethod

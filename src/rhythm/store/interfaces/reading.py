@@ -118,7 +118,7 @@ class ReadingStore(ABC):
     ) -> Found[Execution]:
         """Returns the children of an execution by their number, beginning after number `after`.
 
-        `brief` and `most_bytes`: as `find` has them.
+        `brief` and `most_bytes`: see `find`.
         """
 
     @abstractmethod

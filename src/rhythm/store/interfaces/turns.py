@@ -180,10 +180,10 @@ class TurnCommit(Record):
     claim_ttl_s: float = 0.0
 
     def resumed_upto(self, wakes: int) -> int | None:
-        """Returns `resumed`, or all resumes if this is the last turn and it was woken since its
-        owner looked.
+        """Returns up to which number the turn marks resumes as done: `resumed`, or all of them.
 
-        No later turn would handle those.
+        It is all of them if this is the last turn and the workflow was woken since its owner
+        looked: no later turn would mark the new ones.
         """
         return EVERY_RESUME if self.end == "finish" and wakes != self.wakes else self.resumed
 

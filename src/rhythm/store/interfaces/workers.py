@@ -100,8 +100,8 @@ def refuse_system(queue: str, paused: bool) -> None:
     paused."""
     if paused and queue == SYSTEM_QUEUE:
         raise ValueError(
-            f"queue `{SYSTEM_QUEUE}` cannot be paused: it has the resumes of all "
-            f"workflows; pause the queue of their tasks"
+            f"queue `{SYSTEM_QUEUE}` cannot be paused: the workflows of all queues go "
+            f"on through it; pause the queue of their tasks"
         )
 
 
@@ -159,8 +159,8 @@ class WorkerStore(ABC):
 
     @abstractmethod
     def lease(self, name: str, holder: str, ttl_s: float) -> bool:
-        """Takes or extends the right to do what one process at a time should do. True: `holder` has
-        it now.
+        """Takes or extends a lease, which one process at a time has. True: `holder` has it now.
 
-        It saves work; nothing is safe because of it.
+        It only keeps several processes from doing the same work. Nothing may rely on it to be
+        correct.
         """

@@ -52,7 +52,7 @@ WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s OR
 
 -- name: decision_context
 -- What a decision is judged by, read under the lock of its approval.
--- Returns the time, everyone who had a hand in what is decided about, the earlier decisions, and
+-- Returns the time, everyone who took part in what is decided about, the earlier decisions, and
 -- which of their tokens were revoked since.
 SELECT now_us(),
   ARRAY(SELECT c.person FROM execution_contributors c

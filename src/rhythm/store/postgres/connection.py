@@ -119,8 +119,8 @@ class Column(ListBinaryDumper):
 class Connection:
     """Runs named statements on the tables of one schema.
 
-    `clock` replaces the database's time in tests. A call that waits, perhaps for a lock of its own
-    caller's transaction, does not make other threads' calls wait.
+    `clock` replaces the database's time in tests. Each call has a session for itself, so a call
+    that waits for a lock does not block the calls of other threads.
     """
 
     def __init__(
@@ -389,7 +389,7 @@ class Connection:
     def _lent(
         self, connection: PatientConnection, work: Callable[[psycopg.Connection[Row]], T]
     ) -> T:
-        """Runs `work` as one transaction: the pooler lends another session for the next one."""
+        """Runs `work` as one transaction: a pooler lends the session for no longer than that."""
         try:
             answer = work(connection)
             if self._thread.begun:

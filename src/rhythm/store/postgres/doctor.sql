@@ -431,7 +431,7 @@ SELECT pg_notification_queue_usage()::float8
 -- name: approvals_entitled
 -- Approvals that ended without enough decisions or an outcome, or were decided afterwards.
 -- An approval is decided by enough people of its last stage, and by nobody after its end. Whether
--- one of them had a hand in it is checked in Python (`decisions_made`).
+-- one of them took part in it is checked in Python (`decisions_made`).
 SELECT a.id AS subject, 'it takes ' || a.quorum || ' to approve, and fewer have' AS message
 FROM approvals a WHERE a.decision = 'approved'
   AND (SELECT count(DISTINCT d.actor) FROM approval_decisions d WHERE d.approval_id = a.id AND d.decision = 'approve' AND d.role = a.role
@@ -447,7 +447,7 @@ WHERE (a.ended_at IS NULL) <> (a.status IS NULL) OR (a.status = 5) <> (a.decisio
 
 -- name: contributors_kept
 -- Executions that lack a contributor, or have another authority than their parent.
--- Everyone who had a hand in an execution is stored with its family, and with the executions that
+-- Everyone who took part in an execution is stored with its family, and with the executions that
 -- come from it by an event or a retry. If they are too many, one row (a tab and a star) stands for
 -- all.
 SELECT e.id AS subject, 'it was started by ' || e.started_by || ', and has no contributor' AS message
@@ -488,7 +488,7 @@ WHERE a.action IN ('approval.approve', 'approval.reject', 'approval.escalate') A
     AND d.at = a.at AND d.token IS NOT DISTINCT FROM a.token)
 
 -- name: decisions_made
--- Page of decisions under four eyes, and everyone who had a hand in what they were about.
+-- Page of decisions under four eyes, and everyone who took part in what they were about.
 SELECT d.approval_id AS approval_id, d.n AS n, d.actor AS actor, d.at AS at, a.decided_by AS decided_by, a.ended_at AS ended_at,
   (SELECT coalesce(json_agg(json_build_array(c.person, c.at)), '[]')::text FROM execution_contributors c WHERE c.root_id = e.root_id) AS contributors
 FROM approval_decisions d JOIN approvals a ON a.id = d.approval_id JOIN executions e ON e.id = a.execution_id

@@ -21,7 +21,7 @@ SELECT {Trigger} FROM event_triggers WHERE type = ANY(%(types)s::text[]) ORDER B
 
 -- name: senders
 -- Who is behind the events and signals of these turns, for the audit and for permissions.
--- Returns who started the family of each execution, everyone who had a hand in it, and the
+-- Returns who started the family of each execution, everyone who took part in it, and the
 -- authority of the execution.
 SELECT e.id, r.started_by, r.id AS root_id, e.authority,
   ARRAY(SELECT c.person FROM execution_contributors c WHERE c.root_id = e.root_id ORDER BY c.person) AS people

@@ -120,9 +120,9 @@ class Exchange:
     def _numbered(
         self, events: Sequence[NewEvent], provenances: Mapping[str, str | None], now: int
     ) -> list[dict[str, object]]:
-        """Returns the rows of events with their numbers.
+        """Returns the rows of new events, each with its number within its type.
 
-        The number of each type was counted up by as many before.
+        `last` has the highest number of each type, in which these events are already counted.
         """
         left = Counter(event.type for event in events)
         rows = []

@@ -366,7 +366,7 @@ class Flush:
     def _publish(
         self, won: Sequence[TurnCommit], senders: Mapping[str, Sender]
     ) -> dict[str, list[NewEvent]]:
-        """Publishes the events of these turns, with everyone who had a hand in them. Returns the
+        """Publishes the events of these turns, with everyone who took part in them. Returns the
         new events by execution."""
         events = {event.id: (turn.id, event) for turn in won for event in turn.events}
         publishers = {id: senders[by] for id, (by, _) in events.items()}

@@ -160,9 +160,9 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
         return [row.id for row in lost]
 
     def _dead(self, claimed: Sequence[LockedRow], now: int) -> set[str]:
-        """Returns the owners of these claims that still have sent no beat.
+        """Returns the owners of these claims that are dead: they have sent no beat for too long.
 
-        It matters only where a claim has not expired.
+        Owners of expired claims are not looked up: those claims are lost anyway.
         """
         owners = {row.claimed_by for row in claimed if row.claimed_by and not _expired(row, now)}
         if not owners:

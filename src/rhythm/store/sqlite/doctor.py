@@ -1,4 +1,4 @@
-"""The doctor on SQLite: its statements, and the snapshot in which they run."""
+"""The doctor on SQLite: its statements, and the read transaction in which all of them run."""
 
 from __future__ import annotations
 

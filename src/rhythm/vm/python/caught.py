@@ -40,7 +40,7 @@ def _matches(m: Machine, error: Any, names: Any) -> bool:
 
 
 def _classes(m: Machine, error: Any) -> Iterator[frozenset[str]]:
-    """Yields the names of the classes that an error is of, also for the children that it is of."""
+    """Yields the names of an error's exception classes and, if a child failed, of the child's."""
     for _ in range(MAX_CHILDREN):
         if type(error) is not dict:
             return

@@ -31,7 +31,7 @@ def _method(m: Machine, x: Any, name: Any, args: Any, kwargs: Any = None) -> Any
 
 
 def check_call(args: Any, kwargs: Any) -> tuple[list[Any], dict[str, Any]]:
-    """Returns the arguments of a method, by position and by name."""
+    """Returns the list `args` and the dict `kwargs` (None: empty). Raises TypeError for others."""
     if type(args) is not list or type(kwargs) not in (dict, type(None)):
         raise TypeError("the arguments of a method are a list, and an object for those with a name")
     return args, kwargs or {}

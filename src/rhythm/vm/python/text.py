@@ -69,7 +69,7 @@ def _bounded(digits: str) -> int:
 
 
 def _storable(text: str) -> str:
-    """Returns a text that was made of the numbers of its characters, if it can be stored."""
+    """Returns the text. Raises Fault if `%c` has put a character into it that cannot be stored."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -132,7 +132,7 @@ def _conversions(template: str) -> Iterator[tuple[str | None, int, str]]:
 
 
 def _key(template: str, at: int) -> tuple[int, str | None]:
-    """Returns where a conversion goes on after its key, and the key. Keys may hold brackets."""
+    """Returns the position after the `(key)` of a conversion, and the key."""
     if template[at : at + 1] != "(":
         return at, None
     depth, end = 1, at + 1
@@ -143,7 +143,7 @@ def _key(template: str, at: int) -> tuple[int, str | None]:
 
 
 def _number(template: str, at: int) -> tuple[int, int]:
-    """Returns where a conversion goes on after its width or precision, and that."""
+    """Returns the position after a width or precision in the template, and the number itself."""
     if template[at : at + 1] == "*":
         raise Fault("ValueError", "a width is written as a number here, not as *; use an f-string")
     end = at

@@ -81,9 +81,10 @@ class StatementParser(ExpressionParser):
             return [self._remains(start)]
 
     def _remains(self, start: int) -> Node:
-        """Returns what is left of a statement that could not be read.
+        """Returns a node in place of a statement that could not be read.
 
-        If it declares a name, it still does, so that uses of the name are not reported.
+        If the statement begins as a declaration, the node declares the same name, so that later
+        uses of the name are not reported.
         """
         first, end = self.tokens[start], self._last.end
         declares = first.kind == "keyword" and first.value in ("let", "const")
