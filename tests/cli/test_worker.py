@@ -289,6 +289,35 @@ def test_processes_end_with_their_supervisor(workers: Workers, app: Rhythm) -> N
     workers.until(lambda: not app.workers())
 
 
+PARENT = """
+import os, signal, subprocess, sys
+nowhere = subprocess.DEVNULL
+print(subprocess.Popen(sys.argv[1:], stdout=nowhere, stderr=nowhere).pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_worker_outlives_the_process_that_started_it(workers: Workers, app: Rhythm) -> None:
+    """A terminal is closed, `nohup rhythm worker &`: it works on until it is told to stop."""
+    command = [sys.executable, "-m", "rhythm", "worker", "--app", "tasks.py"]
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, *command, "--database", workers.url],
+        cwd=workers.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    try:
+        handle = app.queue_task("block", {"seconds": 0, "file": str(workers.folder / "file")})
+        handle.result(timeout=LONG_S)
+        parent.communicate()
+        # longer than a worker needs to notice that its parent has changed
+        long = app.queue_task("block", {"seconds": 2, "file": str(workers.folder / "file")})
+        long.result(timeout=LONG_S)
+        assert app.start_workflow("pids", {"n": 1}).result(timeout=LONG_S) == [pid]
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
 TOLD_TOO_EARLY = {
     "before the new process has begun": """
 def setsid():

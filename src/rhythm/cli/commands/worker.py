@@ -137,20 +137,25 @@ def run(args: Arguments) -> int:
     if args.processes > 1:
         from rhythm.cli.supervisor import supervise
 
-        work = partial(_work, args)
+        work = partial(_work, args, supervisor=os.getpid())
         return supervise(
             args.processes, work, lambda pid, said: _say(args, said, "process_ended", pid=pid)
         )
     return _work(args)
 
 
-def _work(args: Arguments, number: int = 0, ready: Callable[[], None] = lambda: None) -> int:
+def _work(
+    args: Arguments,
+    number: int = 0,
+    ready: Callable[[], None] = lambda: None,
+    supervisor: int | None = None,
+) -> int:
     """Runs one worker process, from opening its application to its end. Returns the exit code.
 
-    `ready` is called once nothing can refuse the process any more.
+    `ready` is called once nothing can refuse the process any more. Only a process of a supervisor
+    ends with its parent: the terminal that a worker was started from may be closed.
     """
     stopping = Stopping()
-    parent = os.getppid()
     exporter = _exporter(args, number)
     with refusals(args):
         app = _application(args, stopping)
@@ -167,7 +172,7 @@ def _work(args: Arguments, number: int = 0, ready: Callable[[], None] = lambda: 
             _introduction(app, worker)
             + (f", metrics on {exporter.url}/metrics" if exporter else ""),
         )
-    while worker.alive and not stopping.wait(0.5) and os.getppid() == parent:
+    while worker.alive and not stopping.wait(0.5) and supervisor in (None, os.getppid()):
         pass
     _stop(args, worker, stopping, args.grace)
 
