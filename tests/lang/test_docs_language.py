@@ -24,6 +24,7 @@ from rhythm.lang.flow.problems import CODES
 from rhythm.lang.flow.rules.annotations import ANNOTATIONS
 from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
 from rhythm.lang.flow.tokens import RESERVED
+from rhythm.lang.shapes import of_words
 from rhythm.lang.source import render_all
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from tests.lang import test_programs
@@ -41,7 +42,7 @@ EXAMPLE_TASKS = {
     "sendEmail": lambda inputs: None,
 }
 EXAMPLE_WORLD = Surroundings(
-    {"chargeCard": TaskShape({"card": frozenset({"text"})}, frozenset({"card"}))},
+    {"chargeCard": TaskShape({"card": of_words(["text"])}, frozenset({"card"}))},
     frozenset({"child"}),
 )
 NEEDS_A_REGISTRY = re.compile("//~ F10[345]")

@@ -9,20 +9,21 @@ from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.flow.lexer import Lexer
 from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
 from rhythm.lang.languages import parse_text
+from rhythm.lang.shapes import of_words
 from rhythm.lang.source import Diagnostic
 
 TEXT, NUMBER, BOOL, NULL = "text", "a number", "true or false", "null"
 TASKS = {
     "chargeCard": TaskShape(
         {
-            "orderId": frozenset({TEXT}),
-            "amount": frozenset({NUMBER}),
-            "note": frozenset({TEXT, NULL}),
+            "orderId": of_words([TEXT]),
+            "amount": of_words([NUMBER]),
+            "note": of_words([TEXT, NULL]),
         },
         frozenset({"orderId", "amount"}),
     ),
     "ping": TaskShape({}, frozenset()),
-    "anything": TaskShape({"id": frozenset()}, frozenset({"id"}), open=True),
+    "anything": TaskShape({"id": None}, frozenset({"id"}), open=True),
 }
 KNOWN = Surroundings(TASKS, frozenset({"processOrder", "main"}))
 

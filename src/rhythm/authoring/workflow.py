@@ -103,14 +103,11 @@ class Workflow(Generic[P, R]):
         return dict(self.signature.bind(*args, **kwargs).arguments)
 
     def __rhythm_callee__(self) -> Callee:
-        hint = _result_hint(self.function)
-        return Callee("workflow", self.name, self.signature, hint)
+        from rhythm.engine.typed import hints_of
 
-
-def _result_hint(function: Callable[..., Any]) -> Any:
-    from rhythm.engine.typed import hints_of
-
-    return hints_of(function).get("return", Any)
+        hints = hints_of(self.function)
+        result = hints.get("return", Any)
+        return Callee("workflow", self.name, self.signature, result, hints=hints)
 
 
 class PythonWorkflows(Mapping[str, Workflow[..., Any]]):

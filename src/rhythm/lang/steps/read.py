@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from rhythm.durations import duration_s
+from rhythm.lang.flow.rules.arguments import is_name
 from rhythm.lang.steps.conditions import condition
 from rhythm.lang.steps.document import Json
 from rhythm.lang.steps.paths import filled
 from rhythm.lang.steps.problems import StepProblems, one_of
 from rhythm.lang.steps.shapes import APPROVAL, DOCUMENT, EXECUTE, STAGE, STEPS, Shape, checked
-from rhythm.limits import DEFAULT_LIMITS
+from rhythm.limits import DEFAULT_LIMITS, TEXTS
 from rhythm.record import Record
 
 WAITS = ("event", "signal", "for", "until")
 BACKOFF = Shape(
-    "`backoff`", {"initial": "length", "factor": "any", "max": "length", "jitter": "bool"}
+    "`backoff`", {"initial": "length", "factor": "factor", "max": "length", "jitter": "bool"}
 )
 NOT_FILLED = {"id", "type", "name", "description", "condition", "requires", "execute", "branches"}
 MEANT = {
@@ -283,10 +284,14 @@ class _Reader:
             self._escalate(keys["escalate"])
 
     def _escalate(self, place: Json) -> None:
-        for stage in place.items or (place,):
+        stages = place.items or (place,)
+        if len(stages) > TEXTS.escalations:
+            most = f"at most {TEXTS.escalations} stages, one after the other"
+            self.problems.at("S002", f'"escalate" has {len(stages)} stages', place, most)
+        for stage in stages:
             if isinstance(stage.value, dict):
                 checked(stage, STAGE, self.problems)
-            elif not isinstance(stage.value, str) or not stage.value:
+            elif not is_name(stage.value):
                 self.problems.at(
                     "S006",
                     "whom to ask next is a role",
