@@ -11,7 +11,7 @@ from typing import Any
 
 from rhythm.ir.operations import EMITS, GROUPS, OPERATIONS
 from rhythm.lang.flow import nodes
-from rhythm.lang.flow.nodes import Node
+from rhythm.lang.flow.nodes import Node, children
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.flow.rules.arguments import check_group, check_literals, check_options
 from rhythm.lang.flow.rules.operations import waits_for_ever
@@ -66,17 +66,8 @@ def calls(node: Node, racing: bool = False) -> Iterator[tuple[nodes.Call, bool]]
     if isinstance(node, nodes.Call) and node.name in CALLED:
         yield node, racing
         inside = node.name in ("race", "any") if node.name in GROUPS else racing
-    for field in node.__dict__.values():
-        for item in _nodes(field):
-            yield from calls(item, inside)
-
-
-def _nodes(field: Any) -> Iterator[Node]:
-    if isinstance(field, Node):
-        yield field
-    elif isinstance(field, tuple):
-        for item in field:
-            yield from _nodes(item)
+    for inner in children(node):
+        yield from calls(inner, inside)
 
 
 def _hand_over(found: Problems, problems: Problems) -> None:
