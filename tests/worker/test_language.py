@@ -221,10 +221,7 @@ def test_case_in_process(case: Case) -> None:
 def is_for_the_store(case: Case) -> bool:
     """Whether it waits for something; a version of a child must be registered, and the case has but
     one."""
-    return (
-        case.file.removesuffix(".flow") in AWAITING
-        and 'version: "v1"' not in case.text
-    )
+    return case.file.removesuffix(".flow") in AWAITING and 'version: "v1"' not in case.text
 
 
 WAITING = list(filter(is_for_the_store, CASES))

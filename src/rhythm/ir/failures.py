@@ -99,7 +99,7 @@ class _Search:
             case ir.Await(operand):
                 return list(_failing(operand))
             case ir.Throw(ir.Member(ir.Local(name), "error")) if name in self.raced:
-                items = self.raced[name].items  # type: ignore[union-attr]  # it is a group
+                items = self.raced[name].items
                 return list(_failing(items))
         return []
 

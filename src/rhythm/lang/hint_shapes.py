@@ -125,8 +125,9 @@ class _Reader:
 
     def _pydantic(self, cls: Any, levels: int) -> Shape | None:
         """A model validates by its own rules: only missing fields are certain, if it has none."""
-        fields, rules = getattr(cls, "model_fields", None), getattr(
-            cls, "__pydantic_decorators__", None
+        fields, rules = (
+            getattr(cls, "model_fields", None),
+            getattr(cls, "__pydantic_decorators__", None),
         )
         if not isinstance(fields, dict) or rules is None or hasattr(cls, "root"):
             return None
@@ -144,7 +145,9 @@ class _Reader:
         needed = frozenset(name for name, field in fields.items() if field.is_required())
         closed = config.get("extra") == "forbid"
         kind = Kind(OBJECT, cls, cls.__name__, fields=dict.fromkeys(fields), required=needed)
-        return Shape((kind.replace(open=not closed),)) if not config.get("from_attributes") else None
+        return (
+            Shape((kind.replace(open=not closed),)) if not config.get("from_attributes") else None
+        )
 
     def _enum(self, cls: type, levels: int) -> Shape | None:
         if not issubclass(cls, enum.Enum):

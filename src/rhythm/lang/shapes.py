@@ -90,9 +90,9 @@ def of_value(value: Any) -> Shape:
     return Shape((Kind(word, type(value), values=(value,)),))
 
 
-def of_object(fields: Mapping[str, Shape | None], open: bool = False) -> Shape:
-    """Returns the shape of an object that is written out; `open`: other keys may be in it."""
-    kind = Kind(OBJECT, dict, fields=fields, required=frozenset(fields), open=open)
+def of_object(fields: Mapping[str, Shape | None], others: bool = False) -> Shape:
+    """Returns the shape of an object that is written out; `others`: it may have other keys, too."""
+    kind = Kind(OBJECT, dict, fields=fields, required=frozenset(fields), open=others)
     return Shape((kind,))
 
 

@@ -69,7 +69,8 @@ def run(args: Arguments) -> int:
         _print_json(checked, counts, failures)
     else:
         _print_text(len(files), checked, counts)
-        _print_failures(failures)
+        if not counts["error"]:
+            _print_failures(failures)
     return 1 if counts["error"] else 0
 
 

@@ -221,7 +221,7 @@ class Inference:
             for key, value in zip(keys, values, strict=True)
             if isinstance(key, ast.Constant) and isinstance(key.value, str)
         }
-        return of_object(fields, open=len(fields) < len(keys))
+        return of_object(fields, others=len(fields) < len(keys))
 
     def _within(
         self, generators: Sequence[ast.comprehension], inner: Callable[[], Shape | None]
@@ -293,9 +293,7 @@ class Inference:
         found = self._outside(node.func)
         if found is MISSING:
             return self._method(node) if isinstance(node.func, ast.Attribute) else None
-        if getattr(found, "__module__", "") == "builtins" and found is getattr(
-            builtins, found.__name__, None
-        ):
+        if is_builtin(found):
             return self._builtin(node, found.__name__)
         if isinstance(found, type) and not issubclass(found, BaseException):
             return shape_of(found)
@@ -333,6 +331,16 @@ class Inference:
         if name in ("keys", "values"):
             return Shape((Kind(LIST, list, items=STR if name == "keys" else values),))
         return loose(owner) if name == "copy" else None
+
+
+def is_builtin(found: Any) -> bool:
+    """Whether an object is a function or class that Python has by itself."""
+    return found is not MISSING and found is getattr(builtins, _name_of(found), MISSING)
+
+
+def _name_of(found: Any) -> str:
+    name = getattr(found, "__name__", "")
+    return name if isinstance(name, str) else ""
 
 
 def _unknown() -> Shape | None:

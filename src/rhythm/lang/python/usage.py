@@ -14,10 +14,10 @@ from typing import Any
 from rhythm.lang.flow.rules.surroundings import misfit_words
 from rhythm.lang.hint_shapes import parameter_shape
 from rhythm.lang.python.awaits import called
-from rhythm.lang.python.inferred import BINARY, SAMPLES, Inference, tried
+from rhythm.lang.python.inferred import BINARY, SAMPLES, Inference, is_builtin, tried
 from rhythm.lang.python.names import MISSING, Callee
 from rhythm.lang.python.translation import Translation
-from rhythm.lang.shapes import LIST, NUMBER, OBJECT, Kind, Shape, misfit
+from rhythm.lang.shapes import NUMBER, OBJECT, Kind, misfit
 from rhythm.suggest import nearest
 
 COMPARED: dict[type, tuple[str, Callable[[Any, Any], Any]]] = {
@@ -75,9 +75,7 @@ class _Usage(ast.NodeVisitor):
     def visit_DictComp(self, node: ast.DictComp) -> None:
         self._comprehension(node.generators, [node.key, node.value])
 
-    def _comprehension(
-        self, generators: list[ast.comprehension], elements: list[ast.expr]
-    ) -> None:
+    def _comprehension(self, generators: list[ast.comprehension], elements: list[ast.expr]) -> None:
         for generator in generators:
             self._walked(generator.iter)
             self.visit(generator.iter)
@@ -185,11 +183,11 @@ class _Usage(ast.NodeVisitor):
             return
         if not loop and not isinstance(value, ast.Tuple | ast.List):
             self._walked(value)
-            count = {_length(kind) for kind in self._kinds(value)}
+            kinds, wanted = self._kinds(value), len(target.elts)
+            lengths = [len(kind.parts) for kind in kinds if kind.parts is not None]
             starred = any(isinstance(each, ast.Starred) for each in target.elts)
-            wanted = len(target.elts)
-            if None not in count and count and wanted not in count and not starred:
-                has = " or ".join(map(str, sorted(count)))  # type: ignore[arg-type]  # no None
+            if kinds and len(lengths) == len(kinds) and wanted not in lengths and not starred:
+                has = " or ".join(map(str, sorted({*lengths})))
                 message = f"{self._described(value)} of {has}: it cannot be {wanted} names"
                 self._report(value, message)
 
@@ -198,8 +196,10 @@ class _Usage(ast.NodeVisitor):
         index = key.value if isinstance(key, ast.Constant) else None
         if self._lacks(node.value, "__getitem__"):
             self._report(node, f"{self._described(node.value)}: it has no `[…]`")
-        elif kinds and all(kind.python in (list, str) for kind in kinds) and (
-            isinstance(index, str | float)
+        elif (
+            kinds
+            and all(kind.python in (list, str) for kind in kinds)
+            and (isinstance(index, str | float))
         ):
             message = f"{self._described(node.value)}: its index is a whole number"
             self._report(node, message)
@@ -240,13 +240,10 @@ class _Usage(ast.NodeVisitor):
 
     def _lacks(self, node: ast.AST, method: str) -> bool:
         classes = self._classes(node)
-        return bool(classes) and not any(
-            cls is None or hasattr(cls, method) for cls in classes
-        )
+        return bool(classes) and not any(cls is None or hasattr(cls, method) for cls in classes)
 
     def _is_builtin(self, name: ast.Name) -> bool:
-        found = self.t.outside(name)
-        return found is not MISSING and getattr(found, "__module__", "") == "builtins"
+        return is_builtin(self.t.outside(name))
 
     def _report(self, node: ast.AST, message: str, help: str = "") -> None:
         if not self.forgiven:
@@ -274,10 +271,6 @@ def _has_no(kind: Kind, key: str) -> bool:
     """Whether a hint names the fields of an object, and this is none of them."""
     named = kind.word == OBJECT and kind.name and kind.fields is not None
     return bool(named) and key not in (kind.fields or {})
-
-
-def _length(kind: Kind) -> int | None:
-    return len(kind.parts) if kind.word == LIST and kind.parts is not None else None
 
 
 def _type_name(kind: Kind) -> str:

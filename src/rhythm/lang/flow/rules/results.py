@@ -113,8 +113,9 @@ def _bindings(node: Node) -> Iterator[tuple[str, Bound | None]]:
                 yield first.name, None
         case nodes.Let(target=target) | nodes.Assign(target=target):
             yield from ((name, None) for name in _names(target))
-        case nodes.For(names=[name], source=source) | nodes.Comprehension(
-            names=[name], source=source
+        case (
+            nodes.For(names=[name], source=source)
+            | nodes.Comprehension(names=[name], source=source)
         ):
             yield name.name, (source, True)
         case nodes.For(names=names) | nodes.Comprehension(names=names):

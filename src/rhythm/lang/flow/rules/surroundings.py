@@ -8,7 +8,17 @@ from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.flow.rules.kinds import COMPUTED, constant_of
-from rhythm.lang.shapes import LIST, TEXT, Kind, Misfit, Shape, misfit, of_object, of_value, of_words
+from rhythm.lang.shapes import (
+    LIST,
+    TEXT,
+    Kind,
+    Misfit,
+    Shape,
+    misfit,
+    of_object,
+    of_value,
+    of_words,
+)
 from rhythm.record import Record
 from rhythm.suggest import nearest
 
@@ -30,13 +40,14 @@ class Surroundings(Record):
 
     tasks: Mapping[str, TaskShape] | None = None
     workflows: frozenset[str] | None = None
+    all_tasks: bool = True  # false: there may be tasks besides these
 
 
 def check_target(
     node: nodes.Call, known: Surroundings, siblings: frozenset[str], problems: Problems
 ) -> None:
     """Warns if what a call starts does not exist. `siblings`: the workflows of the same file."""
-    if node.name == "approval" and known.tasks is not None and node.args:
+    if node.name == "approval" and known.tasks is not None and known.all_tasks and node.args:
         _check_notice(node.args[0], known.tasks, problems)
     if (
         not node.args
@@ -45,8 +56,9 @@ def check_target(
     ):
         return
     name = node.args[0]
-    if node.name == "task" and known.tasks is not None:
-        _check_task(node, name, known.tasks, problems)
+    tasks = known.tasks if node.name == "task" else None
+    if tasks is not None and (known.all_tasks or name.value in tasks):
+        _check_task(node, name, tasks, problems)
     if node.name == "workflow":
         _check_workflow(name, known.workflows, siblings, problems)
 
@@ -141,7 +153,7 @@ def written(node: Node) -> Shape | None:
             return Shape((Kind(LIST, list, parts=tuple(map(written, items))),))
         case nodes.ObjectLiteral(entries=entries):
             fields = {e.key: written(e.value) for e in entries if isinstance(e, nodes.Entry)}
-            return of_object(fields, open=_spreads(entries))
+            return of_object(fields, others=_spreads(entries))
         case nodes.Template():
             return of_words([TEXT])
     value = constant_of(node)
