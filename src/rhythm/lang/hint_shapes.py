@@ -18,18 +18,21 @@ from typing import Any
 from uuid import UUID
 
 from rhythm.lang.flow.rules.surroundings import TaskShape
-from rhythm.lang.shapes import BOOL, LIST, NULL, NUMBER, OBJECT, TEXT, Kind, Shape, either
+from rhythm.lang.shapes import BOOL, LIST, NULL, NUMBER, OBJECT, TEXT, Kind, ValueShape, either
 
 DEEPEST = 8  # levels of classes inside classes; below that, anything fits
-NOTHING = Shape((Kind(NULL, type(None)),))
-PLAIN: dict[Any, Shape] = {
-    str: Shape((Kind(TEXT, str),)),
-    bool: Shape((Kind(BOOL, bool),)),
-    int: Shape((Kind(NUMBER, int, whole=True),)),
-    float: Shape((Kind(NUMBER, float),)),
-    **{cls: Shape((Kind(TEXT, cls),)) for cls in (datetime, date, time, UUID, bytes, bytearray)},
-    timedelta: Shape((Kind(NUMBER, timedelta), Kind(TEXT, timedelta))),
-    Decimal: Shape((Kind(TEXT, Decimal), Kind(NUMBER, Decimal))),
+NOTHING = ValueShape((Kind(NULL, type(None)),))
+PLAIN: dict[Any, ValueShape] = {
+    str: ValueShape((Kind(TEXT, str),)),
+    bool: ValueShape((Kind(BOOL, bool),)),
+    int: ValueShape((Kind(NUMBER, int, whole=True),)),
+    float: ValueShape((Kind(NUMBER, float),)),
+    **{
+        cls: ValueShape((Kind(TEXT, cls),))
+        for cls in (datetime, date, time, UUID, bytes, bytearray)
+    },
+    timedelta: ValueShape((Kind(NUMBER, timedelta), Kind(TEXT, timedelta))),
+    Decimal: ValueShape((Kind(TEXT, Decimal), Kind(NUMBER, Decimal))),
 }
 LISTS: dict[Any, type] = {
     list: list, abc.Sequence: list, abc.MutableSequence: list, abc.Collection: list,
@@ -51,13 +54,13 @@ def task_shape(signature: inspect.Signature, hints: Mapping[str, Any]) -> TaskSh
     )
 
 
-def parameter_shape(p: inspect.Parameter, hints: Mapping[str, Any]) -> Shape | None:
+def parameter_shape(p: inspect.Parameter, hints: Mapping[str, Any]) -> ValueShape | None:
     """Returns what a parameter takes; null, too, if that is its default."""
     shape = shape_of(hints.get(p.name, Any))
     return either((shape, NOTHING)) if p.default is None else shape
 
 
-def shape_of(hint: Any, given: bool = False) -> Shape | None:
+def shape_of(hint: Any, given: bool = False) -> ValueShape | None:
     """Returns the shape of a hint; None if it says nothing.
 
     `given`: of what a function returns with this hint, else of what it takes.
@@ -69,7 +72,7 @@ class _Reader:
     def __init__(self, given: bool) -> None:
         self.given = given
 
-    def read(self, hint: Any, levels: int) -> Shape | None:
+    def read(self, hint: Any, levels: int) -> ValueShape | None:
         if hint is None or hint is type(None):
             return NOTHING
         if isinstance(hint, typing.NewType):
@@ -86,32 +89,32 @@ class _Reader:
             return None
         return self._class(cls, args, levels - 1)
 
-    def _class(self, cls: type, args: tuple[Any, ...], levels: int) -> Shape | None:
+    def _class(self, cls: type, args: tuple[Any, ...], levels: int) -> ValueShape | None:
         if cls in PLAIN:
             return PLAIN[cls]
         if cls in LISTS:
             items = self.read(args[0], levels) if args else None
-            return Shape((Kind(LIST, LISTS[cls], items=items),))
+            return ValueShape((Kind(LIST, LISTS[cls], items=items),))
         if cls is tuple:
             return self._tuple(args, levels)
         if cls in OBJECTS:
             items = self.read(args[1], levels) if len(args) == 2 else None
-            return Shape((Kind(OBJECT, dict, items=items),))
+            return ValueShape((Kind(OBJECT, dict, items=items),))
         return next((made for make in self._MAKERS if (made := make(self, cls, levels))), None)
 
-    def _tuple(self, args: tuple[Any, ...], levels: int) -> Shape:
+    def _tuple(self, args: tuple[Any, ...], levels: int) -> ValueShape:
         if not args or args[-1] is ...:
             items = self.read(args[0], levels) if args else None
-            return Shape((Kind(LIST, tuple, items=items),))
+            return ValueShape((Kind(LIST, tuple, items=items),))
         parts = tuple(self.read(arg, levels) for arg in args)
-        return Shape((Kind(LIST, tuple, parts=parts),))
+        return ValueShape((Kind(LIST, tuple, parts=parts),))
 
-    def _typed_dict(self, cls: Any, levels: int) -> Shape | None:
+    def _typed_dict(self, cls: Any, levels: int) -> ValueShape | None:
         if not typing.is_typeddict(cls):
             return None
         hints = _hints(cls, extras=True)
         if len(hints) < len(cls.__annotations__):
-            return Shape((Kind(OBJECT, dict, cls.__name__),))
+            return ValueShape((Kind(OBJECT, dict, cls.__name__),))
         said = {key: typing.get_origin(hint) for key, hint in hints.items()}
         needed = frozenset(
             key
@@ -121,9 +124,9 @@ class _Reader:
         )
         fields = {key: self.read(hint, levels) for key, hint in hints.items()}
         kind = Kind(OBJECT, dict, cls.__name__, fields=fields, required=needed)
-        return Shape((kind,))
+        return ValueShape((kind,))
 
-    def _pydantic(self, cls: Any, levels: int) -> Shape | None:
+    def _pydantic(self, cls: Any, levels: int) -> ValueShape | None:
         """A model validates by its own rules: only missing fields are certain, if it has none."""
         fields, rules = (
             getattr(cls, "model_fields", None),
@@ -138,7 +141,7 @@ class _Reader:
             shapes = {name: self.read(hints.get(name, Any), levels) for name in fields}
             shapes |= dict.fromkeys(getattr(cls, "model_computed_fields", {}))
             named = known and not config.get("serialize_by_alias")
-            return Shape((Kind(OBJECT, cls, cls.__name__, fields=shapes if named else None),))
+            return ValueShape((Kind(OBJECT, cls, cls.__name__, fields=shapes if named else None),))
         aliased = any(f.alias or f.validation_alias for f in fields.values())
         if rules.model_validators or aliased or config.get("alias_generator"):
             return None
@@ -146,17 +149,19 @@ class _Reader:
         closed = config.get("extra") == "forbid"
         kind = Kind(OBJECT, cls, cls.__name__, fields=dict.fromkeys(fields), required=needed)
         return (
-            Shape((kind.replace(open=not closed),)) if not config.get("from_attributes") else None
+            ValueShape((kind.replace(open=not closed),))
+            if not config.get("from_attributes")
+            else None
         )
 
-    def _enum(self, cls: type, levels: int) -> Shape | None:
+    def _enum(self, cls: type, levels: int) -> ValueShape | None:
         if not issubclass(cls, enum.Enum):
             return None
         if issubclass(cls, enum.Flag):
-            return Shape((Kind(NUMBER, cls, cls.__name__),))
+            return ValueShape((Kind(NUMBER, cls, cls.__name__),))
         return _choice([member.value for member in cls], cls)
 
-    def _fields(self, cls: type, levels: int) -> Shape | None:
+    def _fields(self, cls: type, levels: int) -> ValueShape | None:
         found = list(_class_fields(cls))
         if not found and not hasattr(cls, "__dataclass_fields__"):
             return None
@@ -167,9 +172,9 @@ class _Reader:
         needed = frozenset(key for _, key, required in found if required)
         kind = Kind(OBJECT, cls, cls.__name__, fields=fields, required=needed, open=False)
         others = (Kind(LIST, cls, cls.__name__),) if issubclass(cls, tuple) else ()
-        return Shape((kind, *others))
+        return ValueShape((kind, *others))
 
-    _MAKERS: tuple[Callable[[_Reader, Any, int], Shape | None], ...] = (
+    _MAKERS: tuple[Callable[[_Reader, Any, int], ValueShape | None], ...] = (
         _typed_dict, _pydantic, _enum, _fields,
     )  # fmt: skip
 
@@ -192,7 +197,7 @@ def _class_fields(cls: Any) -> Iterator[tuple[str, str, bool]]:
             yield name, key, params[name].default is inspect.Parameter.empty
 
 
-def _choice(values: abc.Iterable[Any], cls: type | None) -> Shape | None:
+def _choice(values: abc.Iterable[Any], cls: type | None) -> ValueShape | None:
     """Returns the shape of a value that is one of these; None if one of them is no JSON scalar."""
     found: dict[str, list[Any]] = {}
     for value in values:
@@ -202,7 +207,7 @@ def _choice(values: abc.Iterable[Any], cls: type | None) -> Shape | None:
         word = {type(None): NULL, bool: BOOL, str: TEXT}.get(type(plain), NUMBER)
         found.setdefault(word, []).append(plain)
     name = cls.__name__ if cls else ""
-    return Shape(
+    return ValueShape(
         tuple(
             Kind(word, cls or type(those[0]), name, values=tuple(those))
             for word, those in found.items()

@@ -24,14 +24,14 @@ class Kind(Record):
     name: str = ""  # of the class that a hint names
     values: tuple[Any, ...] | None = None  # all that it may be
     whole: bool = False  # a number without a fraction
-    items: Shape | None = None  # of the elements of a list, or the values of an object
-    parts: tuple[Shape | None, ...] | None = None  # of a list whose length is known
-    fields: Mapping[str, Shape | None] | None = None  # of an object whose keys are known
+    items: ValueShape | None = None  # of the elements of a list, or the values of an object
+    parts: tuple[ValueShape | None, ...] | None = None  # of a list whose length is known
+    fields: Mapping[str, ValueShape | None] | None = None  # of an object whose keys are known
     required: frozenset[str] = frozenset()  # the keys that are there, or must be
     open: bool = True  # there may be other keys
 
 
-class Shape(Record):
+class ValueShape(Record):
     """What a value may be: one of these kinds. None of them: no value comes here."""
 
     kinds: tuple[Kind, ...]
@@ -42,28 +42,28 @@ class Shape(Record):
         return " or ".join(sorted({kind.word for kind in self.kinds}))
 
 
-def of_words(words: Iterable[str]) -> Shape | None:
+def of_words(words: Iterable[str]) -> ValueShape | None:
     """Returns the shape of values of these JSON types; None if there are none."""
     kinds = tuple(Kind(word) for word in sorted(words))
-    return Shape(kinds) if kinds else None
+    return ValueShape(kinds) if kinds else None
 
 
-def either(shapes: Iterable[Shape | None]) -> Shape | None:
+def either(shapes: Iterable[ValueShape | None]) -> ValueShape | None:
     """Returns the shape of a value that has one of these shapes."""
     kinds: list[Kind] = []
     for shape in shapes:
         if shape is None:
             return None
         kinds += [kind for kind in shape.kinds if kind not in kinds]
-    return Shape(tuple(kinds))
+    return ValueShape(tuple(kinds))
 
 
-def loose(shape: Shape | None) -> Shape | None:
+def loose(shape: ValueShape | None) -> ValueShape | None:
     """Returns the shape without what is known of the inside: for a value that is changed."""
     if shape is None:
         return None
     outside = (Kind(kind.word, kind.python, kind.name) for kind in shape.kinds)
-    return either(Shape((kind,)) for kind in outside)
+    return either(ValueShape((kind,)) for kind in outside)
 
 
 def json_type(value: object) -> str:
@@ -80,26 +80,26 @@ def json_type(value: object) -> str:
     return next((name for cls, name in names if isinstance(value, cls)), OBJECT)
 
 
-def of_value(value: Any) -> Shape:
+def of_value(value: Any) -> ValueShape:
     """Returns the shape of a JSON value that is known."""
     word = json_type(value)
     if isinstance(value, list):
-        return Shape((Kind(word, list, parts=tuple(map(of_value, value))),))
+        return ValueShape((Kind(word, list, parts=tuple(map(of_value, value))),))
     if isinstance(value, dict):
         return of_object({key: of_value(item) for key, item in value.items()})
-    return Shape((Kind(word, type(value), values=(value,)),))
+    return ValueShape((Kind(word, type(value), values=(value,)),))
 
 
-def of_object(fields: Mapping[str, Shape | None], others: bool = False) -> Shape:
+def of_object(fields: Mapping[str, ValueShape | None], others: bool = False) -> ValueShape:
     """Returns the shape of an object that is written out; `others`: it may have other keys, too."""
     kind = Kind(OBJECT, dict, fields=fields, required=frozenset(fields), open=others)
-    return Shape((kind,))
+    return ValueShape((kind,))
 
 
 Misfit = tuple[str, str]  # the path to what is wrong, and what is wrong with it
 
 
-def misfit(given: Shape | None, wanted: Shape | None) -> Misfit | None:
+def misfit(given: ValueShape | None, wanted: ValueShape | None) -> Misfit | None:
     """Returns why a value can never be what is wanted; None if it may be."""
     if given is None or wanted is None or not given.kinds or not wanted.kinds:
         return None
@@ -110,7 +110,7 @@ def misfit(given: Shape | None, wanted: Shape | None) -> Misfit | None:
     return None if None in found else found[0]
 
 
-def _of_kind(given: Kind, wanted: Shape) -> Misfit | None:
+def _of_kind(given: Kind, wanted: ValueShape) -> Misfit | None:
     same = [kind for kind in wanted.kinds if kind.word == given.word]
     if not same:
         return "", f"is {wanted.words}, not {given.word}"

@@ -15,6 +15,8 @@ from rhythm.authoring.local import LOCAL, TASKS, call_task
 from rhythm.durations import duration_s
 from rhythm.engine.typed import TypedInputs, hints_of
 from rhythm.errors import DuplicateTask, NotInWorkflow
+from rhythm.ir.options import whole_problem
+from rhythm.lang.flow.rules.arguments import checked_name
 from rhythm.lang.flow.rules.surroundings import TaskShape
 from rhythm.lang.hint_shapes import task_shape
 from rhythm.lang.python.names import Callee
@@ -241,8 +243,10 @@ def task(
     The options of a call win over these. Raises `DuplicateTask` if another function is a task of
     the same name.
     """
-    if retries < 0:
-        raise ValueError("retries cannot be negative")
+    if problem := whole_problem("retries", retries):
+        raise ValueError(problem)
+    if queue is not None:
+        checked_name(queue, "the queue of a task")
 
     def register(function: Callable[P, R]) -> Task[P, R]:
         timeout_s = None if timeout is None else duration_s(timeout)
@@ -250,7 +254,7 @@ def task(
         kinds = give_up_on if isinstance(give_up_on, tuple) else (give_up_on,)
         made = Task(
             function,
-            name or function.__name__,
+            checked_name(name or function.__name__, "the name of a task"),
             queue,
             retries,
             timeout_s,

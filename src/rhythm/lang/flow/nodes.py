@@ -29,6 +29,13 @@ def _nodes_in(field: Any) -> Iterator[Node]:
             yield from _nodes_in(item)
 
 
+def walk(node: Node) -> Iterator[Node]:
+    """Yields a node and all nodes below it."""
+    yield node
+    for inner in children(node):
+        yield from walk(inner)
+
+
 # expressions
 
 

@@ -27,7 +27,7 @@ from rhythm.lang.shapes import (
     OBJECT,
     TEXT,
     Kind,
-    Shape,
+    ValueShape,
     either,
     loose,
     of_object,
@@ -35,7 +35,7 @@ from rhythm.lang.shapes import (
 )
 
 ROUNDS = 20  # until what variables get from each other has settled
-NOTHING = Shape(())  # of a value that no way leads to, so far
+NOTHING = ValueShape(())  # of a value that no way leads to, so far
 INT, FLOAT, STR, BOOL = PLAIN[int], PLAIN[float], PLAIN[str], PLAIN[bool]
 # Python itself says what can be added or compared: a value of each type is tried.
 SAMPLES: dict[type, Any] = {
@@ -47,22 +47,22 @@ BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Pow: operator.pow, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
     ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
 }  # fmt: skip
-OF_TEXT: dict[str, Shape] = {
+OF_TEXT: dict[str, ValueShape] = {
     **dict.fromkeys(
         "upper lower strip lstrip rstrip join replace title capitalize swapcase casefold center "
         "ljust rjust zfill removeprefix removesuffix expandtabs".split(),
         STR,
     ),
-    **dict.fromkeys("split rsplit splitlines".split(), Shape((Kind(LIST, list, items=STR),))),
+    **dict.fromkeys("split rsplit splitlines".split(), ValueShape((Kind(LIST, list, items=STR),))),
     **dict.fromkeys("startswith endswith isdigit isalpha isalnum isspace".split(), BOOL),
     **dict.fromkeys("find rfind index rindex count".split(), INT),
 }
-OF_FUNCTION: dict[str, Shape] = {
+OF_FUNCTION: dict[str, ValueShape] = {
     "len": INT, "str": STR, "repr": STR, "int": INT, "float": FLOAT, "bool": BOOL,
     "isinstance": BOOL, "any": BOOL, "all": BOOL,
-    "range": Shape((Kind(LIST, list, items=INT),)), "dict": Shape((Kind(OBJECT, dict),)),
+    "range": ValueShape((Kind(LIST, list, items=INT),)), "dict": ValueShape((Kind(OBJECT, dict),)),
 }  # fmt: skip
-Source = Callable[[], "Shape | None"]
+Source = Callable[[], "ValueShape | None"]
 
 
 class Inference:
@@ -70,7 +70,7 @@ class Inference:
 
     def __init__(self, t: Translation, tree: ast.AsyncFunctionDef, function: Any) -> None:
         self.t = t
-        self.scopes: list[dict[str, Shape | None]] = []  # of comprehensions and lambdas
+        self.scopes: list[dict[str, ValueShape | None]] = []  # of comprehensions and lambdas
         self.sources: dict[str, list[Source]] = {}
         self.assigned: dict[str, list[ast.expr]] = {}  # what is written on the right of `x =`
         self._hints = dict(t.annotations)
@@ -80,7 +80,7 @@ class Inference:
         self._changed = set(_changed_names(tree))
         for node in ast.walk(tree):
             self._collect(node)
-        self.known: dict[str, Shape | None] = dict.fromkeys(self.sources, NOTHING)
+        self.known: dict[str, ValueShape | None] = dict.fromkeys(self.sources, NOTHING)
         self.known |= dict.fromkeys(_asked_names(tree))
         self._settle()
 
@@ -133,7 +133,7 @@ class Inference:
 
     # What an expression gives.
 
-    def of(self, node: ast.AST | None) -> Shape | None:
+    def of(self, node: ast.AST | None) -> ValueShape | None:
         """Returns the shape of an expression, or None if it is not known."""
         match node:
             case ast.Constant(value=value):
@@ -152,10 +152,10 @@ class Inference:
                 return self._dict(keys, values)
             case ast.ListComp(elt=inner, generators=generators):
                 with_items = self._within(generators, lambda: self.of(inner))
-                return Shape((Kind(LIST, list, items=with_items),))
+                return ValueShape((Kind(LIST, list, items=with_items),))
             case ast.DictComp(value=inner, generators=generators):
                 values_ = self._within(generators, lambda: self.of(inner))
-                return Shape((Kind(OBJECT, dict, items=values_),))
+                return ValueShape((Kind(OBJECT, dict, items=values_),))
             case ast.IfExp(body=body, orelse=other):
                 return either((self.of(body), self.of(other)))
             case ast.BoolOp(values=operands):
@@ -174,7 +174,7 @@ class Inference:
                 return self._call(node)
         return None
 
-    def _name(self, node: ast.Name, name: str) -> Shape | None:
+    def _name(self, node: ast.Name, name: str) -> ValueShape | None:
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
@@ -182,7 +182,7 @@ class Inference:
             return self.known.get(name)
         return _of_constant(self.t.outside(node))
 
-    def _attribute(self, node: ast.Attribute) -> Shape | None:
+    def _attribute(self, node: ast.Attribute) -> ValueShape | None:
         found = self._outside(node)
         if found is not MISSING:
             return _of_constant(found)
@@ -204,18 +204,18 @@ class Inference:
         inner = isinstance(root, ast.Name) and any(root.id in scope for scope in self.scopes)
         return MISSING if inner else self.t.outside(node)
 
-    def _item(self, owner: Shape | None, key: ast.AST) -> Shape | None:
+    def _item(self, owner: ValueShape | None, key: ast.AST) -> ValueShape | None:
         if owner is None or isinstance(key, ast.Slice):
             return loose(owner)
         index = key.value if isinstance(key, ast.Constant) else None
         return either(_item_of(kind, index) for kind in owner.kinds if kind.word != NULL)
 
-    def _list(self, items: Sequence[ast.expr]) -> Shape:
+    def _list(self, items: Sequence[ast.expr]) -> ValueShape:
         if any(isinstance(item, ast.Starred) for item in items):
-            return Shape((Kind(LIST, list),))
-        return Shape((Kind(LIST, list, parts=tuple(map(self.of, items))),))
+            return ValueShape((Kind(LIST, list),))
+        return ValueShape((Kind(LIST, list, parts=tuple(map(self.of, items))),))
 
-    def _dict(self, keys: Sequence[ast.expr | None], values: Sequence[ast.expr]) -> Shape:
+    def _dict(self, keys: Sequence[ast.expr | None], values: Sequence[ast.expr]) -> ValueShape:
         fields = {
             key.value: self.of(value)
             for key, value in zip(keys, values, strict=True)
@@ -224,8 +224,8 @@ class Inference:
         return of_object(fields, others=len(fields) < len(keys))
 
     def _within(
-        self, generators: Sequence[ast.comprehension], inner: Callable[[], Shape | None]
-    ) -> Shape | None:
+        self, generators: Sequence[ast.comprehension], inner: Callable[[], ValueShape | None]
+    ) -> ValueShape | None:
         for generator in generators:
             self.enter(generator)
         found = inner()
@@ -234,7 +234,7 @@ class Inference:
 
     def enter(self, generator: ast.comprehension) -> None:
         """Opens the scope of one `for` of a comprehension."""
-        scope: dict[str, Shape | None] = {}
+        scope: dict[str, ValueShape | None] = {}
         _name_parts(generator.target, element(self.of(generator.iter)), scope)
         self.scopes.append(scope)
 
@@ -242,10 +242,12 @@ class Inference:
         """Closes the scopes of a comprehension."""
         del self.scopes[len(self.scopes) - len(generators) :]
 
-    def _operated(self, op: ast.operator, left: Shape | None, right: Shape | None) -> Shape | None:
+    def _operated(
+        self, op: ast.operator, left: ValueShape | None, right: ValueShape | None
+    ) -> ValueShape | None:
         if left is None or right is None or isinstance(op, ast.Pow | ast.MatMult):
             return None
-        found: list[Shape | None] = []
+        found: list[ValueShape | None] = []
         for one, other in _pairs(left, right):
             if one is str and isinstance(op, ast.Mod):
                 found.append(STR)
@@ -257,7 +259,7 @@ class Inference:
 
     # Calls.
 
-    def awaited(self, node: ast.AST) -> Shape | None:
+    def awaited(self, node: ast.AST) -> ValueShape | None:
         """Returns the shape of what an await gives."""
         if not isinstance(node, ast.Call):
             return None
@@ -274,22 +276,22 @@ class Inference:
             return self._all(node.args[0]) if plain else None
         return None
 
-    def _all(self, items: ast.expr) -> Shape | None:
+    def _all(self, items: ast.expr) -> ValueShape | None:
         if isinstance(items, ast.List | ast.Tuple):
             return self._gathered(items.elts)
         if isinstance(items, ast.ListComp | ast.GeneratorExp):
             inner = self._within(items.generators, lambda: self.awaited(items.elt))
-            return Shape((Kind(LIST, list, items=inner),))
+            return ValueShape((Kind(LIST, list, items=inner),))
         return None
 
-    def _gathered(self, items: Sequence[ast.expr]) -> Shape | None:
+    def _gathered(self, items: Sequence[ast.expr]) -> ValueShape | None:
         if len(items) == 1 and isinstance(items[0], ast.Starred):
             return self._all(items[0].value)
         if any(isinstance(item, ast.Starred) for item in items):
-            return Shape((Kind(LIST, list),))
-        return Shape((Kind(LIST, list, parts=tuple(map(self.awaited, items))),))
+            return ValueShape((Kind(LIST, list),))
+        return ValueShape((Kind(LIST, list, parts=tuple(map(self.awaited, items))),))
 
-    def _call(self, node: ast.Call) -> Shape | None:
+    def _call(self, node: ast.Call) -> ValueShape | None:
         found = self._outside(node.func)
         if found is MISSING:
             return self._method(node) if isinstance(node.func, ast.Attribute) else None
@@ -299,17 +301,17 @@ class Inference:
             return shape_of(found)
         return STR if key_of(found) == "json.dumps" else None
 
-    def _builtin(self, node: ast.Call, name: str) -> Shape | None:
+    def _builtin(self, node: ast.Call, name: str) -> ValueShape | None:
         first = self.of(node.args[0]) if node.args else None
         if name in ("sorted", "list", "reversed"):
-            return Shape((Kind(LIST, list, items=element(first)),))
+            return ValueShape((Kind(LIST, list, items=element(first)),))
         if name == "enumerate":
             return _list_of(INT, element(first))
         if name == "zip":
             return _list_of(*(element(self.of(arg)) for arg in node.args))
         return OF_FUNCTION.get(name)
 
-    def _method(self, node: ast.Call) -> Shape | None:
+    def _method(self, node: ast.Call) -> ValueShape | None:
         assert isinstance(node.func, ast.Attribute)
         owner, name = self.of(node.func.value), node.func.attr
         if owner is None or not owner.kinds:
@@ -321,7 +323,7 @@ class Inference:
             return self._of_dict(node, owner, name)
         return loose(owner) if name == "copy" and classes == {list} else None
 
-    def _of_dict(self, node: ast.Call, owner: Shape, name: str) -> Shape | None:
+    def _of_dict(self, node: ast.Call, owner: ValueShape, name: str) -> ValueShape | None:
         values = either(_value_of(kind) for kind in owner.kinds)
         if name == "get" and node.args:
             other = self.of(node.args[1]) if len(node.args) > 1 else of_value(None)
@@ -329,7 +331,7 @@ class Inference:
         if name == "items":
             return _list_of(STR, values)
         if name in ("keys", "values"):
-            return Shape((Kind(LIST, list, items=STR if name == "keys" else values),))
+            return ValueShape((Kind(LIST, list, items=STR if name == "keys" else values),))
         return loose(owner) if name == "copy" else None
 
 
@@ -343,27 +345,27 @@ def _name_of(found: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _unknown() -> Shape | None:
+def _unknown() -> ValueShape | None:
     return None
 
 
-def _list_of(*parts: Shape | None) -> Shape:
-    pair = Shape((Kind(LIST, list, parts=parts),))
-    return Shape((Kind(LIST, list, items=pair),))
+def _list_of(*parts: ValueShape | None) -> ValueShape:
+    pair = ValueShape((Kind(LIST, list, parts=parts),))
+    return ValueShape((Kind(LIST, list, items=pair),))
 
 
-def _of_constant(found: Any) -> Shape | None:
+def _of_constant(found: Any) -> ValueShape | None:
     """Returns the shape of a value of the module."""
     value = json_of(found) if found is not MISSING else MISSING
     if value is MISSING or callee_of(found):
         return None
     if isinstance(found, enum.Enum):
         [kind] = of_value(value).kinds
-        return Shape((kind.replace(python=type(found), name=type(found).__name__),))
+        return ValueShape((kind.replace(python=type(found), name=type(found).__name__),))
     return of_value(value)
 
 
-def _item_of(kind: Kind, index: Any) -> Shape | None:
+def _item_of(kind: Kind, index: Any) -> ValueShape | None:
     if kind.word == TEXT and kind.python is str:
         return STR
     if kind.word == LIST:
@@ -375,20 +377,20 @@ def _item_of(kind: Kind, index: Any) -> Shape | None:
     return kind.items if kind.word == OBJECT else None
 
 
-def _value_of(kind: Kind) -> Shape | None:
+def _value_of(kind: Kind) -> ValueShape | None:
     if kind.fields is None:
         return kind.items
     return None if kind.open else either(kind.fields.values())
 
 
-def element(shape: Shape | None) -> Shape | None:
+def element(shape: ValueShape | None) -> ValueShape | None:
     """Returns the shape of what a loop over a value gives."""
     if shape is None:
         return None
     return either(_element_of(kind) for kind in shape.kinds if _is_iterable(kind.python))
 
 
-def _element_of(kind: Kind) -> Shape | None:
+def _element_of(kind: Kind) -> ValueShape | None:
     if kind.python in (str, dict):
         return STR
     if kind.parts is not None:
@@ -400,7 +402,7 @@ def _is_iterable(cls: type | None) -> bool:
     return cls is None or hasattr(cls, "__iter__")
 
 
-def part(shape: Shape | None, i: int) -> Shape | None:
+def part(shape: ValueShape | None, i: int) -> ValueShape | None:
     """Returns the shape of what the i-th name of `a, b = value` gets."""
     if shape is None:
         return None
@@ -414,7 +416,9 @@ def part(shape: Shape | None, i: int) -> Shape | None:
     )
 
 
-def _name_parts(target: ast.AST, shape: Shape | None, scope: dict[str, Shape | None]) -> None:
+def _name_parts(
+    target: ast.AST, shape: ValueShape | None, scope: dict[str, ValueShape | None]
+) -> None:
     if isinstance(target, ast.Name):
         scope[target.id] = shape
     elif isinstance(target, ast.Starred):
@@ -425,7 +429,7 @@ def _name_parts(target: ast.AST, shape: Shape | None, scope: dict[str, Shape | N
             _name_parts(each, None if starred else part(shape, i), scope)
 
 
-def _pairs(left: Shape, right: Shape) -> Iterator[tuple[Any, Any]]:
+def _pairs(left: ValueShape, right: ValueShape) -> Iterator[tuple[Any, Any]]:
     for one in left.kinds:
         for other in right.kinds:
             yield one.python, other.python

@@ -11,7 +11,7 @@ from typing import Any
 
 from rhythm.ir.operations import EMITS, GROUPS, OPERATIONS
 from rhythm.lang.flow import nodes
-from rhythm.lang.flow.nodes import Node, children
+from rhythm.lang.flow.nodes import Node, children, walk
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.flow.rules.arguments import check_group, check_literals, check_options
 from rhythm.lang.flow.rules.operations import waits_for_ever
@@ -42,6 +42,15 @@ def check_operations(
             message = f"this can wait for {call.name} for ever"
             problems.report("P201", message, call.start, call.end, help=help)
     _hand_over(found, problems)
+    for node in walk(workflow.body):
+        if isinstance(node, nodes.Literal) and isinstance(node.value, str) and _is_odd(node.value):
+            message = "text with NUL, or half of a surrogate pair, cannot be kept"
+            help = "databases refuse it; leave it out"
+            problems.report("P050", message, node.start, node.end, help=help)
+
+
+def _is_odd(text: str) -> bool:
+    return "\0" in text or any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def checked_against(compilation: Compilation, known: Surroundings) -> Compilation:
@@ -81,6 +90,8 @@ def _hand_over(found: Problems, problems: Problems) -> None:
 
 def _as_python(help: tuple[str, ...]) -> tuple[str, ...]:
     """Returns the advice as one writes it in Python."""
+    if any("escalate" in line for line in help):
+        return ('write escalate="director", or {"role": "director", "after": "4h"}',)
     return tuple(_OPTION.sub(_keyword, _CALL.sub(r"write rhythm.\1(", line)) for line in help)
 
 

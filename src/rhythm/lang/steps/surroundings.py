@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape, misfit_words
-from rhythm.lang.shapes import LIST, Kind, Shape, misfit, of_object, of_value
+from rhythm.lang.shapes import LIST, Kind, ValueShape, misfit, of_object, of_value
 from rhythm.lang.steps.document import Json
 from rhythm.lang.steps.problems import StepProblems, one_of
 from rhythm.lang.steps.read import JsonStep
@@ -69,12 +69,12 @@ def _check_inputs(
         )
 
 
-def _written(place: Json) -> Shape | None:
+def _written(place: Json) -> ValueShape | None:
     """Returns what is known of an input; one with `${…}` in it may be anything."""
     if isinstance(place.value, dict):
         return of_object({key: _written(inner) for key, inner in place.entries.items()})
     if isinstance(place.value, list):
-        return Shape((Kind(LIST, list, parts=tuple(map(_written, place.items))),))
+        return ValueShape((Kind(LIST, list, parts=tuple(map(_written, place.items))),))
     if isinstance(place.value, str) and "${" in place.value:
         return None
     return of_value(place.value)

@@ -109,6 +109,8 @@ def _check_stages(given: Node, problems: Problems) -> None:
             if "role" not in literal_keys(stage, "role"):
                 help = 'write { role: "director", after: "4h" }'
                 problems.about("F026", "who is asked next needs a `role`", stage, help=help)
+        elif stage is given and constant_of(stage) is None:
+            return
         elif (role := constant_of(stage)) is not COMPUTED and (wrong := _name_problem(role)):
             help = (
                 'write { escalate: "director" } or { escalate: { role: "director", after: "4h" } }'
@@ -166,6 +168,13 @@ def _check_name(node: nodes.Call, given: Node, which: str, problems: Problems) -
         message = f"{which} of `{node.name}` is a name"
         help = f'write {node.name}({before}"name", …)'
     problems.about("F026", message, given, help=help)
+
+
+def checked_name(value: Any, what: str) -> Any:
+    """Returns a name. Raises `ValueError` if it cannot be one; `what` names it in the message."""
+    if problem := _name_problem(value):
+        raise ValueError(f"{what} {problem}")
+    return value
 
 
 def is_name(value: Any) -> bool:
@@ -267,8 +276,8 @@ def json_bytes(value: Any) -> int:
 
 
 def _reason_problem(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        return "is text, and not empty"
+    if not isinstance(value, str):
+        return "is text"
     long = len(value) > TEXTS.comment
     return f"has at most {TEXTS.comment:,} characters, not {len(value):,}" if long else ""
 

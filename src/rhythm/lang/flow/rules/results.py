@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rhythm.lang.flow import nodes
-from rhythm.lang.flow.nodes import Node, children
+from rhythm.lang.flow.nodes import Node, walk
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.flow.rules.kinds import literal_keys, root
 from rhythm.lang.flow.rules.surroundings import TaskShape
-from rhythm.lang.shapes import LIST, OBJECT, Shape, either
+from rhythm.lang.shapes import LIST, OBJECT, ValueShape, either
 from rhythm.suggest import nearest
 
 Bound = tuple[Node, bool]  # a value, and whether the variable walks over it
@@ -65,7 +65,7 @@ class _Results:
             help=f"did you mean `{near}`?" if near else help,
         )
 
-    def _shape(self, node: Node) -> Shape | None:
+    def _shape(self, node: Node) -> ValueShape | None:
         match node:
             case nodes.Await(value=nodes.Call() as call):
                 return self._result(call)
@@ -81,14 +81,14 @@ class _Results:
                 return _element(self._shape(target))
         return None
 
-    def _variable(self, name: str) -> Shape | None:
+    def _variable(self, name: str) -> ValueShape | None:
         match self.bound.get(name):
             case [(value, walks)]:
                 shape = self._shape(value)
                 return _element(shape) if walks else shape
         return None
 
-    def _result(self, call: nodes.Call) -> Shape | None:
+    def _result(self, call: nodes.Call) -> ValueShape | None:
         name = call.args[0] if call.name == "task" and call.args else None
         options = call.args[2] if len(call.args) > 2 else None
         settles = options is not None and (
@@ -134,7 +134,7 @@ def _names(target: Node) -> Iterator[str]:
             yield from (field.name.name for field in fields)
 
 
-def _field(shape: Shape | None, key: str) -> Shape | None:
+def _field(shape: ValueShape | None, key: str) -> ValueShape | None:
     if shape is None:
         return None
     return either(
@@ -145,17 +145,10 @@ def _field(shape: Shape | None, key: str) -> Shape | None:
     )
 
 
-def _element(shape: Shape | None) -> Shape | None:
+def _element(shape: ValueShape | None) -> ValueShape | None:
     if shape is None:
         return None
     return either(
         (kind.items if kind.parts is None else either(kind.parts)) if kind.word == LIST else None
         for kind in shape.kinds
     )
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """Yields a node and all nodes below it."""
-    yield node
-    for inner in children(node):
-        yield from walk(inner)

@@ -13,7 +13,7 @@ from rhythm.lang.shapes import (
     TEXT,
     Kind,
     Misfit,
-    Shape,
+    ValueShape,
     misfit,
     of_object,
     of_value,
@@ -29,10 +29,10 @@ class TaskShape(Record):
     None in place of a shape means anything.
     """
 
-    params: Mapping[str, Shape | None]
+    params: Mapping[str, ValueShape | None]
     required: frozenset[str]
     open: bool = False  # it takes any further inputs (**kwargs)
-    result: Shape | None = None
+    result: ValueShape | None = None
 
 
 class Surroundings(Record):
@@ -146,11 +146,11 @@ def misfit_words(key: str, callee: str, found: Misfit) -> tuple[str, str]:
     return f"`{key}{path}` of {callee} {problem}", help
 
 
-def written(node: Node) -> Shape | None:
+def written(node: Node) -> ValueShape | None:
     """Returns what is known of a value from how it is written; None if it is computed."""
     match node:
         case nodes.ListLiteral(items=items) if not _spreads(items):
-            return Shape((Kind(LIST, list, parts=tuple(map(written, items))),))
+            return ValueShape((Kind(LIST, list, parts=tuple(map(written, items))),))
         case nodes.ObjectLiteral(entries=entries):
             fields = {e.key: written(e.value) for e in entries if isinstance(e, nodes.Entry)}
             return of_object(fields, others=_spreads(entries))
