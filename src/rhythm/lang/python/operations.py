@@ -43,14 +43,19 @@ def check_operations(
             problems.report("P201", message, call.start, call.end, help=help)
     _hand_over(found, problems)
     for node in walk(workflow.body):
-        if isinstance(node, nodes.Literal) and isinstance(node.value, str) and _is_odd(node.value):
-            message = "text with NUL, or half of a surrogate pair, cannot be kept"
+        if isinstance(node, nodes.Literal) and (odd := _odd_in(node.value)):
             help = "databases refuse it; leave it out"
-            problems.report("P050", message, node.start, node.end, help=help)
+            problems.report("P050", f"text cannot hold {odd}", node.start, node.end, help=help)
 
 
-def _is_odd(text: str) -> bool:
-    return "\0" in text or any("\ud800" <= char <= "\udfff" for char in text)
+def _odd_in(value: Any) -> str:
+    """Returns what is in a text that no database keeps; empty if nothing is."""
+    if not isinstance(value, str) or (value.isascii() and "\0" not in value):
+        return ""
+    if "\0" in value:
+        return "the character NUL"
+    halves = any("\ud800" <= char <= "\udfff" for char in value)
+    return "half of a surrogate pair" if halves else ""
 
 
 def checked_against(compilation: Compilation, known: Surroundings) -> Compilation:

@@ -39,13 +39,14 @@ class _Results:
     def check(self) -> None:
         for node in self.all:
             if isinstance(node, nodes.Member) and not node.optional:
-                self._check(node, node.target, node.name, node.name_start)
+                end = node.name_start + len(node.name)
+                self._check(node.target, node.name, node.name_start, end)
             elif isinstance(node, nodes.Index) and not node.optional:
                 key = node.index.value if isinstance(node.index, nodes.Literal) else None
                 if isinstance(key, str):
-                    self._check(node, node.target, key, node.index.start)
+                    self._check(node.target, key, node.index.start, node.index.end)
 
-    def _check(self, node: Node, target: Node, key: str, start: int) -> None:
+    def _check(self, target: Node, key: str, start: int, end: int) -> None:
         shape = self._shape(target)
         if shape is None or not shape.kinds:
             return
@@ -61,7 +62,7 @@ class _Results:
             "F106",
             f"there is no `{key}` here: by the hint of its task, this is {names}",
             start,
-            node.end,
+            end,
             help=f"did you mean `{near}`?" if near else help,
         )
 
