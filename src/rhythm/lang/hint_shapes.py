@@ -20,7 +20,7 @@ from uuid import UUID
 from rhythm.lang.flow.rules.surroundings import TaskShape
 from rhythm.lang.shapes import BOOL, LIST, NULL, NUMBER, OBJECT, TEXT, Kind, ValueShape, either
 
-DEEPEST = 8  # levels of classes inside classes; below that, anything fits
+MAX_LEVELS = 8  # levels of classes inside classes; below that, anything fits
 NOTHING = ValueShape((Kind(NULL, type(None)),))
 PLAIN: dict[Any, ValueShape] = {
     str: ValueShape((Kind(TEXT, str),)),
@@ -65,7 +65,7 @@ def shape_of(hint: Any, given: bool = False) -> ValueShape | None:
 
     `given`: of what a function returns with this hint, else of what it takes.
     """
-    return _Reader(given).read(hint, DEEPEST)
+    return _Reader(given).read(hint, MAX_LEVELS)
 
 
 class _Reader:
