@@ -521,3 +521,10 @@ def test_the_deepest_conditions_and_values_can_be_run() -> None:
     verify(compilation.programs[0])
     deeper = compile_steps(document(choice("a", {"not": condition}, "b"), end("b")))
     assert {each.code for each in deeper.errors} == {"S002"}
+
+
+def test_wait_is_not_for_ever_if_the_workflow_has_a_timeout() -> None:
+    wait = {"id": "a", "type": "wait", "signal": "go"}
+    for limit, codes in (({}, ["S201"]), ({"timeout": "3d"}, [])):
+        text = json.dumps({"workflow_id": "w", **limit, "steps": [wait]})
+        assert [found.code for found in check_steps(text).diagnostics] == codes

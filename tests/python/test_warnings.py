@@ -63,3 +63,10 @@ def test_no_program_of_the_corpus_is_warned_of() -> None:
         if one.diagnostics
     ]
     assert found == []
+
+
+def test_more_wrong_options_than_are_shown_are_an_error_all_the_same(tmp_path: Path) -> None:
+    body = "\n".join("await rhythm.sleep(-1)" for _ in range(150))
+    compilation, _ = _compiled(body, "", tmp_path)
+    assert {found.code for found in compilation.errors} == {"P034"}
+    assert not compilation.programs

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from rhythm.ir.operations import EMITS, GROUPS, OPERATIONS
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node, children, walk
-from rhythm.lang.flow.problems import Problems
+from rhythm.lang.flow.problems import Problems, TooManyProblems
 from rhythm.lang.flow.rules.arguments import check_group, check_literals, check_options
 from rhythm.lang.flow.rules.operations import waits_for_ever
 from rhythm.lang.flow.rules.surroundings import Surroundings, check_target
@@ -30,22 +31,28 @@ def check_operations(
 ) -> None:
     """Reports options and arguments that no database would take, and waits without an end."""
     found = Problems(DEFAULT_LIMITS.diagnostics)
+    with suppress(TooManyProblems):  # those that were found are reported
+        for call, _ in calls(workflow.body):
+            _check_call(call, found)
+    _hand_over(found, problems)
     for call, racing in calls(workflow.body):
-        signature = CALLED[call.name]
-        check_options(call, signature, found)
-        if call.name in GROUPS:
-            check_group(call, found)
-        elif signature.least <= len(call.args):
-            check_literals(call, found)
         if not racing and waits_for_ever(call) and options.get("timeout") is None:
             help = 'give it a limit: timeout="3d", or race it against a sleep'
             message = f"this can wait for {call.name} for ever"
             problems.report("P201", message, call.start, call.end, help=help)
-    _hand_over(found, problems)
     for node in walk(workflow.body):
         if isinstance(node, nodes.Literal) and (odd := _odd_in(node.value)):
             help = "databases refuse it; leave it out"
             problems.report("P050", f"text cannot hold {odd}", node.start, node.end, help=help)
+
+
+def _check_call(call: nodes.Call, found: Problems) -> None:
+    signature = CALLED[call.name]
+    check_options(call, signature, found)
+    if call.name in GROUPS:
+        check_group(call, found)
+    elif signature.least <= len(call.args):
+        check_literals(call, found)
 
 
 def _odd_in(value: Any) -> str:

@@ -95,7 +95,8 @@ def read_workflow(document: Json, problems: StepProblems) -> StepsDocument:
         return StepsDocument("", 0, (), {})
     keys = checked(document, DOCUMENT, problems)
     name = keys.get("workflow_id")
-    steps = _Reader(problems).steps(keys["steps"]) if "steps" in keys else ()
+    reader = _Reader(problems, "timeout" in keys)
+    steps = reader.steps(keys["steps"]) if "steps" in keys else ()
     return StepsDocument(
         name.value if name else "", name.start if name else 0, steps, _options(keys, problems)
     )
@@ -151,8 +152,9 @@ def _schedule(place: Json, problems: StepProblems) -> dict[str, Any]:
 
 
 class _Reader:
-    def __init__(self, problems: StepProblems) -> None:
+    def __init__(self, problems: StepProblems, limited: bool) -> None:
         self.problems = problems
+        self.limited = limited  # the workflow has a timeout: no wait is for ever
         self.ids: dict[str, Json] = {}
 
     def steps(self, place: Json) -> tuple[JsonStep, ...]:
@@ -338,7 +340,7 @@ class _Reader:
         self._together(
             step, "on_timeout", timed, '"on_timeout" needs a "timeout"', "say how long to wait"
         )
-        if outside and not timed:
+        if outside and not timed and not self.limited:
             help = 'give it a "timeout", and "on_timeout" if the workflow is to go on then'
             self.problems.at("S201", "this may wait for ever", step.place.key(given[0]), help)
 
