@@ -206,3 +206,45 @@ def test_name_in_app_is_started_on_a_new_database(shell: Shell) -> None:
     shell.write("shop.py", SHOP)
     ran = shell.rhythm("start", "left", "-i", "n:=2", "--wait", "--app", "shop.py")
     assert (ran.returncode, ran.stdout) == (0, "5\n")
+
+
+def test_check_with_an_app_finds_names_that_there_are_not(shell: Shell) -> None:
+    shell.write("shop.py", SHOP + """
+
+@rhythm.workflow
+async def by_name(id: str):
+    await rhythm.run_task("chrge", {"order": id, "amount": 1})
+    await rhythm.run_task("charge", {"order": id, "amount": "1"})
+    await rhythm.run_workflow("lft", {"n": 1})
+""")  # fmt: skip
+    shell.write("other.flow", "workflow left2 { return 1 }")
+    alone = shell.rhythm("check", "shop.py")
+    assert alone.stdout == "1 file, 3 workflows: no problems\n"
+    ran = shell.rhythm("check", "shop.py", "other.flow", "--app", "shop.py", "--format", "json")
+    found = json.loads(ran.stdout)["diagnostics"]
+    assert [(d["code"], d["severity"], d["line"], d["help"]) for d in found] == [
+        ("P103", "warning", 26, 'did you mean "charge"?'),
+        ("P104", "warning", 27, "pass a number"),
+        ("P105", "warning", 28, 'did you mean "left"?'),
+    ]
+    assert ran.returncode == 0
+
+
+def test_check_lists_failures_that_nobody_handles(shell: Shell) -> None:
+    shell.write("shop.py", SHOP)
+    shell.write("a.flow", 'workflow a {\n  await task("charge")\n}')
+    ran = shell.rhythm("check", "--failures", "shop.py", "a.flow")
+    assert ran.stdout.splitlines()[1:] == [
+        "",
+        "what ends a workflow if it fails:",
+        "  shop.py:20  order  task charge",
+        "  shop.py:21  order  workflow left",
+        "  a.flow:2  a  task charge",
+    ]
+    assert ran.returncode == 0
+    ran = shell.rhythm("check", "--failures", "a.flow", "--format", "json")
+    assert json.loads(ran.stdout)["failures"] == [
+        {"file": "a.flow", "workflow": "a", "line": 2, "column": 9, "awaits": "task charge"}
+    ]
+    shell.write("b.flow", "workflow b { return 1 }")
+    assert "no failure ends a workflow" in shell.rhythm("check", "--failures", "b.flow").stdout

@@ -717,24 +717,6 @@ def test_wait_that_was_begun_before_a_group_can_be_awaited_again_by_its_id(
     assert world.clock.seconds < 8
 
 
-@pytest.mark.parametrize(
-    "call", ['task("value", { x: 1 }, { key: "k" })', 'workflow("main", {}, { id: "mine" })']
-)
-def test_option_that_is_not_there_yet_fails_instead_of_breaking_its_promise(
-    make_world: MakeWorld, call: str
-) -> None:
-    world = make_world(
-        f"workflow main {{ try {{ await {call} }} catch (e) {{ return [e.code, e.message] }} }}"
-    )
-    world.start()
-    code, message = result_of(world.run())
-    assert (code.removeprefix("ChildFailed"), "is not there yet: leave it out" in message) in (
-        ("Unsupported", True),
-        ("", True),
-    )
-    assert not world.ran
-
-
 # what people can see of a task
 
 

@@ -72,9 +72,7 @@ def test_signals_sent_and_events_published_in_a_run_arrive(tmp_path: Path) -> No
     assert run(tmp_path, flow, "--signal", "stop=2")["result"] == ["ada", 1, 2]
 
 
-@pytest.mark.parametrize(
-    "options", ["queue: 'q'", "priority: 5", "id: 'x'", "key: 'k'", "version: 'v'"]
-)
+@pytest.mark.parametrize("options", ["queue: 'q'", "priority: 5", "version: 'v'"])
 def test_options_for_the_engine_change_nothing_in_a_run(tmp_path: Path, options: str) -> None:
     flow = f"""
       @queue("q") @on("paid") @schedule("0 9 * * *") @version("v2")

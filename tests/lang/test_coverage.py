@@ -17,7 +17,11 @@ RUNTIME_CODES = (
     "TypeMismatch MissingProperty IndexOutOfRange DivisionByZero Overflow InvalidArgument "
     "NotAChild Timeout AllFailed TaskFailed ChildFailed Cancelled Error LimitExceeded"
 ).split()
-ONLY_WITH_A_REGISTRY = {"F103", "F104"}  # `Known` raises these; the cases compile without one
+ONLY_WITH_A_REGISTRY = {
+    "F103",
+    "F104",
+    "F106",
+}  # `Known` raises these; the cases compile without one
 NEVER_FAIL = {
     *("now", "uuid", "random", "bool", "get"),
     *("py.truth", "py.eq", "py.ne", "py.str", "py.repr", "py.time"),

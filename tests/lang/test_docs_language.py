@@ -24,6 +24,7 @@ from rhythm.lang.flow.problems import CODES
 from rhythm.lang.flow.rules.annotations import ANNOTATIONS
 from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
 from rhythm.lang.flow.tokens import RESERVED
+from rhythm.lang.shapes import Kind, ValueShape, of_words
 from rhythm.lang.source import render_all
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from tests.lang import test_programs
@@ -40,11 +41,12 @@ EXAMPLE_TASKS = {
     "pack": lambda inputs: f"parcel of {inputs['item']}",
     "sendEmail": lambda inputs: None,
 }
+PAYMENT = ValueShape((Kind("an object", name="Payment", fields={"id": None, "amount": None}),))
 EXAMPLE_WORLD = Surroundings(
-    {"chargeCard": TaskShape({"card": frozenset({"text"})}, frozenset({"card"}))},
+    {"chargeCard": TaskShape({"card": of_words(["text"])}, frozenset({"card"}), result=PAYMENT)},
     frozenset({"child"}),
 )
-NEEDS_A_REGISTRY = re.compile("//~ F10[345]")
+NEEDS_A_REGISTRY = re.compile("//~ F10[3456]")
 
 
 @dataclass

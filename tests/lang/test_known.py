@@ -1,5 +1,5 @@
 """What exists outside the file: tasks and workflows that are not known, and inputs that do not fit
-(F103 to F105)."""
+(F103 to F106)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.flow.lexer import Lexer
 from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
 from rhythm.lang.languages import parse_text
+from rhythm.lang.shapes import Kind, ValueShape, of_words
 from rhythm.lang.source import Diagnostic
 
 TEXT, NUMBER, BOOL, NULL = "text", "a number", "true or false", "null"
 TASKS = {
     "chargeCard": TaskShape(
         {
-            "orderId": frozenset({TEXT}),
-            "amount": frozenset({NUMBER}),
-            "note": frozenset({TEXT, NULL}),
+            "orderId": of_words([TEXT]),
+            "amount": of_words([NUMBER]),
+            "note": of_words([TEXT, NULL]),
         },
         frozenset({"orderId", "amount"}),
     ),
     "ping": TaskShape({}, frozenset()),
-    "anything": TaskShape({"id": frozenset()}, frozenset({"id"}), open=True),
+    "anything": TaskShape({"id": None}, frozenset({"id"}), open=True),
 }
 KNOWN = Surroundings(TASKS, frozenset({"processOrder", "main"}))
 
@@ -32,7 +33,7 @@ def found(text: str, known: Surroundings = KNOWN) -> list[Diagnostic]:
     assert not compilation.errors, compilation.errors
     assert compilation.programs, "a warning never stops a registration"
     return [
-        diagnostic for diagnostic in compilation.diagnostics if "F103" <= diagnostic.code <= "F105"
+        diagnostic for diagnostic in compilation.diagnostics if "F103" <= diagnostic.code <= "F106"
     ]
 
 
@@ -240,3 +241,72 @@ def test_each_of_several_files_is_read_once(monkeypatch: pytest.MonkeyPatch) -> 
     names = frozenset().union(*(file.names for file in parsed))
     checked = [file.check(Surroundings(None, names)) for file in parsed]
     assert ([each.diagnostics for each in checked], len(read)) == ([[], []], 2)
+
+
+# results
+
+LINE = ValueShape((Kind("an object", name="Line", fields={"sku": of_words([TEXT])}),))
+ORDER = ValueShape(
+    (
+        Kind(
+            "an object",
+            name="Order",
+            fields={
+                "id": of_words([TEXT]),
+                "lines": ValueShape((Kind("a list", items=LINE),)),
+                "more": None,
+            },
+        ),
+    )
+)
+GIVING = Surroundings(
+    {"load": TaskShape({}, frozenset(), result=ORDER), "any": TaskShape({}, frozenset())}
+)
+MISUSED = [
+    ('let o = await task("load")\nreturn o.idd', "idd", "did you mean `id`?"),
+    ('let o = await task("load")\nreturn o["idd"]', '"idd"', "did you mean `id`?"),
+    ('let o = await task("load")\nreturn o.id.x', "x", "correct it, or the hint of the task"),
+    ('let o = await task("load")\nreturn o.lines[0].sk', "sk", "did you mean `sku`?"),
+    ('let o = await task("load")\nfor (l in o.lines) { log(l.sk) }', "sk", "did you mean `sku`?"),
+    ('let o = await task("load")\nreturn [l.sk for l in o.lines]', "sk", "did you mean `sku`?"),
+    ('let o = await task("load", {}, { retries: 1 })\nreturn o.idd', "idd", "did you mean `id`?"),
+]
+
+
+@pytest.mark.parametrize(("text", "words", "help"), MISUSED)
+def test_field_that_the_hint_of_a_task_does_not_have(text: str, words: str, help: str) -> None:
+    for written in (text, f"workflow main {{\n{text}\n}}"):
+        assert [(code, at, advice) for code, _, at, advice in shown(written, GIVING)] == [
+            ("F106", words, help)
+        ]
+
+
+FINE = [
+    'let o = await task("load")\nreturn [o.id, o.lines[0].sku, o.more.x, o?.idd]',
+    'let o = await task("load", {}, { settle: true })\nreturn o.status',
+    'let o = await task("load")\no = { idd: 1 }\nreturn o.idd',
+    'let o = await task("load")\no.idd = 1\nreturn o.idd',
+    'let o = await task("any")\nreturn o.whatever',
+    'let o = await workflow("main")\nreturn o.whatever',
+    'let [o] = await all([task("load")])\nreturn o.idd',
+    'let name = "load"\nlet o = await task(name)\nreturn o.idd',
+]
+
+
+@pytest.mark.parametrize("text", FINE)
+def test_field_that_may_be_there_is_not_judged(text: str) -> None:
+    assert shown(f"workflow main {{\n{text}\n}}", GIVING) == []
+
+
+def test_where_there_may_be_other_tasks_none_is_missing() -> None:
+    open_ = KNOWN.replace(all_tasks=False)
+    assert shown('await task("nope")\nawait approval({ role: "a", notify: "nope" })', open_) == []
+    assert [code for code, *_ in shown('await task("ping", { x: 1 })', open_)] == ["F104"]
+
+
+def test_inputs_inside_lists_and_objects_are_compared() -> None:
+    known = Surroundings({"put": TaskShape({"order": ORDER}, frozenset({"order"}))})
+    assert [(message, words) for _, message, words, _ in shown(
+        'await task("put", { order: { id: 7, lines: [{ sku: "a" }, { sku: 1 }] } })', known
+    )] == [("`order.id` of task `put` is text, not a number",
+            '{ id: 7, lines: [{ sku: "a" }, { sku: 1 }] }')]  # fmt: skip

@@ -186,7 +186,7 @@ WRONG: list[tuple[str, str, str, str]] = [  # document, code, pointer, part of t
     (document(block("a", requires={"type": "approval"})), "S005", "/steps/0/requires",
         '`requires` needs "role"'),
     (document(approval(on={"quorum": 0})), "S006", "/steps/0/requires/quorum",
-        "a whole number, 1 or more"),
+        "a whole number from 1 to 1,000,000"),
     (document(approval(on={"escalate": 7})), "S006", "/steps/0/requires/escalate",
         "whom to ask next is a role"),
     (document(approval(on={"escalate": ["a", {"rol": "b"}]})), "S004",
@@ -210,7 +210,7 @@ WRONG: list[tuple[str, str, str, str]] = [  # document, code, pointer, part of t
     (document(wait("a", event="e", on_timeout="a")), "S012", "/steps/0/on_timeout",
         'needs a "timeout"'),
     (document(wait("a", **{"for": "x"})), "S006", "/steps/0/for", '"x" is not a duration'),
-    (document(task("a", retries=-1)), "S006", "/steps/0/retries", "a whole number, 0 or more"),
+    (document(task("a", retries=-1)), "S006", "/steps/0/retries", "a whole number from 0 to 1,000,000"),
     (document(task("a", backoff={"intial": 1})), "S004", "/steps/0/backoff/intial",
         'did you mean "initial"?'),
     (document(parallel("a", [])), "S006", "/steps/0/branches", "lists of steps"),
@@ -276,7 +276,7 @@ def test_going_round_with_a_wait_is_fine() -> None:
 
 KNOWN = Surroundings(
     {
-        "pay": TaskShape({"amount": frozenset(), "note": frozenset()}, frozenset({"amount"})),
+        "pay": TaskShape({"amount": None, "note": None}, frozenset({"amount"})),
         "any": TaskShape({}, frozenset(), True),
     }
 )
@@ -521,3 +521,10 @@ def test_the_deepest_conditions_and_values_can_be_run() -> None:
     verify(compilation.programs[0])
     deeper = compile_steps(document(choice("a", {"not": condition}, "b"), end("b")))
     assert {each.code for each in deeper.errors} == {"S002"}
+
+
+def test_wait_is_not_for_ever_if_the_workflow_has_a_timeout() -> None:
+    wait = {"id": "a", "type": "wait", "signal": "go"}
+    for limit, codes in (({}, ["S201"]), ({"timeout": "3d"}, [])):
+        text = json.dumps({"workflow_id": "w", **limit, "steps": [wait]})
+        assert [found.code for found in check_steps(text).diagnostics] == codes

@@ -42,8 +42,10 @@ def test_messages_are_all_different() -> None:
 
 
 def test_every_code_has_an_example() -> None:
-    shown_elsewhere = {"P001", "P002", "P003", "P101", "P201"}
-    assert {code for code, _, _ in REFUSED} | shown_elsewhere == set(CODES)
+    shown_elsewhere = {"P001", "P002", "P003"}
+    assert {code for code, _, _ in REFUSED} | shown_elsewhere == {
+        code for code in CODES if code[1] == "0"
+    }
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:

@@ -266,16 +266,14 @@ def test_options_of_a_task_reach_its_command() -> None:
         "timeout": "30s",
         "queue": "slow",
         "priority": 3,
-        "key": "${n}",
     }
-    [first, *_] = asked(task("a", inputs={"x": 1}, **options), inputs={"n": "k7"})
+    [first, *_] = asked(task("a", inputs={"x": 1}, **options))
     given = {
         "retries": 2,
         "backoff": {"initial_s": 1.0},
         "timeout_s": 30.0,
         "queue": "slow",
         "priority": 3,
-        "key": "k7",
     }
     assert first == c.StartTask(1, "echo", {"x": 1}, given)
 

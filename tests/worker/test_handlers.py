@@ -6,17 +6,15 @@ import asyncio
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from decimal import Decimal
-from typing import Any, Literal
-from uuid import UUID
+from datetime import date
+from typing import Any
 
 import pytest
 
 import rhythm
 from rhythm.errors import DuplicateTask
 from rhythm.worker.ended import ended_by
-from rhythm.worker.handlers import Task, Tasks, json_types
+from rhythm.worker.handlers import Task, Tasks
 
 
 def make(function: Any, name: str = "t") -> Task[..., Any]:
@@ -39,9 +37,15 @@ def test_decorated_function_is_called_as_before_and_keeps_its_documentation() ->
     )
 
 
-@pytest.mark.parametrize("settings", [{"retries": -1}, {"timeout": "soon"}, {"backoff": -1}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"retries": -1}, {"retries": 1_000_001}, {"timeout": "soon"}, {"backoff": -1},
+        {"queue": ""}, {"queue": "q" * 201}, {"name": "n" * 201},
+    ],
+)  # fmt: skip
 def test_settings_that_make_no_sense_are_refused_at_once(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - three different messages
+    with pytest.raises(ValueError):  # noqa: PT011 - each has its own message
         rhythm.task(**settings)(lambda: None)
 
 
@@ -73,7 +77,8 @@ def test_shape_tells_names_types_and_what_is_required() -> None:
     shape = make(function).shape()
     assert shape.required == {"a", "c"}
     assert shape.open
-    assert shape.params["b"] == {"text", "null"}
+    assert shape.params["b"] is not None
+    assert shape.params["b"].words == "null or text"
 
 
 class Colour(enum.Enum):
@@ -83,24 +88,6 @@ class Colour(enum.Enum):
 @dataclass
 class Order:
     due: date
-
-
-@pytest.mark.parametrize(
-    ("hint", "types"),
-    [
-        (int, {"a number"}), (float, {"a number"}), (bool, {"true or false"}), (str, {"text"}),
-        (dict[str, int], {"an object"}),
-        (list[str], {"a list"}), (tuple[int, ...], {"a list"}), (int | None, {"a number", "null"}),
-        (Literal["a", 1], {"text", "a number"}),
-        (Colour, {"text"}), (Any, set()), (int | object, set()), (datetime, {"text"}),
-        (Decimal, {"text", "a number"}), (UUID, {"text"}),
-        (timedelta, {"a number", "text"}), (set[str], {"a list"}), (bytes, {"text"}),
-        (Order, {"an object"}),
-        (date | None, {"text", "null"}),
-    ],
-)  # fmt: skip
-def test_json_types_of_a_hint(hint: Any, types: set[str]) -> None:
-    assert json_types(hint) == types
 
 
 def test_body_gets_its_inputs_as_its_hints_say() -> None:

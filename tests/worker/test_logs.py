@@ -43,6 +43,7 @@ def test_table_of_the_docs_is_that_of_the_module() -> None:
 
 def test_whatever_is_told_is_in_the_table() -> None:
     others = (
+        "app/loading.py",
         "app/pooled.py",
         "cli/commands/worker.py",
         "store/postgres/hints.py",

@@ -4,7 +4,7 @@ once."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rhythm.engine.definitions import definition_of
@@ -12,14 +12,16 @@ from rhythm.errors import FlowError, InvalidProgram
 from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.languages import FOUND_IN_FOLDERS, parse_text, part_of
 from rhythm.lang.report import Compilation
-from rhythm.lang.source import render_all
+from rhythm.lang.source import Diagnostic, render_all
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.permissions import Scope, within
 from rhythm.store.interfaces.definitions import Definition
 from rhythm.suggest import nearest, some_of
+from rhythm.worker.logs import log_event
 
 if TYPE_CHECKING:
     from rhythm.authoring.workflow import Workflow
+    from rhythm.worker.handlers import Task
 
 
 def read_flows(places: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
@@ -61,28 +63,39 @@ def _text(file: str) -> str:
         raise FlowError([], f"cannot read {file}: {problem}") from problem
 
 
-def compile_flows(texts: dict[str, str], elsewhere: Iterable[str] = ()) -> list[Definition]:
+def compile_flows(
+    texts: dict[str, str],
+    elsewhere: Iterable[str] = (),
+    tasks: Mapping[str, Task[..., Any]] | None = None,
+) -> list[Definition]:
     """Returns the definitions of all workflows in these texts.
 
-    Raises `FlowError` with everything that is wrong in any of them. `elsewhere` has the names of
-    workflows that exist besides these.
+    Raises `FlowError` with everything that is wrong in any of them; warnings are logged.
+    `elsewhere` has the names of workflows that exist besides these, and `tasks` the tasks that are
+    known here: other workers may have others.
     """
     parsed = [parse_text(text, file) for file, text in texts.items()]
     names = frozenset(elsewhere).union(*(file.names for file in parsed))
-    compiled = [file.compile(Surroundings(None, names)) for file in parsed]
+    shapes = {name: task.shape() for name, task in (tasks or {}).items()}
+    known = Surroundings(shapes, names, all_tasks=False)
+    compiled = [file.compile(known) for file in parsed]
     wrong = [one for one in compiled if one.errors]
     problems = [render_all(one.source, one.diagnostics) for one in wrong] + _twice(compiled)
     if problems:
         raise FlowError(
             [diagnostic for one in wrong for diagnostic in one.diagnostics], "\n\n".join(problems)
         )
+    _log_warnings(compiled)
     return [definition for one in compiled for definition in _definitions(one)]
 
 
-def compile_functions(workflows: Sequence[Workflow[..., Any]]) -> list[Definition]:
+def compile_functions(
+    workflows: Sequence[Workflow[..., Any]], log: bool = True
+) -> list[Definition]:
     """Returns the definitions of Python workflows.
 
-    Raises `FlowError` with everything that is wrong with any of them.
+    Raises `FlowError` with everything that is wrong with any of them; warnings are logged, unless
+    `log` is false.
     """
     compiled = [workflow.compilation for workflow in workflows]
     wrong = [one for one in compiled if one.errors]
@@ -91,7 +104,23 @@ def compile_functions(workflows: Sequence[Workflow[..., Any]]) -> list[Definitio
             [diagnostic for one in wrong for diagnostic in one.diagnostics],
             "\n\n".join(render_all(one.source, one.diagnostics) for one in wrong),
         )
+    if log:
+        _log_warnings(compiled)
     return [definition for one in compiled for definition in _definitions(one)]
+
+
+_logged: set[tuple[str, Diagnostic]] = set()  # by this process: each warning once
+
+
+def _log_warnings(compiled: Sequence[Compilation]) -> None:
+    """Logs what is most likely a mistake, once in the life of the process."""
+    for one in compiled:
+        for found in one.diagnostics:
+            if found.severity != "warning" or (one.source.name, found) in _logged:
+                continue
+            _logged.add((one.source.name, found))
+            place = f"{one.source.name}:{one.source.position(found.start)[0]}"
+            log_event("workflow_warned", place=place, code=found.code, detail=found.message)
 
 
 def _twice(compiled: Sequence[Compilation]) -> list[str]:

@@ -82,7 +82,7 @@ class Workflows:
         others = (
             name for name in (listed.name for listed in self._listed()) if within(known, name)
         )
-        definitions = compile_flows(texts, others) if texts else []
+        definitions = compile_flows(texts, others, self._context.tasks) if texts else []
         _refuse_others([definition.name for definition in definitions], scope)
         if definitions:
             self._store.definitions.register(

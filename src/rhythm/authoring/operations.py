@@ -193,7 +193,6 @@ async def run_task(
     timeout: float | str | None = None,
     queue: str | None = None,
     priority: int | None = None,
-    key: str | None = None,
 ) -> Any:
     """Awaits a task by its name, wherever it is defined."""
     _here("run_task")
@@ -205,12 +204,10 @@ async def run_workflow(
     name: str,
     inputs: Any = None,
     *,
-    id: str | None = None,
     queue: str | None = None,
     priority: int | None = None,
     timeout: float | str | None = None,
     version: str | None = None,
-    key: str | None = None,
 ) -> Any:
     """Awaits a workflow by its name: one of Python, of a `.flow` file or of JSON steps."""
     from rhythm.authoring.workflow import default_workflows

@@ -13,6 +13,7 @@ from rhythm.durations import duration_s
 from rhythm.engine.declared_inputs import declared_inputs
 from rhythm.errors import DuplicateWorkflow, NotInWorkflow
 from rhythm.ir.program import Program
+from rhythm.lang.flow.rules.arguments import checked_name
 from rhythm.lang.python.names import Callee
 from rhythm.lang.report import Compilation
 
@@ -103,14 +104,11 @@ class Workflow(Generic[P, R]):
         return dict(self.signature.bind(*args, **kwargs).arguments)
 
     def __rhythm_callee__(self) -> Callee:
-        hint = _result_hint(self.function)
-        return Callee("workflow", self.name, self.signature, hint)
+        from rhythm.engine.typed import hints_of
 
-
-def _result_hint(function: Callable[..., Any]) -> Any:
-    from rhythm.engine.typed import hints_of
-
-    return hints_of(function).get("return", Any)
+        hints = hints_of(self.function)
+        result = hints.get("return", Any)
+        return Callee("workflow", self.name, self.signature, result, hints=hints)
 
 
 class PythonWorkflows(Mapping[str, Workflow[..., Any]]):
@@ -197,7 +195,8 @@ def workflow(
 
     def register(function: Callable[P, Coroutine[Any, Any, R]]) -> Workflow[P, R]:
         options = _options(queue, timeout, on, schedule, version)
-        made = Workflow(function, name or function.__name__, options)
+        called = checked_name(name or function.__name__, "the name of a workflow")
+        made = Workflow(function, called, options)
         made.check()
         default_workflows.add(made)
         if (found := _collected.get()) is not None:
@@ -215,15 +214,15 @@ def _options(
 
     options: dict[str, Any] = {}
     if queue is not None:
-        options["queue"] = queue
+        options["queue"] = checked_name(queue, "the queue of a workflow")
     if timeout is not None:
         options["timeout"] = duration_s(timeout)
     if events := [on] if isinstance(on, str) else list(on):
-        options["on"] = events
+        options["on"] = [checked_name(each, "the type of an event") for each in events]
     times = [schedule] if isinstance(schedule, str | Mapping) else list(schedule)
     if times:
         given = [{"cron": each} if isinstance(each, str) else dict(each) for each in times]
         options["schedule"] = [schedule_option(each.pop("cron"), each) for each in given]
     if version is not None:
-        options["version"] = version
+        options["version"] = checked_name(version, "the version of a workflow")
     return options

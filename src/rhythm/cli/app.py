@@ -28,7 +28,7 @@ def load_app(name: str) -> ModuleType:
 
     with collecting() as found:
         module = _imported(name)
-    compile_functions(found)
+    compile_functions(found, log=False)
     return module
 
 

@@ -345,8 +345,6 @@ class _TurnRows:
     def add(self, command: c.Command) -> None:
         """Adds the rows for one command."""
         match command:
-            case c.StartTask() | c.StartWorkflow() if why := self.rows.unsupported(command):
-                self.refused.append(self.rows.refused(command, "Unsupported", why))
             case c.StartTask(n):
                 self.tasks[n] = command
             case c.StartWorkflow():

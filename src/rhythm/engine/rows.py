@@ -172,18 +172,6 @@ class TurnRows:
         error = dump_trusted({"code": code, "message": message, "data": None})
         return Done(command.n, command.name, self.loaded.queue, "null", FAILED, error, 0, 0)
 
-    def unsupported(self, command: c.StartTask | c.StartWorkflow) -> str:
-        """Returns why a call cannot be made; empty if it can be.
-
-        The options `key` and `id` are not supported yet, and a call that has one fails: if it were
-        ignored, a caller would rely on something that does not hold. `rhythm run` ignores them,
-        because nobody else uses its store.
-        """
-        asked = [f"`{name}`" for name in ("key", "id") if name in command.options]
-        if not asked or self.only_queue is not None:
-            return ""
-        return f"the option {asked[0]} of `{command.name}` is not there yet: leave it out"
-
     # child workflows
 
     def child(

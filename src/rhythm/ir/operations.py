@@ -37,10 +37,10 @@ def _operation(
 
 OPERATIONS: dict[str, Signature] = {
     "task": _operation(
-        "task(name, inputs?, options?)", 1, 3, "retries backoff timeout queue priority key settle"
+        "task(name, inputs?, options?)", 1, 3, "retries backoff timeout queue priority settle"
     ),
     "workflow": _operation(
-        "workflow(name, inputs?, options?)", 1, 3, "id queue priority timeout version key settle"
+        "workflow(name, inputs?, options?)", 1, 3, "queue priority timeout version settle"
     ),
     "sleep": Signature("sleep(duration)", 1, 1),
     "sleep_until": Signature("sleep_until(time)", 1, 1),

@@ -8,6 +8,7 @@ from typing import Any
 from rhythm.durations import duration_s
 from rhythm.ir.awaiting import Plan, compressed, fresh, numbers
 from rhythm.ir.operations import GROUPS, OPERATIONS
+from rhythm.ir.options import BACKOFF, INSTEAD, STAGE, is_factor, whole_problem
 from rhythm.limits import LONGEST_NAME, TEXTS
 from rhythm.vm import commands as c
 from rhythm.vm.awaits import close, plan_of_child
@@ -36,7 +37,7 @@ def _start_task(m: Machine, n: int, name: Any, inputs: Any = None, options: Any 
             n,
             _name("task", name),
             _payload(m, inputs, f"the inputs of task `{name}`"),
-            _task_options(m, given),
+            _task_options(given),
         )
     )
     return _with_settle({"op": "task", "n": n, "name": name}, given)
@@ -49,7 +50,7 @@ def _start_workflow(m: Machine, n: int, name: Any, inputs: Any = None, options: 
         n,
         _name("workflow", name),
         _payload(m, inputs, f"the inputs of workflow `{name}`"),
-        _child_options(m, given),
+        _child_options(given),
     )
     m.commands.append(child)
     return _with_settle({"op": "workflow", "n": n, "name": name}, given)
@@ -99,7 +100,7 @@ def _event(m: Machine, n: int, type: Any, options: Any = None) -> Plan:
 
 def _approval(m: Machine, n: int, options: Any) -> Plan:
     given = _options("approval", options)
-    quorum = _count("quorum", given.get("quorum", 1), 1)
+    quorum = _count("quorum", given.get("quorum", 1))
     reason = "" if given.get("reason") is None else as_text(given["reason"], m.limits, m.charge)
     if len(reason) > TEXTS.comment:
         raise Fault(
@@ -139,7 +140,7 @@ def _escalation(m: Machine, value: Any) -> tuple[dict[str, Any], ...]:
 
 def _stage(value: Any) -> dict[str, Any]:
     given = value if isinstance(value, dict) else {"role": value}
-    if unknown := given.keys() - {"role", "after", "timeout"}:
+    if unknown := given.keys() - STAGE:
         raise Fault(
             "InvalidArgument", f"`escalate` knows role, after and timeout, not {sorted(unknown)[0]}"
         )
@@ -179,9 +180,9 @@ def start_group(
                 "InvalidArgument",
                 "`need` and `settle` exclude each other: with `need`, failures are left out",
             )
-        plan["need"] = _count("need", given["need"], 1)
+        plan["need"] = _count("need", given["need"])
     if given.get("concurrency") is not None:
-        limit, started = _count("concurrency", given["concurrency"], 1), fresh(plan)
+        limit, started = _count("concurrency", given["concurrency"]), fresh(plan)
         if limit < len(started):
             _hold(m, [items[i] for i in started[limit:]])
             plan["concurrency"] = plan["released"] = limit
@@ -231,10 +232,8 @@ def _options(op: str, value: Any) -> dict[str, Any]:
     known = (GROUPS.get(op) or OPERATIONS[op]).options
     for name in value:
         if name not in known:
-            raise Fault(
-                "InvalidArgument",
-                f"`{op}` has no option `{name}`; it knows {', '.join(sorted(known))}",
-            )
+            instead = INSTEAD.get(name) or f"it knows {', '.join(sorted(known))}"
+            raise Fault("InvalidArgument", f"`{op}` has no option `{name}`; {instead}")
     return value
 
 
@@ -283,8 +282,8 @@ def _timeout(options: dict[str, Any]) -> float | None:
     return None if value is None else _duration("timeout", value)
 
 
-def _task_options(m: Machine, given: dict[str, Any]) -> dict[str, Any]:
-    chosen = _common_options(m, given)
+def _task_options(given: dict[str, Any]) -> dict[str, Any]:
+    chosen = _common_options(given)
     if given.get("retries") is not None:
         chosen["retries"] = _count("retries", given["retries"])
     if given.get("backoff") is not None:
@@ -292,37 +291,34 @@ def _task_options(m: Machine, given: dict[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def _child_options(m: Machine, given: dict[str, Any]) -> dict[str, Any]:
-    chosen = _common_options(m, given)
-    for name in ("id", "version"):
-        if given.get(name) is not None:
-            chosen[name] = _text(name, given[name])
+def _child_options(given: dict[str, Any]) -> dict[str, Any]:
+    chosen = _common_options(given)
+    if given.get("version") is not None:
+        chosen["version"] = _text("version", given["version"])
     return chosen
 
 
-def _common_options(m: Machine, given: dict[str, Any]) -> dict[str, Any]:
+def _common_options(given: dict[str, Any]) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     if given.get("timeout") is not None:
         chosen["timeout_s"] = _duration("timeout", given["timeout"])
     if given.get("queue") is not None:
         chosen["queue"] = _text("queue", given["queue"])
     if given.get("priority") is not None:
-        chosen["priority"] = _count("priority", given["priority"], least=-32768, most=32767)
-    if given.get("key") is not None:
-        chosen["key"] = as_text(given["key"], m.limits, m.charge)
+        chosen["priority"] = _count("priority", given["priority"])
     return chosen
 
 
-def _count(what: str, value: Any, least: int = 0, most: int = 1_000_000) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise Fault("InvalidArgument", f"`{what}` is a whole number from {least:,} to {most:,}")
-    return value
+def _count(option: str, value: Any) -> int:
+    if problem := whole_problem(option, value):
+        raise Fault("InvalidArgument", problem)
+    return int(value)
 
 
 def _backoff(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         return {"initial_s": _duration("backoff", value)}
-    unknown = value.keys() - {"initial", "factor", "max", "jitter"}
+    unknown = value.keys() - BACKOFF
     if unknown:
         raise Fault(
             "InvalidArgument",
@@ -334,7 +330,7 @@ def _backoff(value: Any) -> dict[str, Any]:
         if name in value
     }
     if "factor" in value:
-        if not isinstance(value["factor"], int | float) or not 1 <= value["factor"] <= 100:
+        if not is_factor(value["factor"]):
             raise Fault("InvalidArgument", "`backoff.factor` is a number from 1 to 100")
         chosen["factor"] = value["factor"]
     if "jitter" in value:

@@ -13,9 +13,12 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from rhythm.authoring.local import LOCAL, TASKS, call_task
 from rhythm.durations import duration_s
-from rhythm.engine.typed import TypedInputs, hints_of, kind_of
+from rhythm.engine.typed import TypedInputs, hints_of
 from rhythm.errors import DuplicateTask, NotInWorkflow
+from rhythm.ir.options import whole_problem
+from rhythm.lang.flow.rules.arguments import checked_name
 from rhythm.lang.flow.rules.surroundings import TaskShape
+from rhythm.lang.hint_shapes import task_shape
 from rhythm.lang.python.names import Callee
 
 P = ParamSpec("P")
@@ -82,14 +85,14 @@ class Task(Generic[P, R]):
         timeout: Length = None,
         queue: str | None = None,
         priority: int | None = None,
-        key: str | None = None,
     ) -> Task[P, R]:
         """Gives a call in a Python workflow its own options: `charge.options(retries=5)(…)`."""
         return self
 
     def __rhythm_callee__(self) -> Callee:
-        hint = hints_of(self.function).get("return", Any)
-        return Callee("task", self.name, self.signature, hint, self.is_async)
+        hints = hints_of(self.function)
+        result = hints.get("return", Any)
+        return Callee("task", self.name, self.signature, result, self.is_async, hints)
 
     def __repr__(self) -> str:
         return f"<task {self.name} at {self.place}>"
@@ -160,14 +163,7 @@ class Task(Generic[P, R]):
 
     def shape(self) -> TaskShape:
         """Returns the inputs of the task as `rhythm check` compares them with a call."""
-        hints = hints_of(self.function)
-        params = self.signature.parameters.values()
-        named = [p for p in params if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        return TaskShape(
-            {p.name: json_types(hints.get(p.name, Any)) for p in named},
-            frozenset(p.name for p in named if p.default is p.empty),
-            any(p.kind is p.VAR_KEYWORD for p in params),
-        )
+        return task_shape(self.signature, hints_of(self.function))
 
 
 class Tasks(Mapping[str, Task[..., Any]]):
@@ -247,8 +243,10 @@ def task(
     The options of a call win over these. Raises `DuplicateTask` if another function is a task of
     the same name.
     """
-    if retries < 0:
-        raise ValueError("retries cannot be negative")
+    if problem := whole_problem("retries", retries):
+        raise ValueError(problem)
+    if queue is not None:
+        checked_name(queue, "the queue of a task")
 
     def register(function: Callable[P, R]) -> Task[P, R]:
         timeout_s = None if timeout is None else duration_s(timeout)
@@ -256,7 +254,7 @@ def task(
         kinds = give_up_on if isinstance(give_up_on, tuple) else (give_up_on,)
         made = Task(
             function,
-            name or function.__name__,
+            checked_name(name or function.__name__, "the name of a task"),
             queue,
             retries,
             timeout_s,
@@ -273,9 +271,3 @@ def task(
         return made
 
     return register if function is None else register(function)
-
-
-def json_types(hint: Any) -> frozenset[str]:
-    """Returns the JSON types that a value of this hint may have; empty if it may have any."""
-    kind = kind_of(hint)
-    return kind.takes if kind else frozenset()

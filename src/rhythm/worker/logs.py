@@ -160,6 +160,13 @@ _TABLE = (
         ),
     ),
     LogEvent(
+        "workflow_warned",
+        WARNING,
+        "a workflow was registered in which something is most likely a mistake, as `rhythm check` "
+        "says. Logged once for each place",
+        "place",
+    ),
+    LogEvent(
         "payload_large",
         WARNING,
         (

@@ -9,7 +9,7 @@ Exit code 0: there is no error; 1: there is one; 2: a file cannot be read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.command import Arguments, argument, command, option
 from rhythm.cli.files import find_files, is_python, read_source
@@ -22,6 +22,7 @@ from rhythm.lang.source import as_json, render_all
 from rhythm.record import Record
 
 if TYPE_CHECKING:
+    from rhythm.ir.failures import Failure
     from rhythm.lang.flow.check import ParsedFlow
     from rhythm.lang.report import Compilation
     from rhythm.lang.steps.check import ParsedSteps
@@ -46,6 +47,11 @@ SEVERITIES = ("error", "warning", "note")
     type=FileName(),
     help="a Python file or module with tasks: calls of tasks are checked, too",
 )
+@option(
+    "--failures",
+    is_flag=True,
+    help="lists what ends a workflow if it fails: awaits without a try around them",
+)
 def run(args: Arguments) -> int:
     files = find_files(args.files)
     found = [
@@ -53,15 +59,18 @@ def run(args: Arguments) -> int:
     ]
     names = frozenset().union(*(file.names for file in found)) if len(found) > 1 else None
     known = Surroundings(_tasks(args.app), names)
-    checked = [one for file in found for one in _checked(file, known)]
+    checked = [one for file in found for one in _checked(file, known, args.failures)]
+    failures = _failures(checked) if args.failures else None
     counts = {
         severity: sum(d.severity == severity for c in checked for d in c.diagnostics)
         for severity in SEVERITIES
     }
     if args.format == "json":
-        _print_json(checked, counts)
+        _print_json(checked, counts, failures)
     else:
         _print_text(len(files), checked, counts)
+        if not counts["error"]:
+            _print_failures(failures)
     return 1 if counts["error"] else 0
 
 
@@ -79,8 +88,34 @@ def _python(name: str) -> _Python:
     return _Python(frozenset(w.name for w in found), [w.compilation for w in found])
 
 
-def _checked(file: ParsedFlow | ParsedSteps | _Python, known: Surroundings) -> Sequence[Checked]:
-    return file.compiled if isinstance(file, _Python) else [file.check(known)]
+def _checked(
+    file: ParsedFlow | ParsedSteps | _Python, known: Surroundings, programs: bool
+) -> Sequence[Checked]:
+    """Returns what is wrong with a file; with its programs, if they are needed."""
+    if isinstance(file, _Python):
+        from rhythm.lang.python.operations import checked_against
+
+        return [checked_against(one, known) for one in file.compiled]
+    return [file.compile(known) if programs else file.check(known)]
+
+
+class _Unhandled(Record):
+    """An await whose failure ends its workflow."""
+
+    file: str
+    workflow: str
+    failure: Failure
+
+
+def _failures(checked: Sequence[Checked]) -> list[_Unhandled]:
+    from rhythm.ir.failures import unhandled
+
+    return [
+        _Unhandled(one.source.name, program.name, failure)
+        for one in checked
+        for program in getattr(one, "programs", ())
+        for failure in unhandled(program)
+    ]
 
 
 def _tasks(app: str | None) -> dict[str, TaskShape] | None:
@@ -93,15 +128,28 @@ def _tasks(app: str | None) -> dict[str, TaskShape] | None:
     return default_tasks.shapes()
 
 
-def _print_json(checked: list[Checked], counts: dict[str, int]) -> None:
+def _print_json(
+    checked: list[Checked], counts: dict[str, int], failures: list[_Unhandled] | None
+) -> None:
     import json
 
     from rhythm.cli.output.documents import print_json
 
     found = [as_json(c.source, diagnostic) for c in checked for diagnostic in c.diagnostics]
-    document = {f"{severity}s": count for severity, count in counts.items()} | {
+    document: dict[str, Any] = {f"{severity}s": count for severity, count in counts.items()} | {
         "diagnostics": found
     }
+    if failures is not None:
+        document["failures"] = [
+            {
+                "file": one.file,
+                "workflow": one.workflow,
+                "line": one.failure.line,
+                "column": one.failure.column,
+                "awaits": one.failure.what,
+            }
+            for one in failures
+        ]
     print_json(json.dumps(document, ensure_ascii=False, indent=2))
 
 
@@ -117,6 +165,14 @@ def _print_text(count: int, checked: list[Checked], counts: dict[str, int]) -> N
         if found
         else f"{files}, {_plural(workflows, 'workflow')}: no problems"
     )
+
+
+def _print_failures(failures: list[_Unhandled] | None) -> None:
+    if failures is None:
+        return
+    print("\nwhat ends a workflow if it fails:" if failures else "\nno failure ends a workflow")
+    for one in failures:
+        print(f"  {one.file}:{one.failure.line}  {one.workflow}  {one.failure.what}")
 
 
 def _plural(count: int, word: str) -> str:

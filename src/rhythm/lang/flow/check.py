@@ -11,9 +11,10 @@ from typing import Any
 
 from rhythm.lang.flow.grammar.parser import Parser
 from rhythm.lang.flow.lexer import Lexer
-from rhythm.lang.flow.nodes import Block, File, Node, Workflow
+from rhythm.lang.flow.nodes import Block, File, Node, Workflow, children
 from rhythm.lang.flow.problems import Problems, TooManyProblems
 from rhythm.lang.flow.rules.resolver import Resolver
+from rhythm.lang.flow.rules.results import check_results
 from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.report import Checked, Compilation
 from rhythm.lang.source import Diagnostic, Source, in_order
@@ -84,6 +85,8 @@ class ParsedFlow:
         siblings = self.names if len(self.workflows) > 1 else frozenset[str]()
         for workflow in self.workflows:
             yield workflow, Resolver(workflow, source, problems, known, limits, siblings).check()
+            if known.tasks is not None:
+                check_results(workflow, known.tasks, problems)
 
     def _give_up(self, problem: Exception) -> None:
         if isinstance(problem, RecursionError):
@@ -161,13 +164,5 @@ def _too_high(root: Node) -> Node | None:
         if height > EXPRESSION_HEIGHT:
             return node
         below = 0 if isinstance(node, Block) else height + 1
-        for field in node.__dict__.values():
-            if isinstance(field, Node):
-                stack.append((field, below))
-            elif isinstance(field, tuple):
-                stack += [(item, below) for item in _flat(field) if isinstance(item, Node)]
+        stack += [(inner, below) for inner in children(node)]
     return None
-
-
-def _flat(items: tuple[object, ...]) -> list[object]:
-    return [inner for item in items for inner in (item if isinstance(item, tuple) else (item,))]

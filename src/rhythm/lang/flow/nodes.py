@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rhythm.record import Record
@@ -12,6 +13,27 @@ class Node(Record):
 
     start: int
     end: int
+
+
+def children(node: Node) -> Iterator[Node]:
+    """Yields the nodes directly below a node, in the order of its fields."""
+    for field in node.__dict__.values():
+        yield from _nodes_in(field)
+
+
+def _nodes_in(field: Any) -> Iterator[Node]:
+    if isinstance(field, Node):
+        yield field
+    elif isinstance(field, tuple):
+        for item in field:
+            yield from _nodes_in(item)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yields a node and all nodes below it."""
+    yield node
+    for inner in children(node):
+        yield from walk(inner)
 
 
 # expressions

@@ -47,6 +47,7 @@ CODES: dict[str, str] = {
     "F103": "warning: task that is not registered",
     "F104": "warning: arguments that do not fit the task",
     "F105": "warning: workflow that is not in these files",
+    "F106": "warning: result of a task that is used against its hint",
     "F201": "note: wait without a timeout",
 }
 

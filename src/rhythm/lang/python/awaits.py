@@ -13,8 +13,8 @@ from rhythm.lang.python.names import MISSING, Callee, callee_of, operation_of
 from rhythm.lang.python.translation import Make, Translation
 from rhythm.suggest import nearest
 
-TASK_OPTIONS = ("retries", "backoff", "timeout", "queue", "priority", "key")
-CHILD_OPTIONS = ("id", "queue", "priority", "timeout", "version", "key")
+TASK_OPTIONS = ("retries", "backoff", "timeout", "queue", "priority")
+CHILD_OPTIONS = ("queue", "priority", "timeout", "version")
 GROUP_OPTIONS = {
     "all": ("concurrency", "settle", "need", "keep"),
     "any": ("concurrency", "keep"),
@@ -63,7 +63,7 @@ def operand_of(t: Translation, node: ast.AST) -> Node | None:
     if not isinstance(node, ast.Call):
         _refuse(t, node)
         return None
-    callee, options = _callee(t, node.func)
+    callee, options = called(t, node.func)
     if callee is not None:
         if not callee.is_async and not _runs(node.func):
             written = ast.unparse(node.func)
@@ -125,15 +125,15 @@ def _refuse(t: Translation, node: ast.AST) -> None:
 # Tasks and workflows.
 
 
-def _callee(t: Translation, function: ast.AST) -> tuple[Callee | None, list[ast.keyword]]:
+def called(t: Translation, function: ast.AST) -> tuple[Callee | None, list[ast.keyword]]:
     """Returns the task or workflow of a call, with the options of `task.options(…)(…)`."""
     if isinstance(function, ast.Attribute) and function.attr in ("run", "__call__"):
-        found, options = _callee(t, function.value)
+        found, options = called(t, function.value)
         if found is not None:
             return found, options
     inner = function.func if isinstance(function, ast.Call) else None
     if isinstance(inner, ast.Attribute) and inner.attr == "options":
-        found, _ = _callee(t, inner.value)
+        found, _ = called(t, inner.value)
         return found, function.keywords if isinstance(function, ast.Call) else []
     return callee_of(t.outside(function)), []
 
@@ -265,10 +265,6 @@ def _wait(kind: str, allowed: Sequence[str]) -> Any:
             t.refuse("P033", node, f"`{kind}` takes the name, and {', '.join(allowed)}")
             return None
         name = t.value(node.args[0])
-        if not any(k.arg == "timeout" for k in node.keywords) and not t.deadlines:
-            start, end = t.text.span(node)
-            t.problems.report("P201", f"this waits for {kind} for ever", start, end,
-                              help='give it a limit: timeout="3d"')  # fmt: skip
         options = _options(t, node, node.keywords, allowed, f"`{kind}`")
         return at.call(kind, name, *([options] if options else []))
 

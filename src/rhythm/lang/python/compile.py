@@ -18,11 +18,14 @@ from rhythm.lang.python.exceptions import readable_errors
 from rhythm.lang.python.expressions import EXPRESSIONS
 from rhythm.lang.python.lazy import walked
 from rhythm.lang.python.names import MISSING, Around, json_of
+from rhythm.lang.python.operations import check_operations
 from rhythm.lang.python.places import FunctionText, Unreadable, read_function, shown_name
+from rhythm.lang.python.reached import check_reached
 from rhythm.lang.python.references import GIVEN
 from rhythm.lang.python.sharing import check_sharing
 from rhythm.lang.python.statements import STATEMENTS, assigned_names
 from rhythm.lang.python.translation import Translation
+from rhythm.lang.python.usage import check_types
 from rhythm.lang.report import Compilation
 from rhythm.lang.source import Diagnostic, Source, in_order
 from rhythm.limits import DEFAULT_LIMITS
@@ -41,7 +44,7 @@ def compile_function(
     problems = Problems(DEFAULT_LIMITS.diagnostics)
     translated = None
     try:
-        translated = _Function(function, text, problems).workflow(name)
+        translated = _Function(function, text, problems).workflow(name, options)
     except TooManyProblems:
         pass
     except RecursionError:
@@ -110,7 +113,7 @@ class _Function:
         self.around = Around(function)
         self.t = Translation(text, self.around, problems, Effects(), EXPRESSIONS, STATEMENTS)
 
-    def workflow(self, name: str) -> tuple[nodes.Workflow, Around]:
+    def workflow(self, name: str, options: dict[str, Any]) -> tuple[nodes.Workflow, Around]:
         """Returns the function as a workflow of the syntax tree, and what it took from around."""
         t, tree = self.t, self.text.tree
         parameters = list(inspect.signature(self.function).parameters.values())
@@ -124,7 +127,16 @@ class _Function:
         t.statements(tree.body)
         body = nodes.Block(start, end, tuple(t.out))
         start = min([start, *(self.text.span(each)[0] - 1 for each in tree.decorator_list)])
-        return nodes.Workflow(start, end, name, False, ("inputs",), (), body), self.around
+        made = nodes.Workflow(start, end, name, False, ("inputs",), (), body)
+        if not t.problems.errors:
+            self._check(made, options)
+        return made, self.around
+
+    def _check(self, made: nodes.Workflow, options: dict[str, Any]) -> None:
+        """Reports what the engine would refuse, and what is most likely a mistake."""
+        check_operations(made, options, self.t.problems)
+        check_reached(self.t, self.text.tree.body)
+        check_types(self.t, self.text.tree, self.function)
 
     def _hints(self) -> dict[str, Any]:
         try:

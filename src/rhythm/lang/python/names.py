@@ -34,6 +34,7 @@ class Callee(Record):
     signature: inspect.Signature
     result: Any = Any  # the hint of what it returns
     is_async: bool = True  # else only `.run(…)` can be awaited, as in Python
+    hints: Mapping[str, Any] = {}  # of its parameters
 
 
 class Around:

@@ -50,5 +50,9 @@ CODES: dict[str, str] = {
     "P080": "a pattern that `match` does not have here",
     "P090": "a date or time that cannot be kept",
     "P101": "warning: a statement that is never reached",
+    "P103": "warning: a task that is not registered",
+    "P104": "warning: arguments that do not fit the hints of the task or workflow",
+    "P105": "warning: a workflow that is not in these files",
+    "P106": "warning: a value that is used against its hint",
     "P201": "note: a wait without a timeout",
 }

@@ -93,6 +93,6 @@ def _program(
         return None
     check_routes(workflow.steps, problems)
     if known.tasks is not None:
-        check_tasks(workflow.steps, known.tasks, problems)
+        check_tasks(workflow.steps, known, problems)
     # Lowering reports nothing new: `read_workflow` has checked all conditions and values.
     return None if problems.errors else (workflow, lower(source, workflow, problems))

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from rhythm.durations import duration_s
+from rhythm.lang.flow.rules.arguments import is_name
 from rhythm.lang.steps.conditions import condition
 from rhythm.lang.steps.document import Json
 from rhythm.lang.steps.paths import filled
 from rhythm.lang.steps.problems import StepProblems, one_of
 from rhythm.lang.steps.shapes import APPROVAL, DOCUMENT, EXECUTE, STAGE, STEPS, Shape, checked
-from rhythm.limits import DEFAULT_LIMITS
+from rhythm.limits import DEFAULT_LIMITS, TEXTS
 from rhythm.record import Record
 
 WAITS = ("event", "signal", "for", "until")
 BACKOFF = Shape(
-    "`backoff`", {"initial": "length", "factor": "any", "max": "length", "jitter": "bool"}
+    "`backoff`", {"initial": "length", "factor": "factor", "max": "length", "jitter": "bool"}
 )
 NOT_FILLED = {"id", "type", "name", "description", "condition", "requires", "execute", "branches"}
 MEANT = {
@@ -94,7 +95,8 @@ def read_workflow(document: Json, problems: StepProblems) -> StepsDocument:
         return StepsDocument("", 0, (), {})
     keys = checked(document, DOCUMENT, problems)
     name = keys.get("workflow_id")
-    steps = _Reader(problems).steps(keys["steps"]) if "steps" in keys else ()
+    reader = _Reader(problems, "timeout" in keys)
+    steps = reader.steps(keys["steps"]) if "steps" in keys else ()
     return StepsDocument(
         name.value if name else "", name.start if name else 0, steps, _options(keys, problems)
     )
@@ -150,8 +152,9 @@ def _schedule(place: Json, problems: StepProblems) -> dict[str, Any]:
 
 
 class _Reader:
-    def __init__(self, problems: StepProblems) -> None:
+    def __init__(self, problems: StepProblems, limited: bool) -> None:
         self.problems = problems
+        self.limited = limited  # the workflow has a timeout: no wait is for ever
         self.ids: dict[str, Json] = {}
 
     def steps(self, place: Json) -> tuple[JsonStep, ...]:
@@ -283,10 +286,14 @@ class _Reader:
             self._escalate(keys["escalate"])
 
     def _escalate(self, place: Json) -> None:
-        for stage in place.items or (place,):
+        stages = place.items or (place,)
+        if len(stages) > TEXTS.escalations:
+            most = f"at most {TEXTS.escalations} stages, one after the other"
+            self.problems.at("S002", f'"escalate" has {len(stages)} stages', place, most)
+        for stage in stages:
             if isinstance(stage.value, dict):
                 checked(stage, STAGE, self.problems)
-            elif not isinstance(stage.value, str) or not stage.value:
+            elif not is_name(stage.value):
                 self.problems.at(
                     "S006",
                     "whom to ask next is a role",
@@ -333,7 +340,7 @@ class _Reader:
         self._together(
             step, "on_timeout", timed, '"on_timeout" needs a "timeout"', "say how long to wait"
         )
-        if outside and not timed:
+        if outside and not timed and not self.limited:
             help = 'give it a "timeout", and "on_timeout" if the workflow is to go on then'
             self.problems.at("S201", "this may wait for ever", step.place.key(given[0]), help)
 

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from rhythm.durations import duration_s
+from rhythm.ir.options import FACTOR, INSTEAD, is_factor, whole_problem
+from rhythm.lang.flow.rules.arguments import is_time, json_bytes
 from rhythm.lang.steps.document import Json
 from rhythm.lang.steps.problems import StepProblems, one_of
-from rhythm.limits import INT_MAX, LONGEST_NAME
+from rhythm.limits import LONGEST_NAME, TEXTS
 from rhythm.record import Record
 from rhythm.suggest import nearest
 
@@ -27,12 +29,11 @@ class Shape(Record):
 
 _STEP = {"id": "id", "type": "name", "name": "text", "description": "text"}
 _TASK = {
-    "retries": "count",
+    "retries": "whole",
     "backoff": "backoff",
     "timeout": "duration",
     "queue": "name",
-    "priority": "integer",
-    "key": "any",
+    "priority": "whole",
 }
 TASK_OPTIONS = tuple(_TASK)
 
@@ -48,14 +49,14 @@ STEPS: dict[str, Shape] = {
         {**_STEP, "condition": "any", "on_true": "step", "on_false": "step"}, ("condition",)),
     "action": Shape(
         "an action step",
-        {**_STEP, "action": "name", "reason": "text", "requires": "object", "execute": "objects",
+        {**_STEP, "action": "name", "reason": "reason", "requires": "object", "execute": "objects",
             "on_true": "step", "on_false": "step"},
         ("action",),
     ),
     "wait": Shape(
         "a wait step",
-        {**_STEP, "event": "name", "where": "object", "signal": "name", "for": "duration",
-            "until": "text", "timeout": "duration",
+        {**_STEP, "event": "name", "where": "where", "signal": "name", "for": "duration",
+            "until": "time", "timeout": "duration",
          "into": "id", "next": "step", "on_timeout": "step"},
     ),
     "task": Shape(
@@ -72,13 +73,13 @@ STEPS: dict[str, Shape] = {
 }  # fmt: skip
 APPROVAL = Shape(
     "`requires`",
-    {"type": "name", "role": "text", "timeout": "duration", "quorum": "positive",
+    {"type": "name", "role": "role", "timeout": "duration", "quorum": "whole",
         "four_eyes": "bool", "escalate": "any", "notify": "name",
      "data": "any"},
     ("type", "role"),
 )  # fmt: skip
 STAGE = Shape(
-    "a stage of `escalate`", {"role": "text", "after": "duration", "timeout": "duration"}, ("role",)
+    "a stage of `escalate`", {"role": "role", "after": "duration", "timeout": "duration"}, ("role",)
 )
 EXECUTE: dict[str, Shape] = {
     "task": Shape(
@@ -95,12 +96,18 @@ HOW = {
     "length": "a duration",
     "duration": 'a duration, such as "24h", "1h30m" or 90',
     "backoff": "a duration, or an object with initial, factor, max and jitter",
-    "count": "a whole number, 0 or more", "positive": "a whole number, 1 or more",
-    "integer": "a whole number", "bool": "true or false",
+    "bool": "true or false", "role": "text of at most 200 characters",
+    "reason": f"text of at most {TEXTS.comment:,} characters",
+    "where": f"an object of at most {TEXTS.where_bytes:,} bytes",
+    "time": 'a time, such as "2026-11-15T09:30:00Z"',
+    "factor": f"a number from {FACTOR[0]} to {FACTOR[1]}",
     "object": "an object", "objects": "a list of objects", "step": "the id of a step",
     "steps": "a list of steps",
     "branches": "an object, or a list, of lists of steps",
 }  # fmt: skip
+
+
+FILLED = frozenset({"duration", "time", "role", "reason"})
 
 
 def checked(place: Json, shape: Shape, problems: StepProblems) -> dict[str, Json]:
@@ -114,7 +121,7 @@ def checked(place: Json, shape: Shape, problems: StepProblems) -> dict[str, Json
                 "S004",
                 f'{shape.what} has no "{key}"',
                 place.key(key),
-                one_of(key, list(shape.keys)),
+                INSTEAD.get(key) or one_of(key, list(shape.keys)),
             )
             meant.add(nearest(key, shape.keys))
         elif _fits(inner, kind, key, problems):
@@ -131,7 +138,7 @@ def checked(place: Json, shape: Shape, problems: StepProblems) -> dict[str, Json
 
 
 def _fits(place: Json, kind: str, key: str, problems: StepProblems) -> bool:
-    problem = _problem(place.value, kind)
+    problem = _problem(place.value, kind, key)
     if problem:
         problems.at("S006", f'"{key}" cannot be this', place, problem)
     elif kind in ("id", "workflow", "name", "step", "names") and any(
@@ -153,13 +160,15 @@ def _names(value: Any) -> list[str]:
     ]
 
 
-def _problem(value: Any, kind: str) -> str:
+def _problem(value: Any, kind: str, key: str) -> str:
     """Says why the value is not of the kind; empty if it is.
 
-    A text with `${…}` may be any duration.
+    A text with `${…}` may be any duration, time or role.
     """
-    if kind == "duration" and isinstance(value, str) and "${" in value:
+    if kind in FILLED and isinstance(value, str) and "${" in value:
         return ""
+    if kind == "whole":
+        return whole_problem(key, value)
     if kind in ("duration", "length", "backoff") and not (
         kind == "backoff" and isinstance(value, dict)
     ):
@@ -172,7 +181,6 @@ def _problem(value: Any, kind: str) -> str:
 
 
 def _is(value: Any, kind: str) -> bool:
-    whole = isinstance(value, int) and not isinstance(value, bool)
     match kind:
         case "id":
             return isinstance(value, str) and bool(_ID.fullmatch(value))
@@ -188,9 +196,16 @@ def _is(value: Any, kind: str) -> bool:
             return isinstance(value, str)
         case "bool":
             return isinstance(value, bool)
-        case "count" | "positive" | "integer":
-            least = {"count": 0, "positive": 1, "integer": -INT_MAX}[kind]
-            return whole and value >= least
+        case "role":
+            return _is(value, "name") and len(value) <= LONGEST_NAME
+        case "reason":
+            return isinstance(value, str) and len(value) <= TEXTS.comment
+        case "time":
+            return isinstance(value, str) and is_time(value)
+        case "factor":
+            return is_factor(value)
+        case "where":
+            return isinstance(value, dict) and json_bytes(value) <= TEXTS.where_bytes
         case "objects":
             return isinstance(value, list) and all(isinstance(one, dict) for one in value)
         case "steps":

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rhythm.lang.flow.rules.surroundings import TaskShape
+from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape, misfit_words
+from rhythm.lang.shapes import LIST, Kind, ValueShape, misfit, of_object, of_value
 from rhythm.lang.steps.document import Json
 from rhythm.lang.steps.problems import StepProblems, one_of
 from rhythm.lang.steps.read import JsonStep
 from rhythm.suggest import nearest
 
 
-def check_tasks(
-    steps: tuple[JsonStep, ...], tasks: Mapping[str, TaskShape], problems: StepProblems
-) -> None:
+def check_tasks(steps: tuple[JsonStep, ...], known: Surroundings, problems: StepProblems) -> None:
     """Warns of tasks that are not registered, and of inputs that they do not take."""
+    tasks: Mapping[str, TaskShape] = known.tasks or {}
     for name, task, inputs in _calls(steps):
         shape = tasks.get(task)
+        if shape is None and not known.all_tasks:
+            continue
         if shape is None:
             near = nearest(task, tasks)
             help = (
@@ -57,8 +59,22 @@ def _check_inputs(
         if inputs and key not in shape.params and not shape.open:
             help = one_of(key, list(shape.params)) if shape.params else "it takes no inputs"
             problems.at("S104", f"task `{task}` has no input `{key}`", inputs.key(key), help)
+        elif found := misfit(_written(given[key]), shape.params.get(key)):
+            message, help = misfit_words(key, f"task `{task}`", found)
+            problems.at("S104", message, given[key], help)
     if missing := shape.required - given.keys():
         needs = ", ".join(f"`{key}`" for key in sorted(missing))
         problems.at(
             "S104", f"task `{task}` also needs {needs}", name, f"it takes {', '.join(shape.params)}"
         )
+
+
+def _written(place: Json) -> ValueShape | None:
+    """Returns what is known of an input; one with `${…}` in it may be anything."""
+    if isinstance(place.value, dict):
+        return of_object({key: _written(inner) for key, inner in place.entries.items()})
+    if isinstance(place.value, list):
+        return ValueShape((Kind(LIST, list, parts=tuple(map(_written, place.items))),))
+    if isinstance(place.value, str) and "${" in place.value:
+        return None
+    return of_value(place.value)

@@ -5,33 +5,39 @@ It checks their number, options, names and durations. Computed arguments are not
 
 from __future__ import annotations
 
+from typing import Any
+
 from rhythm.durations import duration_s
 from rhythm.ir.operations import UNLIMITED, Signature
+from rhythm.ir.options import BACKOFF, INSTEAD, STAGE, WHOLE, is_factor, whole_problem
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.flow.problems import Problems
-from rhythm.lang.flow.rules.kinds import literal_keys
-from rhythm.limits import INT_MAX
+from rhythm.lang.flow.rules.kinds import COMPUTED, constant_of, literal_keys
+from rhythm.limits import LONGEST_NAME, TEXTS
 from rhythm.suggest import nearest
 
-# What an option's literal value must be. Durations and counts are checked further.
+# What an option's literal value must be. Durations and whole numbers are checked further.
 OPTION_TYPES = {
-    "retries": "count", "backoff": "backoff", "timeout": "duration", "queue": "text",
-    "priority": "integer", "key": "text",
-    "settle": "bool", "id": "text", "version": "text", "where": "object", "concurrency": "positive",
-    "need": "positive",
-    "keep": "bool", "role": "text", "reason": "text", "quorum": "positive", "four_eyes": "bool",
-    "notify": "text", "after": "duration", "initial": "duration", "max": "duration",
+    "retries": "whole", "backoff": "backoff", "timeout": "duration", "queue": "name",
+    "priority": "whole",
+    "settle": "bool", "version": "name", "where": "where", "concurrency": "whole",
+    "need": "whole",
+    "keep": "bool", "role": "name", "reason": "reason", "quorum": "whole", "four_eyes": "bool",
+    "notify": "name", "after": "duration", "initial": "duration", "max": "duration",
     "factor": "factor", "jitter": "bool",
 }  # fmt: skip
 OPTION_EXAMPLES = {
-    "count": "3", "backoff": '"2s"', "duration": '"30s"', "text": '"name"', "integer": "0",
-    "bool": "true", "object": '{ "order.id": 7 }',
-    "positive": "1", "factor": "2",
+    "whole": "1", "backoff": '"2s"', "duration": '"30s"', "name": '"name"', "reason": '"why"',
+    "bool": "true", "where": '{ "order.id": 7 }', "factor": "2",
 }  # fmt: skip
-BACKOFF = frozenset({"initial", "factor", "max", "jitter"})
-STAGE = frozenset({"role", "after", "timeout"})  # the keys of a stage of `escalate`
-NAMED = ("task", "workflow", "signal", "event", "publish")  # calls whose first argument is a name
+# Options that may be null, which is as if they were not there.
+NULLABLE = frozenset(
+    "retries backoff timeout queue priority version concurrency need notify reason where after "
+    "settle keep".split()
+)
+# Calls whose arguments, from the first on, are names.
+NAMED = {"task": 1, "workflow": 1, "signal": 1, "event": 1, "publish": 1, "set_attribute": 1}
 
 
 def counted(node: nodes.Call, signature: Signature, problems: Problems) -> bool:
@@ -74,7 +80,7 @@ def _check_entries(name: str, options: Node, known: frozenset[str], problems: Pr
             continue
         if entry.key not in known:
             near = nearest(entry.key, known)
-            help = (
+            help = INSTEAD.get(entry.key) or (
                 f"did you mean `{near}`?" if near else f"`{name}` knows {', '.join(sorted(known))}"
             )
             problems.about("F025", f"`{name}` has no option `{entry.key}`", entry, help=help)
@@ -93,22 +99,24 @@ def _check_entries(name: str, options: Node, known: frozenset[str], problems: Pr
 
 def _check_stages(given: Node, problems: Problems) -> None:
     """Checks the stages of `escalate`: a role, `{ role, after, timeout }`, or a list of them."""
-    for stage in given.items if isinstance(given, nodes.ListLiteral) else [given]:
+    stages = given.items if isinstance(given, nodes.ListLiteral) else [given]
+    if len(stages) > TEXTS.escalations:
+        message = f"`escalate` has at most {TEXTS.escalations} stages, not {len(stages):,}"
+        problems.about("F026", message, given, help="ask fewer roles, one after the other")
+    for stage in stages:
         _check_entries("escalate", stage, STAGE, problems)
-        if isinstance(stage, nodes.ObjectLiteral) and "role" not in literal_keys(stage, "role"):
-            problems.about(
-                "F026",
-                "who is asked next needs a `role`",
-                stage,
-                help='write { role: "director", after: "4h" }',
-            )
-        elif isinstance(stage, nodes.Literal) and (
-            not isinstance(stage.value, str) or not stage.value
-        ):
+        if isinstance(stage, nodes.ObjectLiteral):
+            if "role" not in literal_keys(stage, "role"):
+                help = 'write { role: "director", after: "4h" }'
+                problems.about("F026", "who is asked next needs a `role`", stage, help=help)
+        elif stage is given and constant_of(stage) is None:
+            return
+        elif (role := constant_of(stage)) is not COMPUTED and (wrong := _name_problem(role)):
             help = (
                 'write { escalate: "director" } or { escalate: { role: "director", after: "4h" } }'
             )
-            problems.about("F026", "`escalate` is a role", stage, help=help)
+            message = f"`escalate` {'is a role' if not isinstance(role, str) else wrong}"
+            problems.about("F026", message, stage, help=help)
 
 
 def check_literals(node: nodes.Call, problems: Problems) -> None:
@@ -125,53 +133,159 @@ def check_literals(node: nodes.Call, problems: Problems) -> None:
             first,
             help='write approval({ role: "manager", … })',
         )
-    if not isinstance(first, nodes.Literal):
+    if node.name in NAMED:
+        _check_name(node, node.args[0], "the first argument", problems)
+    elif node.name == "send":
+        _check_name(node, node.args[1], "the second argument", problems)
+    if node.name in _ARGUMENTS:
+        at, check, help = _ARGUMENTS[node.name]
+        value = constant_of(node.args[at]) if len(node.args) > at else COMPUTED
+        if value is not COMPUTED and (problem := check(value)):
+            problems.about("F026", problem, node.args[at], help=help)
+
+
+def check_group(node: nodes.Call, problems: Problems) -> None:
+    """Reports a group that cannot work: a race of nothing, `need` beside `settle`."""
+    items = node.args[0]
+    if node.name == "race" and constant_of(items) in ([], {}):
+        help = 'write race([task("name"), sleep("1h")])'
+        problems.about("F026", "a race of nothing never ends", items, help=help)
+    options = constant_of(node.args[1]) if len(node.args) > 1 else COMPUTED
+    both = isinstance(options, dict) and options.get("settle") and options.get("need") is not None
+    if both:
+        message = "`need` and `settle` exclude each other: with `need`, failures are left out"
+        problems.about("F026", message, node.args[1], help="keep one of them")
+
+
+def _check_name(node: nodes.Call, given: Node, which: str, problems: Problems) -> None:
+    name = constant_of(given)
+    if name is COMPUTED or not (problem := _name_problem(name)):
         return
-    if node.name == "sleep":
-        try:
-            duration_s(first.value)
-        except ValueError as problem:
-            problems.about(
-                "F026", str(problem), first, help='write sleep("30s"), sleep("1h30m") or sleep(90)'
-            )
-    elif node.name in NAMED and (not isinstance(first.value, str) or not first.value):
-        problems.about(
-            "F026",
-            f"the first argument of `{node.name}` is a name",
-            first,
-            help=f'write {node.name}("name", …)',
-        )
+    if isinstance(name, str) and name:
+        message, help = f"a name {problem}", "find a shorter name"
+    else:
+        before = "id, " if node.name == "send" else ""
+        message = f"{which} of `{node.name}` is a name"
+        help = f'write {node.name}({before}"name", …)'
+    problems.about("F026", message, given, help=help)
+
+
+def checked_name(value: Any, what: str) -> Any:
+    """Returns a name. Raises `ValueError` if it cannot be one; `what` names it in the message."""
+    if problem := _name_problem(value):
+        raise ValueError(f"{what} {problem}")
+    return value
+
+
+def is_name(value: Any) -> bool:
+    """Whether a value can be the name of a task, role, queue, signal or event."""
+    return not _name_problem(value)
+
+
+def _name_problem(value: Any) -> str:
+    """Says why a value cannot be a name; empty if it can."""
+    if not isinstance(value, str) or not value:
+        return "is text, and not empty"
+    if len(value) > LONGEST_NAME:
+        return f"has at most {LONGEST_NAME} characters, not {len(value):,}"
+    return ""
+
+
+def _sleep_problem(value: Any) -> str:
+    try:
+        duration_s(value)
+    except ValueError as problem:
+        return str(problem)
+    return ""
+
+
+def _time_problem(value: Any) -> str:
+    return "" if isinstance(value, str) and is_time(value) else "this is no time"
+
+
+def is_time(text: str) -> bool:
+    """Whether the text is a time that a workflow can wait for."""
+    from datetime import UTC, datetime
+
+    try:
+        time = datetime.fromisoformat(text)
+        time.astimezone(UTC) if time.tzinfo else time
+    except (ValueError, OverflowError):
+        return False
+    return len(text) <= 64
+
+
+def _progress_problem(value: Any) -> str:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return "" if number and 0 <= value <= 1 else "`progress` takes a number from 0 to 1"
+
+
+def _log_problem(value: Any) -> str:
+    fits = value is None or isinstance(value, dict)
+    return "" if fits else "the fields of `log` are an object"
+
+
+def _attribute_problem(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return "an attribute is text, a number, true, false or null"
+    if isinstance(value, str) and len(value.encode()) > TEXTS.attribute_bytes:
+        return f"an attribute has at most {TEXTS.attribute_bytes:,} bytes"
+    return ""
+
+
+# By the call: which argument, what is wrong with it, and what to write.
+_ARGUMENTS: dict[str, tuple[int, Any, str]] = {
+    "sleep": (0, _sleep_problem, 'write sleep("30s"), sleep("1h30m") or sleep(90)'),
+    "sleep_until": (0, _time_problem, 'write sleep_until("2026-11-15T09:30:00Z")'),
+    "progress": (0, _progress_problem, 'write progress(0.5, "half")'),
+    "log": (1, _log_problem, 'write log("message", { order: 7 })'),
+    "set_attribute": (1, _attribute_problem, 'write set_attribute("order", "o-7")'),
+}
 
 
 def _option_problem(entry: nodes.Entry) -> str:
     """Says what is wrong with an option that is written out; empty if nothing, or if computed."""
-    kind = OPTION_TYPES.get(entry.key)
-    if kind == "object":
-        return (
-            f"`{entry.key}` is an object"
-            if isinstance(entry.value, nodes.Literal | nodes.ListLiteral | nodes.Template)
-            else ""
-        )
-    if not isinstance(entry.value, nodes.Literal) or kind is None:
+    kind, value = OPTION_TYPES.get(entry.key), constant_of(entry.value)
+    if kind == "where" and isinstance(entry.value, nodes.ListLiteral | nodes.Template):
+        return f"`{entry.key}` is an object"
+    if value is COMPUTED or kind is None or (kind == "backoff" and isinstance(value, dict)):
         return ""
-    value = entry.value.value
-    whole = isinstance(value, int) and not isinstance(value, bool)
+    if value is None and entry.key in NULLABLE:
+        return ""
+    if entry.key in WHOLE:
+        return whole_problem(entry.key, value)
     if kind in ("duration", "backoff"):
-        try:
-            duration_s(value)
-        except ValueError as problem:
-            return f"`{entry.key}`: {problem}"
-        return ""
-    checks = {
-        "count": (whole and 0 <= value <= INT_MAX, "is a whole number, 0 or more"),
-        "positive": (whole and value > 0, "is a whole number, 1 or more"),
-        "integer": (whole, "is a whole number"),
-        "text": (isinstance(value, str) and value != "", "is text, and not empty"),
-        "bool": (isinstance(value, bool), "is true or false"),
-        "factor": (
-            isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value <= 100,
-            "is a number from 1 to 100",
-        ),
-    }
-    fits, says = checks[kind]
-    return "" if fits else f"`{entry.key}` {says}"
+        problem = _sleep_problem(value)
+        return f"`{entry.key}`: {problem}" if problem else ""
+    problem = _KINDS[kind](value)
+    return f"`{entry.key}` {problem}" if problem else ""
+
+
+def _where_problem(value: Any) -> str:
+    if not isinstance(value, dict):
+        return "is an object"
+    size, most = json_bytes(value), TEXTS.where_bytes
+    return f"has at most {most:,} bytes, not {size:,}" if size > most else ""
+
+
+def json_bytes(value: Any) -> int:
+    """Returns how many bytes a value has as JSON."""
+    import json
+
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def _reason_problem(value: Any) -> str:
+    if not isinstance(value, str):
+        return "is text"
+    long = len(value) > TEXTS.comment
+    return f"has at most {TEXTS.comment:,} characters, not {len(value):,}" if long else ""
+
+
+_KINDS: dict[str, Any] = {
+    "name": _name_problem,
+    "where": _where_problem,
+    "reason": _reason_problem,
+    "bool": lambda value: "" if isinstance(value, bool) else "is true or false",
+    "factor": lambda value: "" if is_factor(value) else "is a number from 1 to 100",
+}

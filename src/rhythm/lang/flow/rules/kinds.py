@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rhythm.ir.operations import GROUPS, OPERATIONS
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 
 # Nodes that may contain operations.
 COLLECTIONS = nodes.ListLiteral | nodes.ObjectLiteral | nodes.Comprehension
+COMPUTED: Any = object()  # in place of a value that is known only when the workflow runs
 OPERATION_NAMES = frozenset(OPERATIONS) | frozenset(GROUPS)
 
 
@@ -46,3 +49,20 @@ def literal_keys(node: nodes.ObjectLiteral, wanted: str) -> set[str]:
     if any(isinstance(entry, nodes.Spread) for entry in node.entries):
         return {wanted}
     return {entry.key for entry in node.entries if isinstance(entry, nodes.Entry)}
+
+
+def constant_of(node: Node) -> Any:
+    """Returns the value of an expression that is written out, or COMPUTED."""
+    match node:
+        case nodes.Literal(value=value):
+            return value
+        case nodes.Unary(op="-", value=nodes.Literal(value=int() | float() as number)):
+            return -number
+        case nodes.ListLiteral(items=items):
+            values = [constant_of(item) for item in items]
+            return COMPUTED if any(value is COMPUTED for value in values) else values
+        case nodes.ObjectLiteral(entries=entries):
+            pairs = {e.key: constant_of(e.value) for e in entries if isinstance(e, nodes.Entry)}
+            computed = any(value is COMPUTED for value in pairs.values())
+            return COMPUTED if computed or len(pairs) < len(entries) else pairs
+    return COMPUTED

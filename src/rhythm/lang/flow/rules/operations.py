@@ -7,10 +7,11 @@ from abc import abstractmethod
 from rhythm.ir.operations import BUILTINS, EMITS, GROUPS, OPERATIONS
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Block, Broken, Node
-from rhythm.lang.flow.rules.arguments import check_options, counted
+from rhythm.lang.flow.rules.arguments import check_group, check_options, counted
 from rhythm.lang.flow.rules.expressions import ExpressionRules
 from rhythm.lang.flow.rules.kinds import (
     COLLECTIONS,
+    constant_of,
     elements,
     holds_operations,
     is_operation,
@@ -147,6 +148,7 @@ class Operations(ExpressionRules):
         for option in node.args[1:]:
             self._expression(option, "an argument")
         check_options(node, signature, self.problems)
+        check_group(node, self.problems)
 
     def _refuse_loose_items(self, node: nodes.Call) -> bool:
         """Reports operations or ids that are written as arguments, not in a list.
@@ -205,17 +207,30 @@ class Operations(ExpressionRules):
             self._expression(node, "a list")
 
     def _advise_timeout(self, node: nodes.Call) -> None:
-        """Notes a wait for a signal or event that has no timeout."""
-        if node.name not in ("signal", "event") or self.racing:
-            return
-        options = node.args[1] if len(node.args) > 1 else None
-        if options is None or (
-            isinstance(options, nodes.ObjectLiteral)
-            and "timeout" not in literal_keys(options, "timeout")
-        ):
+        """Notes a wait that nothing ends: no timeout of its own, no race, none of the workflow."""
+        limited = any(annotation.name == "timeout" for annotation in self.workflow.annotations)
+        if not self.racing and not limited and waits_for_ever(node):
             self.problems.about(
                 "F201",
                 "this can wait for ever",
                 node,
                 help='give it a { timeout: "3d" }, or race it against a sleep',
             )
+
+
+def waits_for_ever(node: nodes.Call) -> bool:
+    """Whether it is a wait for a signal or event that has no timeout.
+
+    An approval has one also if it does not say so.
+    """
+    if node.name not in ("signal", "event"):
+        return False
+    options = node.args[1] if len(node.args) > 1 else None
+    if options is None:
+        return True
+    if not isinstance(options, nodes.ObjectLiteral):
+        return False
+    given = [e.value for e in options.entries if isinstance(e, nodes.Entry) and e.key == "timeout"]
+    return all(constant_of(value) is None for value in given) and (
+        bool(given) or "timeout" not in literal_keys(options, "timeout")
+    )

@@ -7,19 +7,32 @@ from collections.abc import Mapping
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.flow.problems import Problems
+from rhythm.lang.flow.rules.kinds import COMPUTED, constant_of
+from rhythm.lang.shapes import (
+    LIST,
+    TEXT,
+    Kind,
+    Misfit,
+    ValueShape,
+    misfit,
+    of_object,
+    of_value,
+    of_words,
+)
 from rhythm.record import Record
 from rhythm.suggest import nearest
 
 
 class TaskShape(Record):
-    """What is known of a registered task: the inputs that it takes.
+    """What is known of a registered task: the inputs that it takes, and what it gives.
 
-    `params` has the JSON types that each input may have; an empty set means any.
+    None in place of a shape means anything.
     """
 
-    params: Mapping[str, frozenset[str]]
+    params: Mapping[str, ValueShape | None]
     required: frozenset[str]
     open: bool = False  # it takes any further inputs (**kwargs)
+    result: ValueShape | None = None
 
 
 class Surroundings(Record):
@@ -27,27 +40,14 @@ class Surroundings(Record):
 
     tasks: Mapping[str, TaskShape] | None = None
     workflows: frozenset[str] | None = None
-
-
-def json_type(value: object) -> str:
-    """Returns the JSON type of a value, as messages name it."""
-    if value is None:
-        return "null"
-    names: list[tuple[type, str]] = [
-        (bool, "true or false"),
-        (int, "a number"),
-        (float, "a number"),
-        (str, "text"),
-        (list, "a list"),
-    ]
-    return next((name for cls, name in names if isinstance(value, cls)), "an object")
+    all_tasks: bool = True  # false: there may be tasks besides these
 
 
 def check_target(
     node: nodes.Call, known: Surroundings, siblings: frozenset[str], problems: Problems
 ) -> None:
     """Warns if what a call starts does not exist. `siblings`: the workflows of the same file."""
-    if node.name == "approval" and known.tasks is not None and node.args:
+    if node.name == "approval" and known.tasks is not None and known.all_tasks and node.args:
         _check_notice(node.args[0], known.tasks, problems)
     if (
         not node.args
@@ -56,8 +56,9 @@ def check_target(
     ):
         return
     name = node.args[0]
-    if node.name == "task" and known.tasks is not None:
-        _check_task(node, name, known.tasks, problems)
+    tasks = known.tasks if node.name == "task" else None
+    if tasks is not None and (known.all_tasks or name.value in tasks):
+        _check_task(node, name, tasks, problems)
     if node.name == "workflow":
         _check_workflow(name, known.workflows, siblings, problems)
 
@@ -124,8 +125,9 @@ def _check_inputs(
                 entry,
                 help=f"did you mean `{near}`?" if near else takes,
             )
-        elif key in shape.params and isinstance(entry.value, nodes.Literal):
-            _check_type(name, key, entry.value, shape.params[key], problems)
+        elif found := misfit(written(entry.value), shape.params.get(key)):
+            message, help = misfit_words(key, f"task `{name.value}`", found)
+            problems.about("F104", message, entry.value, help=help)
     missing = shape.required - given.keys()
     if missing and not any(isinstance(entry, nodes.Spread) for entry in entries):
         problems.about(
@@ -136,10 +138,27 @@ def _check_inputs(
         )
 
 
-def _check_type(
-    name: nodes.Literal, key: str, value: nodes.Literal, allowed: frozenset[str], problems: Problems
-) -> None:
-    if allowed and json_type(value.value) not in allowed:
-        types = " or ".join(sorted(allowed))
-        message = f"`{key}` of task `{name.value}` is {types}, not {json_type(value.value)}"
-        problems.about("F104", message, value, help=f"pass {types}")
+def misfit_words(key: str, callee: str, found: Misfit) -> tuple[str, str]:
+    """Returns the message and the help for an input that does not fit what a callee takes."""
+    path, problem = found
+    wanted = problem.removeprefix("is ").partition(", not ")[0]
+    help = f"pass {wanted}" if problem.startswith("is ") else "write the object that its hint names"
+    return f"`{key}{path}` of {callee} {problem}", help
+
+
+def written(node: Node) -> ValueShape | None:
+    """Returns what is known of a value from how it is written; None if it is computed."""
+    match node:
+        case nodes.ListLiteral(items=items) if not _spreads(items):
+            return ValueShape((Kind(LIST, list, parts=tuple(map(written, items))),))
+        case nodes.ObjectLiteral(entries=entries):
+            fields = {e.key: written(e.value) for e in entries if isinstance(e, nodes.Entry)}
+            return of_object(fields, others=_spreads(entries))
+        case nodes.Template():
+            return of_words([TEXT])
+    value = constant_of(node)
+    return None if value is COMPUTED else of_value(value)
+
+
+def _spreads(parts: tuple[Node, ...]) -> bool:
+    return any(isinstance(part, nodes.Spread) for part in parts)
