@@ -33,8 +33,8 @@ from rhythm.cli.output.documents import print_json
 from rhythm.cli.output.trace import Trace
 from rhythm.cli.programs import choose, compile_file
 from rhythm.cli.types import FileName, OneOf, SignalValue
-from rhythm.engine.declared_inputs import check_inputs
 from rhythm.errors import InvalidPayload, UnknownWorkflow
+from rhythm.ir.input_schema import check_inputs
 from rhythm.ir.program import Program
 from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.languages import compile_text
