@@ -75,8 +75,7 @@ class HintSchemas:
 
     def schema(self, hint: Any, depth: int = 0) -> Schema:
         """Returns what a hint accepts, as JSON Schema; empty if that is anything."""
-        self.parts += 1
-        if self.parts > MAX_PARTS or depth > MAX_DEPTH:
+        if depth > MAX_DEPTH:
             return {}
         if hint is None or hint is type(None):
             return dict(NULL)
@@ -92,11 +91,15 @@ class HintSchemas:
         cls = origin or hint
         return self._class(cls, args, depth) if isinstance(cls, type) else {}
 
-    def _has_room(self, parts: int) -> bool:
-        return self.parts + parts <= MAX_PARTS
+    def _takes_room(self, parts: int) -> bool:
+        """Counts the parts of a schema, if there is room for them; else returns False."""
+        if self.parts + parts > MAX_PARTS:
+            return False
+        self.parts += parts
+        return True
 
     def _union(self, hints: tuple[Any, ...], depth: int) -> Schema:
-        if not self._has_room(len(hints)):
+        if not self._takes_room(len(hints)):
             return {}
         parts = [self.schema(hint, depth + 1) for hint in hints]
         if not all(parts):
@@ -104,9 +107,8 @@ class HintSchemas:
         return {"anyOf": [one for part in parts for one in part.get("anyOf", [part])]}
 
     def _choice(self, values: list[Any]) -> Schema:
-        if not values or not self._has_room(len(values)):
+        if not values or not self._takes_room(len(values)):
             return {}
-        self.parts += len(values)
         try:
             return {"enum": [_json(value) for value in values]}
         except InvalidPayload:
@@ -116,12 +118,11 @@ class HintSchemas:
         if cls in PLAIN_SCHEMAS:
             return dict(PLAIN_SCHEMAS[cls])
         if cls in LISTS:
-            unique = LISTS[cls] is not None
-            return self._array(self.schema(args[0], depth + 1) if args else {}, unique)
+            return self._array(self._item(args, depth), LISTS[cls] is not None)
         if cls is tuple:
             return self._tuple(args, depth)
         if cls in OBJECTS:
-            inner = self.schema(args[1], depth + 1) if len(args) == 2 else {}
+            inner = self._item(args[1:], depth)
             return {"type": "object", **({"additionalProperties": inner} if inner else {})}
         if issubclass(cls, enum.Enum):
             return self._enum(cls)
@@ -131,6 +132,9 @@ class HintSchemas:
         described = self._user_class(cls, depth)
         self.inside.pop()
         return described
+
+    def _item(self, args: tuple[Any, ...], depth: int) -> Schema:
+        return self.schema(args[0], depth + 1) if args and self._takes_room(1) else {}
 
     def _array(self, items: Schema, unique: bool) -> Schema:
         # Which objects are equal is known to their class alone.
@@ -143,8 +147,8 @@ class HintSchemas:
 
     def _tuple(self, args: tuple[Any, ...], depth: int) -> Schema:
         if not args or args[-1] is ...:
-            return self._array(self.schema(args[0], depth + 1) if args else {}, False)
-        if not self._has_room(len(args)):
+            return self._array(self._item(args, depth), False)
+        if not self._takes_room(len(args)):
             return {"type": "array"}
         return {"type": "array", "prefixItems": [self.schema(arg, depth + 1) for arg in args]}
 
@@ -167,7 +171,7 @@ class HintSchemas:
         fields = fields_of(cls)
         if fields is None:
             return {}
-        if not self._has_room(len(fields)):
+        if not self._takes_room(len(fields)):
             return {} if issubclass(cls, tuple) else {"type": "object"}
         return self._fields(cls, fields, depth)
 
@@ -200,7 +204,7 @@ class HintSchemas:
             or (origin is not typing.NotRequired and key in cls.__required_keys__)
         ]
         hints = hints_of(cls)
-        if not self._has_room(len(hints)):
+        if not self._takes_room(len(hints)):
             return {"type": "object"}
         return {
             "type": "object",
@@ -214,7 +218,7 @@ class HintSchemas:
         own = getattr(cls, "__pydantic_decorators__", None)
         if fields is None or own is None or getattr(cls, "__pydantic_root_model__", False):
             return {}
-        if not self._has_room(len(fields)):
+        if not self._takes_room(len(fields)):
             return {}
         if any(field.alias or field.validation_alias for field in fields.values()):
             return {"type": "object"}  # which of the two names is given depends on its settings

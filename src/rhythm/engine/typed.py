@@ -207,8 +207,12 @@ def _only(cls: type, expected: str) -> HintKind:
     return HintKind({WORDS[cls]}, refuse, {cls})
 
 
+def _is_whole(value: float) -> bool:
+    return value.is_integer() and abs(value) < 2**63
+
+
 def _whole(value: Any) -> int:
-    if type(value) is float and value.is_integer() and abs(value) < 2**63:
+    if type(value) is float and _is_whole(value):
         return int(value)
     raise _refuse(value, "a whole number")
 
@@ -399,9 +403,7 @@ def _choice(pairs: list[tuple[Any, Any]]) -> HintKind | None:
     listed = ", ".join(texts[:MAX_CHOICES]) + (", …" if len(texts) > MAX_CHOICES else "")
 
     def convert(value: Any) -> Any:
-        for form in (
-            (value, int(value)) if type(value) is float and value.is_integer() else (value,)
-        ):
+        for form in (value, int(value)) if type(value) is float and _is_whole(value) else (value,):
             if (text := _as_json(form)) in choices:
                 return choices[text]
         raise _refuse(value, listed if len(texts) == 1 else f"one of {listed}")

@@ -51,9 +51,9 @@ class InvalidSchema(ValueError):
 class WrongValue(Exception):
     """A value that does not fit. `path` leads to it from the inputs, the innermost step first."""
 
-    def __init__(self, problem: str) -> None:
+    def __init__(self, problem: str, expected: str = "") -> None:
         super().__init__(problem)
-        self.problem = problem
+        self.problem, self.expected = problem, expected
         self.steps: list[str | int] = []
 
     def inside(self, step: str | int) -> WrongValue:
@@ -208,7 +208,7 @@ def shown(value: Any) -> str:
 def _refused(value: Any, takes: frozenset[str], expected: str) -> WrongValue:
     """Returns the error for a value: with its type if that is wrong, else with the value."""
     word = WORDS.get(type(value), "another value")
-    return WrongValue(f"is {shown(value) if word in takes else word}, not {expected}")
+    return WrongValue(f"is {shown(value) if word in takes else word}, not {expected}", expected)
 
 
 # reading a schema
@@ -222,11 +222,7 @@ class _Reading:
 
     def kind(self, schema: Any, depth: int) -> Kind | None:
         """Returns what a schema asks for; None if it says nothing."""
-        self.parts += 1
-        if self.parts > MAX_PARTS or depth > MAX_DEPTH:
-            raise InvalidSchema(
-                f"a schema has at most {MAX_PARTS:,} parts, and is nested at most {MAX_DEPTH} deep"
-            )
+        self._count(1, depth)
         if not isinstance(schema, dict):
             raise InvalidSchema(f"a schema is an object, not {WORDS.get(type(schema), 'that')}")
         if "enum" in schema:
@@ -235,10 +231,18 @@ class _Reading:
             return _union([self.kind(part, depth + 1) for part in _list_of(schema, "anyOf")])
         if "type" not in schema:
             return None
-        if schema.get("format") in FORMATS:
-            return _formatted(schema["format"])
-        types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        form = schema.get("format")
+        if isinstance(form, str) and form in FORMATS:
+            return _formatted(form)
+        types = _list_of(schema, "type") if isinstance(schema["type"], list) else [schema["type"]]
         return _union([self._typed(name, schema, depth) for name in types])
+
+    def _count(self, parts: int, depth: int) -> None:
+        self.parts += parts
+        if self.parts > MAX_PARTS or depth > MAX_DEPTH:
+            raise InvalidSchema(
+                f"a schema has at most {MAX_PARTS:,} parts, and is nested at most {MAX_DEPTH} deep"
+            )
 
     def _typed(self, name: Any, schema: dict[str, Any], depth: int) -> Kind:
         if name == "array":
@@ -255,7 +259,7 @@ class _Reading:
     def _choice(self, choices: Any) -> Kind:
         if not isinstance(choices, list) or not choices:
             raise InvalidSchema("`enum` is a list of values")
-        self.parts += len(choices)
+        self._count(len(choices), 0)
         return _choice(choices)
 
     def _array(self, schema: dict[str, Any], depth: int) -> Kind:
@@ -285,7 +289,7 @@ class _Reading:
 
 def _list_of(schema: dict[str, Any], key: str) -> list[Any]:
     if not isinstance(schema[key], list) or not schema[key]:
-        raise InvalidSchema(f"`{key}` is a list of schemas")
+        raise InvalidSchema(f"`{key}` is a list that is not empty")
     return list(schema[key])
 
 
@@ -480,9 +484,17 @@ def _union(parts: list[Kind | None]) -> Kind | None:
             except WrongValue as wrong:
                 if word in part.takes:
                     problems.append(wrong)
-        raise problems[0] if len(problems) == 1 else _refused(value, takes, expected)
+        raise _nearest_problem(value, problems) if problems else _refused(value, takes, expected)
 
     return Kind(takes, convert, frozenset(exact))
+
+
+def _nearest_problem(value: Any, problems: list[WrongValue]) -> WrongValue:
+    """Returns the problem of the alternative that came nearest; of a scalar, all together."""
+    if type(value) in (list, dict) or len(problems) == 1:
+        return max(problems, key=lambda problem: len(problem.steps))
+    either = " or ".join(dict.fromkeys(problem.expected for problem in problems))
+    return WrongValue(f"is {shown(value)}, not {either}", either)
 
 
 def _choice(choices: list[Any]) -> Kind:
@@ -495,7 +507,7 @@ def _choice(choices: list[Any]) -> Kind:
 
     def convert(value: Any, spend: Spend) -> Any:
         spend(1 + (len(value) // LONG if type(value) is str else 0))
-        whole = type(value) is float and value.is_integer()
+        whole = type(value) is float and value.is_integer() and abs(value) < 2**63
         for form in (value, int(value)) if whole else (value,):
             if type(form) in (list, dict):
                 spend(10 * len(others))

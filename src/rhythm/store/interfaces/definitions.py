@@ -21,6 +21,7 @@ class Definition(Record):
     source: str
     program: str
     file: str = ""
+    inputs: str | None = None  # what it declares, as JSON Schema; None: anything may be given
     # Types of events that start it. This field and those below are set only when it is registered.
     on: tuple[str, ...] = ()
     queue: str = "default"
@@ -36,6 +37,7 @@ class Listed(Record):
     language: str
     file: str
     registered_at: int
+    inputs: str | None = None
 
 
 def source_hashes(definitions: Iterable[Definition]) -> dict[str, str]:
