@@ -430,7 +430,7 @@ class _Shape:
             value = dict(zip(self.order, value, strict=False))
         if type(value) is not dict:
             raise _refused(value, frozenset(), "an object")
-        spend(3 + 2 * (len(value) + len(self.required) + len(self.defaults)))
+        spend(3 + len(value) + len(self.required) + len(self.defaults))
         spend(sum(map(len, value)) // LONG)
         if not self.others_fit:
             self._refuse_unknown(value, spend)

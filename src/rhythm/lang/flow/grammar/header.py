@@ -153,6 +153,7 @@ class HeaderParser(StatementParser):
         found = self._type()
         schema = found.schema
         if self.type_parts > self.limits.type_parts:
+            self.type_parts = -self.limits.tokens  # this is said once
             self.problems.report(
                 "F006",
                 f"the types of a header have more than {self.limits.type_parts:,} parts",
