@@ -144,5 +144,8 @@ def _named(name: str, found: list[WorkflowView]) -> WorkflowView:
 
 def _json(workflow: WorkflowView) -> dict[str, Any]:
     registered_at = workflow.registered_at.isoformat().replace("+00:00", "Z")
-    shown = ("name", "version", "language", "file", "inputs")
-    return {name: getattr(workflow, name) for name in shown} | {"registered_at": registered_at}
+    shown = ("name", "version", "language", "file")
+    return {name: getattr(workflow, name) for name in shown} | {
+        "registered_at": registered_at,
+        "inputs": workflow.inputs,
+    }
