@@ -29,6 +29,7 @@ class Limits(Record):
     exits: int = 10_000
     nesting: int = 64  # of blocks, brackets and templates in a source
     identifier_bytes: int = 255
+    type_parts: int = 1000  # words, values, lists and objects in the types of one header
     # in scope at one place: each await of a program lists the variables that it keeps
     variables: int = 500
     diagnostics: int = 100  # shown for one file; the rest is only counted

@@ -509,7 +509,7 @@ def test_json_documents_keep_their_fields(rhythm: Command, app: Rhythm) -> None:
         json.loads(line) for line in rhythm(f"trace {id} --output ndjson").out.splitlines()
     ] == steps
     (child, _, parent) = rhythm("workflows --output json").json["items"]
-    assert list(child) == ["name", "version", "language", "file", "registered_at"]
+    assert list(child) == ["name", "version", "language", "file", "registered_at", "inputs"]
     assert rhythm("workflows parent --output json").json == parent | {
         "on": [],
         "newest": {"completed": 1},

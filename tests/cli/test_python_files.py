@@ -167,7 +167,7 @@ def test_converted_file_is_formatted_and_runs_to_the_same_result(shell: Shell) -
     ]
     assert results[0] == results[1] != ""
     one = shell.rhythm("convert", "shop.py", "--workflow", "left").stdout
-    assert one.startswith("workflow left(inputs) {\n")
+    assert one.startswith("workflow left(n: integer) {\n")
     assert "order" not in one
 
 

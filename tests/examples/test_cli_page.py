@@ -73,6 +73,14 @@ def test_session_of_the_page(
         assert plain(err + out) == plain(shown), command
 
 
+def test_inputs_of_a_workflow_are_shown_as_on_the_page(tmp_path: Path) -> None:
+    (text,) = re.findall(r"^`shop.py`[^\n]*:\n\n```python\n(.*?)```", PAGE, re.M | re.S)
+    (tmp_path / "shop.py").write_text(text, encoding="utf-8")
+    forked.run(["-m", "rhythm", "start", "shop.py", "-i", 'skus=["tea"]'], tmp_path)
+    shown = forked.run(["-m", "rhythm", "workflows", "total"], tmp_path).stdout
+    assert shown.partition("\n\n")[2] in re.findall(r"^```text\n(.*?)```", PAGE, re.M | re.S)
+
+
 def sections() -> dict[str, str]:
     """The text of every section of the page, by its title. A title names the section's commands."""
     return dict(re.findall(r"^## (.*)\n((?:(?!## ).*\n?)*)", PAGE, re.MULTILINE))

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from rhythm.errors import FlowError
+from rhythm.errors import FlowError, InvalidInputs
+from rhythm.ir.input_schema import check_inputs
 from rhythm.lang.python.problems import CODES
 from rhythm.worker.handlers import default_tasks
 from tests.python.engine import run_in_process
@@ -47,6 +48,14 @@ def test_the_page_runs_as_it_does_in_python(
 ) -> None:
     native = {**inputs, "size": module["Size"](inputs["size"])} if "size" in inputs else inputs
     assert run_in_process(module[name], inputs) == asyncio.run(module[name].local(**native))
+
+
+def test_inputs_are_kept_as_the_page_says(module: dict[str, Any]) -> None:
+    given = {"order_id": "7", "items": [{"sku": "a", "price": 3}], "wait": "1h30m", "shop": "x"}
+    assert run_in_process(module["parcel"], given) == {"order": "7", "total": 3.0, "wait_s": 5400.0}
+    given["items"] = [{"sku": "a", "price": "3"}]
+    with pytest.raises(InvalidInputs, match=re.escape(re.findall(r"``(.*?)``", PAGE)[0])):
+        check_inputs("parcel", module["parcel"].inputs, given)
 
 
 @pytest.mark.parametrize(("code", "text"), REFUSED)

@@ -52,7 +52,12 @@ RUNS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "started": {"signals": [{"at": 2, "name": "go", "payload": "went"}]},
     },
-    "v2": {"python_meaning": {"inputs": {"words": ["a", "b"], "counts": {"x": 5, "y": 1}}}},
+    "v2": {
+        "python_meaning": {"inputs": {"words": ["a", "b"], "counts": {"x": 5, "y": 1}}},
+        "declared_inputs": {
+            "inputs": {"id": "A", "items": [{"sku": "tea"}, {"sku": "cup", "qty": 2.0}], "wait": 5}
+        },
+    },
 }
 
 

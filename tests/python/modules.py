@@ -8,8 +8,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-from rhythm.authoring.workflow import default_workflows
-from rhythm.lang.python.compile import compile_function
+from rhythm.authoring.workflow import Workflow, default_workflows
 from rhythm.lang.report import Compilation
 from rhythm.worker.handlers import default_tasks
 
@@ -35,4 +34,4 @@ def functions_of(text: str, folder: Path, keep: bool = False) -> dict[str, Any]:
 
 def compiled(text: str, folder: Path, name: str = "workflow") -> Compilation:
     """Returns the compilation of one function of a module with this text."""
-    return compile_function(functions_of(text, folder)[name], name, {})
+    return Workflow(functions_of(text, folder)[name], name, {}).compilation

@@ -53,9 +53,7 @@ def test_converted_text_is_formatted(name: str) -> None:
 
 def test_variable_is_declared_where_it_is_first_set() -> None:
     assert text_of(child) == (
-        "workflow child(inputs) {\n"
-        "  let given = inputs ?? {}\n"
-        '  let n = py.item(given, "n")\n'
+        "workflow child(n: integer) {\n"
         '  let value = await task("double", { n })\n'
         "  return { n, twice: value }\n"
         "}\n"
@@ -67,13 +65,15 @@ def test_options_become_annotations() -> None:
         "queue": 'or"ders',
         "timeout": 90.0,
         "on": ["order.paid", "order.sent"],
-        "schedule": [{"cron": "0 9 * * *", "tz": "Europe/Berlin"}, {"cron": "0 1 * * *"}],
+        "schedule": [
+            {"cron": "0 9 * * *", "tz": "Europe/Berlin", "inputs": {"n": 1}},
+            {"cron": "0 1 * * *", "inputs": {"n": 2}},
+        ],
         "version": "two",
     }
     workflow: Workflow[..., Any] = Workflow(numbers.function, "numbers", options)
     [program] = compile_flow(text_of(workflow)).programs_or_raise()
-    assert program.options == options
-    assert program.options.items() <= workflow.program.options.items()
+    assert program.options == {**options, "inputs": workflow.inputs}
 
 
 @pytest.mark.parametrize("name", ["order-paid", "größe", "catch", "a b"])

@@ -10,7 +10,7 @@ import pytest
 
 import rhythm
 from rhythm.authoring.workflow import Workflow
-from rhythm.lang.python.compile import compile_function
+from rhythm.lang.report import Compilation
 
 
 @rhythm.task(name="sharing_same")
@@ -220,7 +220,7 @@ def test_change_of_what_one_name_reaches_gives_what_python_gives(
 def test_change_that_python_would_show_elsewhere_is_refused(
     function: Callable[..., Any], code: str
 ) -> None:
-    compiled = compile_function(function, function.__name__, {})
+    compiled: Compilation = Workflow(function, function.__name__, {}).compilation
     assert [wrong.code for wrong in compiled.errors] == [code]
     assert compiled.errors[0].help
 

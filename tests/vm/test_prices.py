@@ -33,6 +33,13 @@ LONG = "A" * (MEGABYTE - 2)
 TWIN = "".join(["A"] * len(LONG))
 ROW = list(range(100_000))
 OBJECT = {str(n): n for n in range(100_000)}
+ROWS_SCHEMA = (
+    '{ type: "object", additionalProperties: false, properties: { '
+    'rows: { type: "array", items: { type: "object", properties: { a: { type: "integer" } }, '
+    'required: ["a"], additionalProperties: false } }, '
+    'price: { type: ["string", "number"], format: "decimal" }, '
+    'set: { type: "array", uniqueItems: true } } }'
+)
 
 # What is done in each round, with these inputs; and how many rounds there may be in a turn.
 ROUNDS: dict[str, tuple[str, Any, int]] = {
@@ -93,6 +100,17 @@ ROUNDS: dict[str, tuple[str, Any, int]] = {
     "dates": ('date_add("2026-01-01", "1h")', None, 2_000),
     "a template of an object": ("`${inputs}`", OBJECT | {"x": 1}, 1),
     "a list in the text of the program": (f"[{'1, ' * 5000}]", None, 50),
+    "inputs with many rows": (f"check_inputs(inputs, {ROWS_SCHEMA}, 'w')",
+        {"rows": [{"a": n} for n in range(90_000)]}, 1),
+    "inputs whose last row is wrong": (f"check_inputs(inputs, {ROWS_SCHEMA}, 'w')",
+        {"rows": [{"a": n} for n in range(90_000)] + [{"a": "x"}]}, 1),
+    "inputs with an unknown key": (f"check_inputs(inputs, {ROWS_SCHEMA}, 'w')",
+        {"rows": [], "x": 1}, 1_000),
+    "inputs with many keys": (f"check_inputs(inputs, {ROWS_SCHEMA}, 'w')", OBJECT, 1),
+    "inputs with a long key": (f"check_inputs(inputs, {ROWS_SCHEMA}, 'w')", {LONG: 1}, 25),
+    "inputs with a long decimal": (f"check_inputs(inputs, {ROWS_SCHEMA}, 'w')",
+        {"price": "9" * (MEGABYTE - 1)}, 2),
+    "inputs with a set": (f"check_inputs(inputs, {ROWS_SCHEMA}, 'w')", {"set": ROW}, 1),
     "ids of nothing": ("all(inputs)", ["run.1"] * 9_999 + ["x"], 2),
 }  # fmt: skip
 

@@ -27,6 +27,7 @@ from rhythm.errors import (
     ScheduleTaken,
     UnknownSchedule,
 )
+from rhythm.ir.input_schema import check_inputs
 from rhythm.limits import TEXTS
 from rhythm.permissions import Scope, allows, limited, within
 from rhythm.record import Record
@@ -147,12 +148,15 @@ class Schedules:
           gone by now, `ScheduleChanged` if it was changed; then nothing is done.
 
         Raises `InvalidSchedule` if the schedule is not valid; the message says what is wrong.
+        Raises `InvalidInputs` if the workflow does not take these inputs.
         """
         from rhythm.engine.schedules import put
 
         name, actor = _own(name), acting(by)
         wanted = wanted_schedule(workflow, cron, every, at, tz, inputs, overlap, catch_up)
-        self._workflows.current(workflow)
+        declared = self._workflows.current(workflow).options.get("inputs")
+        if declared is not None:
+            check_inputs(workflow, declared, load(wanted.inputs))
 
         def change(before: Schedule | None, now: int) -> Schedule:
             if before is not None and not _may(actor, before):

@@ -10,8 +10,8 @@ from rhythm.app.checks import at_least, start_key, valid_attributes, valid_id, v
 from rhythm.app.handle import Handle
 from rhythm.app.views import Start
 from rhythm.durations import duration_s
-from rhythm.engine.declared_inputs import check_inputs
 from rhythm.engine.payload import dump, load
+from rhythm.ir.input_schema import check_inputs
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.lifecycle import TASK, WORKFLOW, OnConflict
 from rhythm.store.provenance import dump_authority, provenance_of

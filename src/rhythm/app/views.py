@@ -113,13 +113,17 @@ class Page(Record):
 
 
 class WorkflowView(Record):
-    """A workflow in its current version."""
+    """A workflow in its current version.
+
+    `inputs` are those that it declares, as JSON Schema; None if anything may be given.
+    """
 
     name: str
     version: str
     language: str
     file: str
     registered_at: datetime
+    inputs: dict[str, Any] | None
 
 
 class SourceView(Record):
@@ -356,7 +360,12 @@ def paused_reason(row: Execution) -> str:
 def workflow_view(listed: Listed) -> WorkflowView:
     """Returns a registered workflow as callers see it."""
     return WorkflowView(
-        listed.name, listed.version, listed.language, listed.file, moment(listed.registered_at)
+        listed.name,
+        listed.version,
+        listed.language,
+        listed.file,
+        moment(listed.registered_at),
+        None if listed.inputs is None else load(listed.inputs),
     )
 
 

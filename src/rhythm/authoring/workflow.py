@@ -12,6 +12,7 @@ from rhythm.authoring.local import LOCAL
 from rhythm.durations import duration_s
 from rhythm.engine.declared_inputs import declared_inputs
 from rhythm.errors import DuplicateWorkflow, NotInWorkflow
+from rhythm.ir.input_schema import check_inputs
 from rhythm.ir.program import Program
 from rhythm.lang.flow.rules.arguments import checked_name
 from rhythm.lang.python.names import Callee
@@ -37,7 +38,7 @@ class Workflow(Generic[P, R]):
     ) -> None:
         self.function, self.name = function, name
         self.signature = inspect.signature(function)
-        self.options = {**options, "inputs": declared_inputs(function, self.signature)}
+        self.options = dict(options)
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self._compiled: Compilation | None = None
@@ -71,8 +72,15 @@ class Workflow(Generic[P, R]):
         if self._compiled is None:
             from rhythm.lang.python.compile import compile_function
 
-            self._compiled = compile_function(self.function, self.name, self.options)
+            options = {**self.options, "inputs": self.inputs}
+            self._compiled = compile_function(self.function, self.name, options)
         return self._compiled
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The inputs that the parameters declare, as JSON Schema."""
+        # An event may have more in its data than the workflow needs.
+        return declared_inputs(self.function, self.signature, other_keys="on" in self.options)
 
     @property
     def program(self) -> Program:
@@ -83,9 +91,13 @@ class Workflow(Generic[P, R]):
     def check(self) -> None:
         """Raises `FlowError` if the function cannot be compiled.
 
+        Raises `InvalidInputs` if one of its schedules has inputs that it does not take.
+
         If the body uses a name that has no value yet, such as a task further down in the module,
         nothing is raised here: the function is compiled when it is registered.
         """
+        for schedule in self.options.get("schedule", ()):
+            check_inputs(self.name, self.inputs, schedule.get("inputs"))
         if any(wrong.code == NO_VALUE for wrong in self.compilation.errors):
             self._compiled = None
         elif _collected.get() is None:

@@ -100,15 +100,15 @@ def _must_be_current(pending: list[Any], version: int) -> None:
 def refusals(args: Arguments) -> Iterator[None]:
     """Turns what the application and the database drivers raise into errors of the command line.
 
-    A `ValueError` becomes a `UsageError`, an error of a driver a `StoreError`. First it checks that
-    all arguments are text that can be stored.
+    A `ValueError` and inputs that do not fit become a `UsageError`, an error of a driver a
+    `StoreError`. First it checks that all arguments are text that can be stored.
     """
-    from rhythm.errors import StoreError
+    from rhythm.errors import InvalidInputs, StoreError
 
     must_be_text(args)
     try:
         yield
-    except ValueError as problem:
+    except (ValueError, InvalidInputs) as problem:
         raise UsageError(str(problem)) from problem
     except Exception as problem:
         if not _of_a_driver(problem):

@@ -3,24 +3,56 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rhythm.cli.command import Arguments, UsageError
 from rhythm.cli.files import read_source
 from rhythm.cli.types import Pair
 
+EXAMPLES = {
+    "a number": "-i {}=5", "true or false": "-i {}=true", "a list": """-i '{}=["a", "b"]'""",
+    "an object": """-i '{}={{"key": "value"}}'""", "null": "-i {}=null",
+}  # fmt: skip
 
-def read_inputs(args: Arguments) -> Any:
+
+def read_inputs(
+    args: Arguments, workflow: str = "", declared: Mapping[str, Any] | None = None
+) -> Any:
     """Returns the inputs that -i or --inputs give; an empty object if neither is given.
 
-    `UsageError` if both are given.
+    A text is read as JSON if the workflow declares that its input is no text. `UsageError` if both
+    are given, or a text cannot be read.
     """
     if args.inputs is None:
-        return read_pairs(args.input, "-i")
+        pairs = [_as_declared(pair, workflow, declared or {}) for pair in args.input]
+        return read_pairs(pairs, "-i")
     if args.input:
         raise UsageError("give the inputs with --inputs or with -i, not with both")
     return args.inputs.value
+
+
+def _as_declared(pair: Pair, workflow: str, declared: Mapping[str, Any]) -> Pair:
+    """Returns a pair with the value that a workflow which declares its inputs would take."""
+    part = declared.get("properties", {}).get(pair.key)
+    if part is None or pair.text.startswith(f"{pair.key}:"):
+        return pair
+    from rhythm.engine.payload import parse
+    from rhythm.errors import InvalidPayload
+    from rhythm.ir.input_schema import words_taken
+    from rhythm.lang.flow.types import type_text
+
+    taken = words_taken(part)
+    if not taken or "text" in taken:
+        return pair
+    try:
+        return pair._replace(value=parse(pair.value, pair.key))
+    except InvalidPayload:
+        example = next(EXAMPLES[word] for word in EXAMPLES if word in taken)
+        raise UsageError(
+            f"-i {pair.text[:80]}: the input `{pair.key}` of workflow `{workflow}` is "
+            f"{type_text(part)}, not text: write it as JSON, such as {example.format(pair.key)}"
+        ) from None
 
 
 def read_payload(args: Arguments, what: str) -> Any:

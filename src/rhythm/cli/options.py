@@ -61,7 +61,8 @@ INPUT = option(
     "--input",
     type=KeyValue(),
     multiple=True,
-    help="an input as text; KEY:=JSON gives any JSON value",
+    help="an input, as the type that its workflow declares, else as text; KEY:=JSON gives any JSON "
+    "value",
 )
 DATA = option(
     "-i",

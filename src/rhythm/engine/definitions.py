@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from rhythm.errors import InvalidProgram
 from rhythm.ir.codec import dump_within
 from rhythm.ir.program import Program
@@ -23,6 +25,7 @@ def definition_of(
             f"file have at most {DEFAULT_LIMITS.program_bytes:,} bytes as they are stored. "
             "Split the file, or the workflow: each await names all variables that are in scope"
         )
+    declared = options.get("inputs")
     return Definition(
         name or program.name,
         program.version,
@@ -30,6 +33,7 @@ def definition_of(
         source,
         text,
         program.file,
+        inputs=None if declared is None else json.dumps(declared),
         on=tuple(dict.fromkeys(options.get("on", ()))),
         queue=options.get("queue") or "default",
         timeout_s=options.get("timeout"),

@@ -101,7 +101,7 @@ def _form_of(cls: type) -> Form | None:
     """Returns the function that makes values of a class simpler; None if there is none."""
     if callable(getattr(cls, "model_dump", None)):
         return lambda value: value.model_dump(mode="json")
-    if not issubclass(cls, enum.Enum) and (fields := _fields_of(cls)) is not None:
+    if not issubclass(cls, enum.Enum) and (fields := fields_of(cls)) is not None:
         return lambda value: {field.key: getattr(value, field.name) for field in fields}
     return next((form for base, form in FORMS if issubclass(cls, base)), None)
 
@@ -160,11 +160,11 @@ def kind_of(hint: Any) -> HintKind | None:
 def _class_kind(cls: type, args: tuple[Any, ...]) -> HintKind | None:
     if cls in PLAIN_KINDS:
         return PLAIN_KINDS[cls]
-    if cls in _LISTS:
-        return _list(_LISTS[cls], kind_of(args[0]) if args else None)
+    if cls in LISTS:
+        return _list(LISTS[cls], kind_of(args[0]) if args else None)
     if cls is tuple:
         return _tuple(args)
-    if cls in _OBJECTS:
+    if cls in OBJECTS:
         return _object(kind_of(args[1]) if len(args) == 2 else None)
     return _user_kind(cls)
 
@@ -180,7 +180,7 @@ def _user_kind(cls: type) -> HintKind | None:
         return HintKind(set(), _model(cls))
     if issubclass(cls, enum.Enum):
         return _enum(cls)
-    if _fields_of(cls) is not None:
+    if fields_of(cls) is not None:
         return HintKind(
             {"an object", "a list"} if issubclass(cls, tuple) else {"an object"}, _Fields(cls)
         )
@@ -207,8 +207,12 @@ def _only(cls: type, expected: str) -> HintKind:
     return HintKind({WORDS[cls]}, refuse, {cls})
 
 
+def _is_whole(value: float) -> bool:
+    return value.is_integer() and abs(value) < 2**63
+
+
 def _whole(value: Any) -> int:
-    if type(value) is float and value.is_integer() and abs(value) < 2**63:
+    if type(value) is float and _is_whole(value):
         return int(value)
     raise _refuse(value, "a whole number")
 
@@ -283,12 +287,12 @@ PLAIN_KINDS: dict[Any, HintKind] = {
         {"text"}, _from_text("bytes as base64", lambda text: bytearray(_bytes(text)))
     ),
 }
-_LISTS: dict[Any, type | None] = {  # what a list becomes; None: it stays a list
+LISTS: dict[Any, type | None] = {  # what a list becomes; None: it stays a list
     list: None, abc.Sequence: None, abc.MutableSequence: None, abc.Collection: None,
     abc.Iterable: None,
     set: set, abc.Set: set, abc.MutableSet: set, frozenset: frozenset,
 }  # fmt: skip
-_OBJECTS = {dict, abc.Mapping, abc.MutableMapping}
+OBJECTS = {dict, abc.Mapping, abc.MutableMapping}
 
 
 def _list(make: type | None, item: HintKind | None) -> HintKind:
@@ -399,9 +403,7 @@ def _choice(pairs: list[tuple[Any, Any]]) -> HintKind | None:
     listed = ", ".join(texts[:MAX_CHOICES]) + (", …" if len(texts) > MAX_CHOICES else "")
 
     def convert(value: Any) -> Any:
-        for form in (
-            (value, int(value)) if type(value) is float and value.is_integer() else (value,)
-        ):
+        for form in (value, int(value)) if type(value) is float and _is_whole(value) else (value,):
             if (text := _as_json(form)) in choices:
                 return choices[text]
         raise _refuse(value, listed if len(texts) == 1 else f"one of {listed}")
@@ -454,7 +456,7 @@ class ClassField(Record):
     given: bool = True  # passed to the constructor; otherwise it is computed there
 
 
-def _fields_of(cls: type) -> tuple[ClassField, ...] | None:
+def fields_of(cls: type) -> tuple[ClassField, ...] | None:
     """Returns the fields of a dataclass, NamedTuple or msgspec Struct; None for other classes."""
     if hasattr(cls, "__dataclass_fields__"):
         return tuple(_dataclass_field(field) for field in dataclasses.fields(cls))
@@ -538,7 +540,7 @@ class _Fields:
             hints = hints_of(self.cls)
             self._fields = {
                 field.key: (field, kind_of(hints.get(field.name, Any)))
-                for field in _fields_of(self.cls) or ()
+                for field in fields_of(self.cls) or ()
             }
         return self._fields
 

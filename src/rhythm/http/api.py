@@ -26,12 +26,13 @@ from rhythm.http.answers import JSON
 from rhythm.http.answers import document as as_json
 from rhythm.http.bodies import JSON_KINDS, CheckedRequest, must_be_json
 from rhythm.http.events import NewEvent
-from rhythm.http.guard import Asker
+from rhythm.http.guard import DOCUMENT, Asker
 from rhythm.http.objects import BODY, LIST, check_about, discreet, found
 from rhythm.http.problems import KIND, problem_response, title
 from rhythm.http.routes import ROUTES, V1, Route
 from rhythm.http.schemas import Problem
 from rhythm.http.sharing import LARGE_BODY, Shares
+from rhythm.http.workflow_schemas import with_workflows
 
 TABLE = {(route.method, route.path): route for route in ROUTES}
 EVENT = {
@@ -145,7 +146,12 @@ def api() -> FastAPI:
 
 
 async def _openapi(request: Request) -> Response:
-    return Response(_served(), media_type=JSON)
+    asker: Asker | None = request.scope["rhythm.asker"]
+    if asker is None:
+        return Response(_served(), media_type=JSON)
+    async with request.scope["rhythm.server"].shares.thread(asker.who, DOCUMENT):
+        made = await run_in_threadpool(with_workflows, document(), asker)
+        return Response(await run_in_threadpool(as_json, made), media_type=JSON)
 
 
 @cache

@@ -137,12 +137,17 @@ class Guard:
         self._threads: CapacityLimiter | None = None
 
     async def admit(self, scope: Asgi) -> Asker | None:
-        """Returns the caller; None for a public path. Raises `Refused` for all others."""
+        """Returns the caller; None for a public path, unless it is the document asked with a token.
+
+        Raises `Refused` for all others.
+        """
+        headers = Headers(scope=scope)
         if (scope["method"], path_of(scope)) in PUBLIC:
             if path_of(scope) == DOCUMENT:
                 self.shares.request(f"document {whose(address_of(scope))}", DOCUMENT_WORTH)
-            return None
-        headers = Headers(scope=scope)
+            # With a token the document also has the workflows that its owner may see.
+            if path_of(scope) != DOCUMENT or "authorization" not in headers:
+                return None
         _refuse_two_lengths(headers)
         _refuse_other_sites(scope["method"], headers)
         given, address = headers.get("authorization"), address_of(scope)

@@ -15,6 +15,7 @@ def listing(program: Program) -> str:
     lines += [
         f"@{name} {json.dumps(value, ensure_ascii=False)}"
         for name, value in program.options.items()
+        if name != "inputs"  # the first instruction shows them
     ]
     targets, branches = _targets(program), {entry: n for n, entry in enumerate(program.branches)}
     for pc, instruction in enumerate(program.code):

@@ -132,6 +132,7 @@ BUILTINS: dict[str, Signature] = {
         ("random", "random()", 0, 0),
         ("hash", "hash(x)", 1, 1),
         ("base64", "base64(text)", 1, 1),
+        ("check_inputs", "check_inputs(inputs, schema, workflow)", 3, 3),
     ]
 }
 

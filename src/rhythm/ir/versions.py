@@ -22,9 +22,12 @@ def ir_version(code: Iterable[ir.Instruction]) -> int:
 def version_of_node(node: Record) -> int:
     """Returns the IR version that brought an instruction or an expression, without what is in it.
 
-    2: Python's meaning: the builtins `py.*`, and the operators `and` and `or`.
+    2: Python's meaning: the builtins `py.*`, and the operators `and` and `or`; declared inputs:
+    `check_inputs`.
     """
     match node:
+        case ir.Call("check_inputs"):
+            return 2
         case ir.Call(name) if name.startswith("py."):
             return 2
         case ir.Logic("and" | "or"):

@@ -16,6 +16,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rhythm.durations import duration_s
+from rhythm.vm.inputs import check_inputs
 from rhythm.vm.json_text import UnstorableText, read_json
 from rhythm.vm.prices import LONG, walked
 from rhythm.vm.python.table import PYTHON_FUNCTIONS
@@ -505,5 +506,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "parse_json": _parse_json, "get": _get, "merge": _merge, "pick": _pick, "omit": _omit,
     "now": _now, "date_add": _date_add,
     "date_diff": _date_diff, "format_date": _format_date, "uuid": _uuid, "random": _random,
-    "hash": _hash, "base64": _base64, **PYTHON_FUNCTIONS,
+    "hash": _hash, "base64": _base64, "check_inputs": check_inputs, **PYTHON_FUNCTIONS,
 }  # fmt: skip

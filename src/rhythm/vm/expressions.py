@@ -13,11 +13,11 @@ from typing import Any
 
 from rhythm.ir import instructions as ir
 from rhythm.limits import Limits
-from rhythm.vm import closures
+from rhythm.vm import closures, inputs
 from rhythm.vm.builtins import FUNCTIONS
 from rhythm.vm.closures import Compiled, Frame, placed, with_integers
 from rhythm.vm.prices import LONG, element_work, looked_up, made, price_of
-from rhythm.vm.python.compiled import COMPILED
+from rhythm.vm.python.compiled import COMPILED as COMPILED_PYTHON
 from rhythm.vm.values import (
     Charge,
     Fault,
@@ -37,6 +37,7 @@ from rhythm.vm.values import (
 )
 
 _FAST_INT = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+COMPILED = {**COMPILED_PYTHON, "check_inputs": inputs.compiled}
 _PLAIN = frozenset((int, float, str, bool, type(None)))
 _FAST_ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 

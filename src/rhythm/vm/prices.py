@@ -157,6 +157,7 @@ _PRICES: dict[str, Callable[..., int]] = {
     "replace": lambda x, old, new: CALL + 2 * search(x, old) + copied(new),
     "get": _get, "parse_json": _parse_json, "json": _call(40), "str": _call(10), "hash": _call(30),
     "uuid": _call(20), "random": _call(20),
+    "check_inputs": _fixed(40),
     "date_add": _call(60), "date_diff": _call(20), "format_date": _format_date,
     **{f"py.{name}": _fixed(price) for name, price in {
         "truth": 8, "add": 8, "sub": 8, "mul": 8, "div": 8, "floordiv": 8, "mod": 8, "pow": 10,

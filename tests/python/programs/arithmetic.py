@@ -48,7 +48,7 @@ async def powers(a: Any, b: Any) -> Any:
 
 @given({"n": 5}, {"n": -5}, {"n": 0}, {"n": True})
 @rhythm.workflow
-async def signs(n: int) -> Any:
+async def signs(n: int | bool) -> Any:
     return [-n, +n, ~int(n), abs(n), not n, --n]
 
 

@@ -162,7 +162,7 @@ async def formats(x: float, n: int, s: str) -> Any:
     ]  # fmt: skip
 
 
-@given({"x": 2.5, "w": 8, "p": 1}, {"x": 1, "w": 3, "p": 0})
+@given({"x": 2.5, "w": 8, "p": 1}, {"x": 1.0, "w": 3, "p": 0})
 @rhythm.workflow
 async def nested_formats(x: float, w: int, p: int) -> Any:
     return f"[{x:{w}.{p}f}] {{literal}} {x * 2} {'quoted'} {w if w > 5 else p}"

@@ -33,8 +33,8 @@ from rhythm.cli.output.documents import print_json
 from rhythm.cli.output.trace import Trace
 from rhythm.cli.programs import choose, compile_file
 from rhythm.cli.types import FileName, OneOf, SignalValue
-from rhythm.engine.declared_inputs import check_inputs
 from rhythm.errors import InvalidPayload, UnknownWorkflow
+from rhythm.ir.input_schema import check_inputs
 from rhythm.ir.program import Program
 from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.languages import compile_text
@@ -117,7 +117,7 @@ def _run_for_machines(args: Arguments) -> int:
 @contextmanager
 def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
     """Runs the workflow to its end; yields the runner, and how the run ended."""
-    inputs, signals = read_inputs(args), [(given.key, given.value) for given in args.signal]
+    signals = [(given.key, given.value) for given in args.signal]
     if args.app:
         load_app(args.app)
     programs = compile_file(
@@ -126,6 +126,8 @@ def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
         quiet=args.output == "json",
     )
     program = choose(programs, args.file, args.workflow)
+    declared = program.options.get("inputs")
+    inputs = read_inputs(args, program.name, declared)
     clock = Clock(args.fast_forward)
     trace = None if args.quiet else Trace(sys.stderr, clock.seconds)
     runner = InProcessRunner(
@@ -133,7 +135,7 @@ def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
     )
     with closing(runner):
         try:
-            if (declared := program.options.get("inputs")) is not None:
+            if declared is not None:
                 check_inputs(program.name, declared, inputs)
             ended = runner.run(program.name, inputs, signals)
         except InvalidPayload as problem:

@@ -190,7 +190,9 @@ def _past(fire: FireView) -> tuple[str, ...]:
 def create(app: Rhythm, args: Arguments) -> None:
     catch_up = int(args.catch_up) if (args.catch_up or "").isdecimal() else args.catch_up
     given = {"overlap": args.overlap, "catch_up": catch_up, "tz": args.tz}
-    inputs = read_inputs(args) if args.input or args.inputs else None
+    inputs = None
+    if args.input or args.inputs:
+        inputs = read_inputs(args, args.workflow, app.workflow(args.workflow).inputs)
     made = app.schedule(
         args.name,
         args.workflow,

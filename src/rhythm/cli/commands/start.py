@@ -146,7 +146,9 @@ def _start(app: Rhythm, args: Arguments, request: dict[str, Any]) -> Handle:
     from rhythm.errors import InvalidPayload, UnknownWorkflow
 
     try:
-        handle = app.start_workflow(_registered(app, args), by=actor(args), **request)
+        name = _registered(app, args)
+        request["inputs"] = read_inputs(args, name, app.workflow(name).inputs)
+        handle = app.start_workflow(name, by=actor(args), **request)
     except (InvalidPayload, UnknownWorkflow) as problem:
         raise UsageError(str(problem)) from problem
     _say(handle.get(), handle.created)

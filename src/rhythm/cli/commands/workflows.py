@@ -1,6 +1,9 @@
 """Lists the registered workflows, each with the version on which new executions start, or shows one
 of them.
 
+Of one workflow its inputs are shown, if it declares them: their types, and which are required.
+With --output json they are a JSON Schema.
+
 Workflows are registered by `rhythm start FILE.flow`, by applications and by workers. An execution
 stays on the version that it began with.
 
@@ -95,8 +98,33 @@ def _print_one(app: Rhythm, args: Arguments, found: list[WorkflowView]) -> None:
             ("registered", moment(workflow.registered_at, datetime.now(UTC))),
             ("started by", ", ".join(f"event {type}" for type in on)),
             ("executions", of + counted(statuses)),
+            ("inputs", "" if workflow.inputs is None else _inputs_note(workflow.inputs)),
         ]
     )
+    if workflow.inputs and workflow.inputs["properties"]:
+        _print_inputs(workflow.inputs)
+
+
+def _inputs_note(declared: dict[str, Any]) -> str:
+    """Returns the note on inputs that no table shows; else an empty text."""
+    return "" if declared["properties"] else "it takes none"
+
+
+def _print_inputs(declared: dict[str, Any]) -> None:
+    from rhythm.cli.output.table import print_table
+    from rhythm.lang.flow.constants import constant_text
+    from rhythm.lang.flow.types import type_text
+
+    rows = [
+        (
+            name,
+            type_text(part),
+            "required" if name in declared["required"] else constant_text(part["default"]),
+        )
+        for name, part in declared["properties"].items()
+    ]
+    print()
+    print_table(("INPUT", "TYPE", "DEFAULT"), rows)
 
 
 def _named(name: str, found: list[WorkflowView]) -> WorkflowView:
@@ -116,6 +144,8 @@ def _named(name: str, found: list[WorkflowView]) -> WorkflowView:
 
 def _json(workflow: WorkflowView) -> dict[str, Any]:
     registered_at = workflow.registered_at.isoformat().replace("+00:00", "Z")
-    return {name: getattr(workflow, name) for name in ("name", "version", "language", "file")} | {
-        "registered_at": registered_at
+    shown = ("name", "version", "language", "file")
+    return {name: getattr(workflow, name) for name in shown} | {
+        "registered_at": registered_at,
+        "inputs": workflow.inputs,
     }

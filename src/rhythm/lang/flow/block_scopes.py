@@ -41,12 +41,22 @@ _CALLED = {"t": "value", "each": "item", "inputs": "given", "group": "started_al
 
 
 def with_block_scopes(workflow: nodes.Workflow) -> nodes.Workflow:
-    """Returns the workflow with block scopes: see above."""
+    """Returns the workflow with block scopes: see above.
+
+    The inputs that it declares keep their names, which must be `writable`.
+    """
     body = _reachable(without_labels(workflow.body))
-    used = _Names()
+    given = frozenset(each.name for each in workflow.inputs or ())
+    used = _Names(given)
     body = used.renamed(body)
-    body = _own_loop_variables(body, used.free)
-    return workflow.replace(body=_Declaring(body).block(body))
+    body = _own_loop_variables(body, used.free, given)
+    return workflow.replace(body=_Declaring(body, given).block(body))
+
+
+def writable(name: str) -> bool:
+    """Whether a variable of `.flow` can have this name."""
+    fits = name.isascii() and name.isidentifier()
+    return fits and name not in TAKEN and len(name) <= DEFAULT_LIMITS.identifier_bytes
 
 
 # Names.
@@ -55,22 +65,17 @@ def with_block_scopes(workflow: nodes.Workflow) -> nodes.Workflow:
 class _Names:
     """Gives each name of a tree one that `.flow` can have, and gives out new ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: frozenset[str]) -> None:
         self._new: dict[str, str] = {}
-        self._taken: set[str] = set(TAKEN)
+        self._taken: set[str] = {*TAKEN, *given}
 
     def renamed(self, body: Block) -> Block:
         # The author's own names first: they stay, if they can.
         found = dict.fromkeys(node.name for node in _names(body))
-        self._new = {name: name for name in found if self._stays(name)}
+        self._new = {name: name for name in found if writable(name)}
         self._taken |= self._new.keys()
         made: Block = _mapped(body, self._rename)
         return made
-
-    @staticmethod
-    def _stays(name: str) -> bool:
-        fits = name.isascii() and name.isidentifier()
-        return fits and name not in TAKEN and len(name) <= DEFAULT_LIMITS.identifier_bytes
 
     def _rename(self, node: Node) -> Node:
         if isinstance(node, nodes.Let) and _takes_inputs(node):
@@ -189,14 +194,14 @@ def _breaks(node: Node) -> bool:
 # Loops.
 
 
-def _own_loop_variables(body: Block, free: Callable[[str], str]) -> Block:
+def _own_loop_variables(body: Block, free: Callable[[str], str], given: frozenset[str]) -> Block:
     """Returns the tree with loop variables that are used in their loops only.
 
     A variable that is also used elsewhere is set in the loop, from one that is the loop's own.
     """
     loops = [node for node in _all(body) if isinstance(node, nodes.For)]
     bound = {name.name for loop in loops for name in loop.names}
-    shared = {name for name in bound if _is_used_elsewhere(body, name)}
+    shared = {name for name in bound if name in given or _is_used_elsewhere(body, name)}
 
     def change(node: Node) -> Node:
         made = _children_mapped(node, change)
@@ -256,9 +261,9 @@ class _Declaring:
     before, outside of all loops: a variable keeps its value from one round to the next.
     """
 
-    def __init__(self, body: Block) -> None:
+    def __init__(self, body: Block, given: frozenset[str]) -> None:
         self.uses: dict[str, list[_Use]] = {}
-        self.bound: set[str] = {INPUTS}
+        self.bound: set[str] = {INPUTS, *given}
         self.loops: set[int] = set()  # the identities of blocks that are bodies of loops
         self.first: set[tuple[int, int, str]] = set()  # where a variable is set first
         self.before: dict[tuple[int, int], list[str]] = {}  # what is declared before a statement

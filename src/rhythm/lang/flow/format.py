@@ -25,15 +25,15 @@ from rhythm.record import Record
 INDENT = "  "
 
 # A token's mark is its word or its kind, or one of these where that is not specific enough: `sign`,
-# `ternary`, `block{`, `block}`, `call(`, `index[`, and `$}` for the end of `${`. The rules are sets
-# of marks.
+# `ternary`, `block{`, `block}`, `call(`, `index[`, `type?` and `rest` in a type, and `$}` for the
+# end of `${`. The rules are sets of marks.
 OPENERS = frozenset({"(", "[", "{", "call(", "index[", "block{", "${"})
 CLOSERS = frozenset({")", "]", "}", "block}", "$}"})
 TIGHT_AFTER = frozenset(
     {"(", "[", "call(", "index[", "${", "sign", "...", ".", "?.", "@", "template", "part"}
 )
 TIGHT_BEFORE = frozenset(
-    {")", "]", "$}", ",", ".", "?.", ":", "call(", "index[", "${", "part", "endtemplate"}
+    {")", "]", "$}", ",", ".", "?.", ":", "call(", "index[", "${", "part", "endtemplate", "type?"}
 )
 INDEXED = frozenset(
     {"name", "number", "text", "endtemplate", "true", "false", "null", ")", "]", "}", "block}"}
@@ -48,7 +48,7 @@ AFTER_BLOCK = frozenset({"else", "catch", "finally"})
 
 # Inside brackets, a line continues the item above it if it begins with one of CONTINUES or follows
 # one of CONTINUED.
-CONTINUES = BINARY | ASSIGNMENTS | {".", "?.", ":", "ternary", "of"}
+CONTINUES = BINARY | ASSIGNMENTS | {".", "?.", ":", "ternary", "of", "|"}
 CONTINUED = frozenset({":", "=", "ternary"})
 
 _NEWLINE = re.compile(r"[\r\n]")
@@ -116,6 +116,10 @@ def _marked(parser: Parser) -> _Marked:
         marks[i] = "sign"
     for i in roles.ternary:
         marks[i] = "ternary"
+    for i in roles.optional:
+        marks[i] = "type?"
+    for i in roles.rests:
+        marks[i] = "rest"
     for i in roles.blocks:
         marks[i] = "block" + marks[i]
     for opening, closing in parser.closer.items():

@@ -19,6 +19,7 @@ from rhythm.lang.source import Source
 from rhythm.record import Record
 
 LANGUAGE = "flow"
+GIVEN = "$inputs"  # holds the checked inputs while they become parameters
 RESULT = "$return"  # holds the value of a `return` while its `finally` blocks run
 
 
@@ -89,6 +90,8 @@ class _Lowering:
         options: dict[str, Any],
         lines: tuple[int, tuple[int, ...]],
     ) -> Program:
+        if workflow.inputs is not None:
+            self._take_inputs(workflow, workflow.inputs, options["inputs"])
         self._body(workflow.body)
         entries: list[int] = []
         while len(entries) < len(self.branches):  # lowering a branch may find more branches
@@ -110,6 +113,18 @@ class _Lowering:
             lines=lines[1],
             ir=ir_version(code),
         )
+
+    def _take_inputs(
+        self, workflow: nodes.Workflow, parameters: tuple[nodes.Parameter, ...], schema: Any
+    ) -> None:
+        """Begins the program with the check of its inputs; each becomes a variable."""
+        at = parameters[0].start if parameters else workflow.start
+        args = (ir.Local("inputs"), ir.Const(schema), ir.Const(workflow.name))
+        self._emit(ir.Set(GIVEN, ir.Call("check_inputs", args, at), at))
+        for each in parameters:
+            value = ir.Member(ir.Local(GIVEN), each.name, False, each.start)
+            self._emit(ir.Set(each.name, value, each.start))
+            self._declare(each.name)
 
     def _placed_handler(self, handler: ir.Handler) -> ir.Handler:
         places = self.places

@@ -258,10 +258,20 @@ class Annotation(Node):
     args: tuple[Node, ...]
 
 
+class Parameter(Node):
+    """An input that a header declares: its JSON Schema, and whether it must be given."""
+
+    name: str
+    schema: dict[str, Any]
+    required: bool
+
+
 class Workflow(Node):
     """One workflow of a file.
 
     `script` is true for a file without a header, in which operations are awaited without `await`.
+    `inputs` are the declared ones, each a variable of the body; None if none are declared, and
+    anything may be given.
     """
 
     name: str
@@ -269,6 +279,7 @@ class Workflow(Node):
     params: tuple[str, ...]
     annotations: tuple[Annotation, ...]
     body: Block
+    inputs: tuple[Parameter, ...] | None = None
 
 
 class File(Node):

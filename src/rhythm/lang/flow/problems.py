@@ -42,6 +42,8 @@ CODES: dict[str, str] = {
     "F032": "annotation with wrong arguments",
     "F033": "a pattern that cannot be taken apart this way",
     "F034": "comparisons that are chained",
+    "F035": "a type that is not known",
+    "F036": "a default that does not fit its type",
     "F101": "warning: statement that is never reached",
     "F102": "warning: operation started and never awaited",
     "F103": "warning: task that is not registered",

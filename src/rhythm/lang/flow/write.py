@@ -8,21 +8,23 @@ would do it.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rhythm.ir.operations import EMITS
 from rhythm.lang.flow import nodes
-from rhythm.lang.flow.block_scopes import with_block_scopes
+from rhythm.lang.flow.block_scopes import with_block_scopes, writable
+from rhythm.lang.flow.check import ParsedFlow
+from rhythm.lang.flow.constants import WORD, constant_text, escaped, key_text
 from rhythm.lang.flow.format import format_source
 from rhythm.lang.flow.grammar.expressions import PRECEDENCE
+from rhythm.lang.flow.lower import GIVEN
 from rhythm.lang.flow.nodes import Block, Node
 from rhythm.lang.flow.rules.annotations import ANNOTATIONS
 from rhythm.lang.flow.rules.kinds import is_operation
 from rhythm.lang.flow.tokens import RESERVED
+from rhythm.lang.flow.types import inputs_schema, parameters_text
 
-WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 CONDITIONAL, UNARY, POSTFIX = 0, 8, 9  # how tightly these bind; the operators are between them
 HELD = "held"  # the variable of an expression that is needed twice
 # Calls that give true or false, whatever they are given.
@@ -45,15 +47,56 @@ def write_workflow(workflow: nodes.Workflow, options: Mapping[str, Any]) -> str:
             f"the workflow `{workflow.name}` cannot be written in .flow, where a name is a word of "
             "letters, digits and _: give it another with @rhythm.workflow(name=…)"
         )
+    header = _typed_header(workflow, options) if workflow.inputs is not None else None
+    if header is None:
+        workflow, header = _checking_itself(workflow, options), f"{workflow.name}(inputs)"
     scoped = with_block_scopes(workflow)
-    lines = [*_annotations(options), f"workflow {workflow.name}(inputs) {{"]
-    lines += [*_Writer(_names_in(scoped.body)).statements(scoped.body), "}", ""]
+    names = _names_in(scoped.body) | {each.name for each in scoped.inputs or ()}
+    lines = [*_annotations(options), f"workflow {header} {{"]
+    lines += [*_Writer(names).statements(scoped.body), "}", ""]
     return format_source("\n".join(lines), workflow.name)
+
+
+def _typed_header(workflow: nodes.Workflow, options: Mapping[str, Any]) -> str | None:
+    """Returns a header that declares just these inputs; None if none can."""
+    if not all(writable(each.name) for each in workflow.inputs or ()):
+        return None
+    header = f"{workflow.name}({parameters_text(options['inputs'])})"
+    read = ParsedFlow(f"workflow {header} {{ return null }}", "header.flow")
+    if read.problems.errors or len(read.workflows) != 1:
+        return None
+    inputs = read.workflows[0].inputs or ()
+    declared = inputs_schema(inputs, other_keys="on" in options)
+    # as text, in which 10 is not 10.0
+    return header if _text(declared) == _text(options["inputs"]) else None
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _checking_itself(workflow: nodes.Workflow, options: Mapping[str, Any]) -> nodes.Workflow:
+    """Returns a workflow that takes any inputs, and checks them by its first statement."""
+    if workflow.inputs is None:
+        return workflow
+    at = workflow.start, workflow.end
+    given = nodes.Name(*at, GIVEN)
+    args = (nodes.Name(*at, "inputs"), nodes.Literal(*at, options["inputs"]),
+            nodes.Literal(*at, workflow.name))  # fmt: skip
+    check = nodes.Let(*at, False, given, nodes.Call(*at, "check_inputs", args, at[1]))
+    taken = [_taken(given, each.name, at) for each in workflow.inputs]
+    body = workflow.body.replace(statements=(check, *taken, *workflow.body.statements))
+    return workflow.replace(body=body, inputs=None)
+
+
+def _taken(given: nodes.Name, name: str, at: tuple[int, int]) -> Node:
+    value = nodes.Index(*at, given, nodes.Literal(*at, name))
+    return nodes.Assign(*at, nodes.Name(*at, name), "=", value)
 
 
 def _annotations(options: Mapping[str, Any]) -> Iterator[str]:
     for name, value in options.items():
-        if name not in ANNOTATIONS:  # the shape of the inputs, which a `.flow` cannot declare
+        if name not in ANNOTATIONS:  # the inputs, which the header declares
             continue
         for each in value if name in ("on", "schedule") else [value]:
             if name == "schedule":
@@ -61,41 +104,7 @@ def _annotations(options: Mapping[str, Any]) -> Iterator[str]:
                 given = [each["cron"], *([rest] if rest else [])]
             else:
                 given = [each]
-            yield f"@{name}({', '.join(map(_constant, given))})"
-
-
-def _constant(value: Any) -> str:
-    """Returns a JSON value as it is written."""
-    if isinstance(value, dict):
-        entries = (f"{_key(key)}: {_constant(item)}" for key, item in value.items())
-        return f"{{ {', '.join(entries)} }}" if value else "{}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_constant, value))}]"
-    if isinstance(value, str):
-        return f'"{_escaped(value, chr(34))}"'
-    return {None: "null", True: "true", False: "false"}[value] if _is_word(value) else repr(value)
-
-
-def _is_word(value: object) -> bool:
-    return value is None or isinstance(value, bool)
-
-
-def _key(key: str) -> str:
-    return key if WORD.fullmatch(key) else _constant(key)
-
-
-def _escaped(text: str, quote: str) -> str:
-    """Returns a text with escapes for what cannot stand between these quotes, or be seen."""
-    parts = (
-        f"\\{char}"
-        if char in (quote, "\\")
-        else char
-        if char.isprintable()
-        else json.dumps(char)[1:-1]
-        for char in text
-    )
-    made = "".join(parts)
-    return made.replace("${", "\\${") if quote == "`" else made
+            yield f"@{name}({', '.join(map(constant_text, given))})"
 
 
 def _names_in(node: object) -> set[str]:
@@ -236,7 +245,7 @@ class _Writer:
         return ", ".join(self._expression(part) for part in parts)
 
     def _literal(self, node: nodes.Literal) -> tuple[str, int]:
-        text = _constant(node.value)
+        text = constant_text(node.value)
         return text, UNARY if text.startswith("-") else POSTFIX
 
     def _name(self, node: nodes.Name) -> tuple[str, int]:
@@ -244,9 +253,9 @@ class _Writer:
 
     def _template(self, node: nodes.Template) -> tuple[str, int]:
         if all(_is_text(part) for part in node.parts):
-            return _constant("".join(part.value for part in node.parts)), POSTFIX  # type: ignore[attr-defined]  # they are literals
+            return constant_text("".join(part.value for part in node.parts)), POSTFIX  # type: ignore[attr-defined]  # they are literals
         parts = (
-            _escaped(part.value, "`")  # type: ignore[attr-defined]  # a literal
+            escaped(part.value, "`")  # type: ignore[attr-defined]  # a literal
             if _is_text(part)
             else f"${{{self._expression(part)}}}"
             for part in node.parts
@@ -266,7 +275,7 @@ class _Writer:
     def _entry(self, node: nodes.Entry) -> tuple[str, int]:
         value = self._expression(node.value)
         short = isinstance(node.value, nodes.Name) and value == node.key
-        return value if short else f"{_key(node.key)}: {value}", POSTFIX
+        return value if short else f"{key_text(node.key)}: {value}", POSTFIX
 
     def _comprehension(self, node: nodes.Comprehension) -> tuple[str, int]:
         names = ", ".join(name.name for name in node.names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_type_hints
 
 from rhythm.ir.locals import unset_reads
@@ -17,11 +17,10 @@ from rhythm.lang.python.effects import Effects
 from rhythm.lang.python.exceptions import readable_errors
 from rhythm.lang.python.expressions import EXPRESSIONS
 from rhythm.lang.python.lazy import walked
-from rhythm.lang.python.names import MISSING, Around, json_of
+from rhythm.lang.python.names import MISSING, Around
 from rhythm.lang.python.operations import check_operations
 from rhythm.lang.python.places import FunctionText, Unreadable, read_function, shown_name
 from rhythm.lang.python.reached import check_reached
-from rhythm.lang.python.references import GIVEN
 from rhythm.lang.python.sharing import check_sharing
 from rhythm.lang.python.statements import STATEMENTS, assigned_names
 from rhythm.lang.python.translation import Translation
@@ -36,7 +35,10 @@ LANGUAGE = "python"
 def compile_function(
     function: Callable[..., Any], name: str, options: dict[str, Any]
 ) -> Compilation:
-    """Compiles a workflow function. Never raises: problems are returned as diagnostics."""
+    """Compiles a workflow function. Never raises: problems are returned as diagnostics.
+
+    `options` have the schema of its inputs, as its hints declare them.
+    """
     try:
         text = read_function(function)
     except Unreadable as problem:
@@ -114,7 +116,10 @@ class _Function:
         self.t = Translation(text, self.around, problems, Effects(), EXPRESSIONS, STATEMENTS)
 
     def workflow(self, name: str, options: dict[str, Any]) -> tuple[nodes.Workflow, Around]:
-        """Returns the function as a workflow of the syntax tree, and what it took from around."""
+        """Returns the function as a workflow of the syntax tree, and what it took from around.
+
+        `options` has the schema of its inputs, too.
+        """
         t, tree = self.t, self.text.tree
         parameters = list(inspect.signature(self.function).parameters.values())
         t.walked, t.readable_errors = walked(tree), readable_errors(tree)
@@ -123,11 +128,11 @@ class _Function:
         t.hints = {p.name: t.annotations.get(p.name) for p in parameters}
         start, end = self.text.span(tree)
         t.write(nodes.Declare(start, end, tuple(sorted(t.variables))))
-        self._take_inputs(parameters)
+        inputs = self._parameters(options["inputs"])
         t.statements(tree.body)
         body = nodes.Block(start, end, tuple(t.out))
         start = min([start, *(self.text.span(each)[0] - 1 for each in tree.decorator_list)])
-        made = nodes.Workflow(start, end, name, False, ("inputs",), (), body)
+        made = nodes.Workflow(start, end, name, False, (), (), body, inputs)
         if not t.problems.errors:
             self._check(made, options)
         return made, self.around
@@ -153,35 +158,24 @@ class _Function:
                 if found is not MISSING:
                     yield node.target.id, found
 
-    def _take_inputs(self, parameters: list[inspect.Parameter]) -> None:
-        """Writes the beginning of the program: each parameter gets its input, or its default."""
+    def _parameters(self, declared: Mapping[str, Any]) -> tuple[nodes.Parameter, ...]:
+        """Returns the parameters as inputs, with their schema; refuses those that have none."""
         t, tree = self.t, self.text.tree
-        if not parameters:
-            return
-        at = t.at(tree.args)
-        given = nodes.Logic(at.start, at.end, "??", at.name("inputs"), at.object({}))
-        t.write(at.let(GIVEN, given))
         written = {arg.arg: arg for arg in ast.walk(tree.args) if isinstance(arg, ast.arg)}
-        for p in parameters:
-            place = t.at(written[p.name])
+        found: list[nodes.Parameter] = []
+        for p in inspect.signature(self.function).parameters.values():
+            node = written[p.name]
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-                t.refuse("P002", written[p.name], f"`{p}`: the inputs of a workflow have names",
+                t.refuse("P002", node, f"`{p}`: the inputs of a workflow have names",
                          "write each parameter, or take one dict")  # fmt: skip
                 continue
-            key = place.literal(p.name)
-            value: nodes.Node = place.call("py.item", place.name(GIVEN), key)
-            if p.default is not p.empty:
-                there = place.call("py.contains", place.name(GIVEN), key)
-                value = place.choose(there, value, self._default(p, written[p.name]))
-            t.write(place.assign(p.name, value))
-
-    def _default(self, p: inspect.Parameter, node: ast.arg) -> nodes.Node:
-        value = json_of(p.default)
-        if value is MISSING:
-            return self.t.refuse("P002", node, f"the default of `{p.name}` is not JSON",
-                                 f"write {p.name} = None, and set it in the workflow")  # fmt: skip
-        self.around.take(f"({p.name})", value)
-        return self.t.at(node).literal(value)
+            schema, required = declared["properties"][p.name], p.default is p.empty
+            if not required and "default" not in schema:
+                t.refuse("P002", node, f"the default of `{p.name}` is not JSON",
+                         f"write {p.name} = None, and set it in the workflow")  # fmt: skip
+            found.append(nodes.Parameter(*self.text.span(node), p.name, schema, required))
+        self.around.take("(inputs)", declared)
+        return tuple(found)
 
 
 def _evaluated(node: ast.expr, around: Around) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rhythm.ir import instructions as ir
+from rhythm.lang.flow.lower import GIVEN
 from rhythm.record import Record
 
 
@@ -27,7 +28,6 @@ class Ref(Record):
     inner: bool = False
 
 
-GIVEN = "$inputs_0"  # the hidden variable that has the inputs while they become parameters
 Refs = frozenset[Ref]
 NOTHING: Refs = frozenset()
 # What these calls give refers to nothing: numbers, texts, true and false.
@@ -195,6 +195,8 @@ class Reader:
                 return changed if part == 0 else memory.inside(changed)
             case ir.Index(ir.Local(name), ir.Const(part)) if f"{name}.{part}" in memory.variables:
                 return memory.variables[f"{name}.{part}"]
+            case ir.Member(ir.Local(name)) if name == GIVEN:
+                return memory.come_in(self._site())  # each input is a value of its own
             case ir.Index(target, _) | ir.Member(target, _):
                 return memory.inside(self.refs(target))
             case ir.Call():
@@ -231,8 +233,6 @@ class Reader:
     def _call(self, node: ir.Call) -> Refs:
         if node.name in CHANGES:
             return self._change(node)
-        if node.name == "py.item" and node.args[0] == ir.Local(GIVEN):
-            return self.memory.come_in(self._site())  # each input is a value of its own
         given = [self.refs(arg) for arg in node.args]
         memory = self.memory
         if node.name in SCALAR:

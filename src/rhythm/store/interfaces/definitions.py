@@ -21,11 +21,13 @@ class Definition(Record):
     source: str
     program: str
     file: str = ""
-    # Types of events that start it. This field and those below are set only when it is registered.
+    # Types of events that start it. This field and the three below are set only when it is
+    # registered.
     on: tuple[str, ...] = ()
     queue: str = "default"
     timeout_s: float | None = None
     schedules: tuple[dict[str, Any], ...] = ()  # from its `@schedule` annotations
+    inputs: str | None = None  # what it declares, as JSON Schema; None: anything may be given
 
 
 class Listed(Record):
@@ -36,6 +38,7 @@ class Listed(Record):
     language: str
     file: str
     registered_at: int
+    inputs: str | None = None
 
 
 def source_hashes(definitions: Iterable[Definition]) -> dict[str, str]:

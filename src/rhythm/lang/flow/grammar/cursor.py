@@ -25,6 +25,8 @@ class Roles(Record):
     signs: set[int]
     ternary: set[int]
     starts: set[int]
+    optional: set[int]  # the `?` after a type, or after a key of one
+    rests: set[int]  # the `...` of a type
 
 
 class Recover(Exception):
@@ -44,7 +46,7 @@ class Cursor:
         self.name = name
         self.i = 0
         self.depth = 0
-        self.roles = Roles(set(), set(), set(), set())
+        self.roles = Roles(set(), set(), set(), set(), set(), set())
         # Nodes in parentheses, by identity. They are kept here so that no other node gets the same
         # identity.
         self.wrapped: dict[int, Node] = {}

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.grammar.cursor import Recover
-from rhythm.lang.flow.grammar.statements import StatementParser
+from rhythm.lang.flow.grammar.header import Header, HeaderParser
 from rhythm.lang.flow.nodes import Block, Node
-from rhythm.lang.flow.other_languages import PARAMETERS
 from rhythm.lang.flow.tokens import Token
-from rhythm.suggest import nearest
 
 
-class Parser(StatementParser):
+class Parser(HeaderParser):
     """The whole parser: reads a file into a tree."""
 
     lost = False  # a header could not be read, so its body may look like a script
@@ -100,7 +98,7 @@ class Parser(StatementParser):
         self.roles.starts.add(self.i)
         first = self._next()
         name = self.name
-        params: tuple[str, ...] = ()
+        header = Header()
         if first.value == "async" and self._token.value == "workflow":
             self._report_token(
                 "F030",
@@ -111,9 +109,10 @@ class Parser(StatementParser):
             first = self._next()
         try:
             name = self._workflow_name(first)
-            params = self._parameters() if self._at("(") else ()
-            if first.value == "async" and not params:
-                params = ("ctx", "inputs")  # `async function main()` sees both without naming them
+            header = self._parameters() if self._at("(") else Header()
+            if first.value == "async" and not header.names and header.inputs is None:
+                # `async function main()` sees both without naming them
+                header = Header(("ctx", "inputs"))
             if not self._at("{"):
                 self._fail(
                     "F001",
@@ -126,7 +125,16 @@ class Parser(StatementParser):
             self.lost = True
             self._skip_statement()
             body = Block(first.end, first.end, ())
-        return nodes.Workflow(first.start, self._last.end, name, False, params, annotations, body)
+        return nodes.Workflow(
+            first.start,
+            self._last.end,
+            name,
+            False,
+            header.names,
+            annotations,
+            body,
+            header.inputs,
+        )
 
     def _workflow_name(self, first: Token) -> str:
         if first.value == "async":
@@ -142,53 +150,3 @@ class Parser(StatementParser):
                 "F030", "a workflow's name is a word, without quotes", self._token, help=help
             )
         return str(self._next().value) if self._token.kind in ("name", "text") else self.name
-
-    def _parameters(self) -> tuple[str, ...]:
-        opening = self._next()
-        found: list[str] = []
-        while not self._at(")") and not self._at_end():
-            found.append(str(self._expect_name("a parameter").value))
-            self._skip_type(opening, ":", (",", ")"))
-            if not self._take(","):
-                break
-        self._expect(")", "to close the parameters")
-        end = self._last.end
-        self._skip_type(opening, "->", ("{",))
-        if tuple(found) in ((), ("inputs",), ("ctx", "inputs")):
-            return tuple(found)
-        meant = [PARAMETERS.get(name) or nearest(name, ("ctx", "inputs")) or name for name in found]
-        own = [name for name in meant if name not in ("ctx", "inputs")]
-        apart = (
-            "write (inputs), and take it apart inside:",
-            f"let {{ {', '.join(own)} }} = inputs",
-        )
-        help = apart if own else "write (ctx, inputs)" if "ctx" in meant else "write (inputs)"
-        self.problems.report(
-            "F030",
-            "a workflow takes no parameters, `inputs`, or `ctx, inputs`",
-            opening.start,
-            end,
-            help=help,
-        )
-        return ("ctx", "inputs", *(name for name in found if name not in ("ctx", "inputs")))
-
-    def _skip_type(self, opening: Token, mark: str, ends: tuple[str, ...]) -> None:
-        """Refuses the type of a parameter or of the result.
-
-        All types of a header are reported at one place, and so in one message.
-        """
-        if not self._at(mark):
-            return
-        self.problems.report(
-            "F030",
-            "a header has no types",
-            opening.start,
-            self._token.end,
-            help="write workflow name(inputs) { … }",
-        )
-        while (
-            not self._token.line_start
-            and not self._at_end()
-            and not any(self._at(end) for end in ends)
-        ):
-            self._next()

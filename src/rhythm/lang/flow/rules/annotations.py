@@ -6,7 +6,7 @@ from typing import Any
 
 from rhythm.durations import duration_s
 from rhythm.lang.flow import nodes
-from rhythm.lang.flow.nodes import Node
+from rhythm.lang.flow.constants import constant_of
 from rhythm.lang.flow.problems import Problems
 from rhythm.limits import LONGEST_NAME
 from rhythm.suggest import nearest
@@ -41,9 +41,33 @@ def annotation_options(
     return options
 
 
+def check_schedules(workflow: nodes.Workflow, options: dict[str, Any], problems: Problems) -> None:
+    """Reports schedules whose inputs are not those that the workflow declares."""
+    from rhythm.errors import InvalidInputs
+    from rhythm.ir.input_schema import check_inputs
+
+    annotations = [each for each in workflow.annotations if each.name == "schedule"]
+    schedules = options.get("schedule", [])
+    if len(annotations) > len(schedules):
+        return  # one of them was refused
+    for annotation, schedule in zip(annotations, schedules, strict=True):
+        try:
+            check_inputs(workflow.name, options["inputs"], schedule.get("inputs"))
+        except InvalidInputs as problem:
+            problems.about(
+                "F032",
+                str(problem),
+                annotation,
+                help='write them after the time: @schedule("0 9 * * *", { inputs: { … } })',
+            )
+
+
 def _set_option(annotation: nodes.Annotation, options: dict[str, Any], problems: Problems) -> None:
     try:
-        value = _value(annotation.name, [_constant(arg) for arg in annotation.args])
+        value = _value(
+            annotation.name,
+            [constant_of(arg, "annotations take constants") for arg in annotation.args],
+        )
     except ValueError as problem:
         problems.about(
             "F032",
@@ -60,20 +84,6 @@ def _set_option(annotation: nodes.Annotation, options: dict[str, Any], problems:
         )
     else:
         options[annotation.name] = value
-
-
-def _constant(node: Node) -> Any:
-    if isinstance(node, nodes.Literal):
-        return node.value
-    if isinstance(node, nodes.ListLiteral):
-        return [_constant(item) for item in node.items]
-    if isinstance(node, nodes.ObjectLiteral):
-        return {
-            entry.key: _constant(entry.value)
-            for entry in node.entries
-            if isinstance(entry, nodes.Entry)
-        }
-    raise ValueError("annotations take constants")
 
 
 def _value(name: str, values: list[Any]) -> Any:

@@ -7,9 +7,10 @@ from typing import Any
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Block, Broken, Node
-from rhythm.lang.flow.rules.annotations import annotation_options
+from rhythm.lang.flow.rules.annotations import annotation_options, check_schedules
 from rhythm.lang.flow.rules.kinds import is_operation
 from rhythm.lang.flow.rules.operations import Operations
+from rhythm.lang.flow.types import inputs_schema
 
 
 class Resolver(Operations):
@@ -18,11 +19,18 @@ class Resolver(Operations):
     exits = 0  # exits through `finally` blocks so far
 
     def check(self) -> dict[str, Any]:
-        """Reports what is wrong with the workflow; returns the options that its annotations set."""
+        """Reports what is wrong with the workflow; returns its options.
+
+        They are those that its annotations set, and the schema of the inputs that it declares.
+        """
         self._statements(self.workflow.body)
         for variable in self.scopes[0].values():
             self._warn_if_forgotten(variable)
-        return annotation_options(self.workflow.annotations, self.problems)
+        options = annotation_options(self.workflow.annotations, self.problems)
+        if self.workflow.inputs is not None:
+            options["inputs"] = inputs_schema(self.workflow.inputs, other_keys="on" in options)
+            check_schedules(self.workflow, options, self.problems)
+        return options
 
     def _block(self, block: Block, declare: tuple[nodes.Name, ...] = ()) -> bool:
         self.scopes.append({})

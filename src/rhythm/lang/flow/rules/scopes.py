@@ -56,6 +56,9 @@ class Scopes:
             name: Variable(name, workflow.start, workflow.start + 8, constant=True)
             for name in workflow.params
         }
+        given |= {
+            each.name: Variable(each.name, each.start, each.end) for each in workflow.inputs or ()
+        }
         self.scopes: list[dict[str, Variable]] = [given]
         self.ended: dict[str, Variable] = {}
         self.read: set[str] = set()
@@ -200,6 +203,9 @@ class Scopes:
         )
         if node.name in CALLABLE:
             help = f"`{node.name}` is called with arguments: {node.name}(…)"
+        elif node.name == "inputs" and self.workflow.inputs is not None:
+            names = ", ".join(each.name for each in self.workflow.inputs)
+            help = f"the header names each input: use {names}"
         elif node.name in ("inputs", "ctx"):
             help = "name it in the header: workflow name(ctx, inputs) { … }"
         self.problems.about("F020", f"unknown variable `{node.name}`", node, help=help)
