@@ -70,7 +70,7 @@ class WrongValue(Exception):
         return show_path(path).removeprefix(".")
 
 
-class Kind:
+class SchemaCheck:
     """What a schema asks for.
 
     Values of the types in `exact` fit as they are. Any other is converted by `convert`, or refused
@@ -220,7 +220,7 @@ class _Reading:
     def __init__(self) -> None:
         self.parts = 0
 
-    def kind(self, schema: Any, depth: int) -> Kind | None:
+    def kind(self, schema: Any, depth: int) -> SchemaCheck | None:
         """Returns what a schema asks for; None if it says nothing."""
         self._count(1, depth)
         if not isinstance(schema, dict):
@@ -244,7 +244,7 @@ class _Reading:
                 f"a schema has at most {MAX_PARTS:,} parts, and is nested at most {MAX_DEPTH} deep"
             )
 
-    def _typed(self, name: Any, schema: dict[str, Any], depth: int) -> Kind:
+    def _typed(self, name: Any, schema: dict[str, Any], depth: int) -> SchemaCheck:
         if name == "array":
             return self._array(schema, depth)
         if name == "object":
@@ -256,20 +256,20 @@ class _Reading:
             raise InvalidSchema(f"a type is one of {known}, not {shown(name)}")
         return _PLAIN[name]
 
-    def _choice(self, choices: Any) -> Kind:
+    def _choice(self, choices: Any) -> SchemaCheck:
         if not isinstance(choices, list) or not choices:
             raise InvalidSchema("`enum` is a list of values")
         self._count(len(choices), 0)
         return _choice(choices)
 
-    def _array(self, schema: dict[str, Any], depth: int) -> Kind:
+    def _array(self, schema: dict[str, Any], depth: int) -> SchemaCheck:
         if "prefixItems" in schema:
             parts = _list_of(schema, "prefixItems")
             return _tuple([self.kind(part, depth + 1) for part in parts])
         items = self.kind(schema.get("items", {}), depth + 1)
         return _array(items, schema.get("uniqueItems") is True)
 
-    def _object(self, schema: dict[str, Any], depth: int) -> Kind:
+    def _object(self, schema: dict[str, Any], depth: int) -> SchemaCheck:
         properties = schema.get("properties", {})
         required, order = schema.get("required", []), schema.get("x-positional")
         if not isinstance(properties, dict) or not _are_names(required):
@@ -284,7 +284,7 @@ class _Reading:
             return _ANY_OBJECT
         shape = _Shape(kinds, required, defaults, others, more is not False, order)
         takes = {"an object"} if order is None else {"an object", "a list"}
-        return Kind(frozenset(takes), shape.convert)
+        return SchemaCheck(frozenset(takes), shape.convert)
 
 
 def _list_of(schema: dict[str, Any], key: str) -> list[Any]:
@@ -300,13 +300,13 @@ def _are_names(value: Any) -> bool:
 # kinds of values
 
 
-def _only(types: tuple[type, ...], expected: str) -> Kind:
+def _only(types: tuple[type, ...], expected: str) -> SchemaCheck:
     takes = frozenset(WORDS[cls] for cls in types)
 
     def refuse(value: Any, spend: Spend) -> Any:
         raise _refused(value, takes, expected)
 
-    return Kind(takes, refuse, frozenset(types))
+    return SchemaCheck(takes, refuse, frozenset(types))
 
 
 def _whole(value: Any, spend: Spend) -> int:
@@ -322,11 +322,11 @@ def _float(value: Any, spend: Spend) -> float:
 
 
 _NUMBER = frozenset({"a number"})
-_FLOAT = Kind(_NUMBER, _float, frozenset({float}))
-_PLAIN: dict[str, Kind] = {
+_FLOAT = SchemaCheck(_NUMBER, _float, frozenset({float}))
+_PLAIN: dict[str, SchemaCheck] = {
     "null": _only((type(None),), "null"),
     "boolean": _only((bool,), "true or false"),
-    "integer": Kind(_NUMBER, _whole, frozenset({int})),
+    "integer": SchemaCheck(_NUMBER, _whole, frozenset({int})),
     "number": _only((int, float), "a number"),
     "string": _only((str,), "text"),
 }
@@ -334,7 +334,7 @@ _ANY_OBJECT = _only((dict,), "an object")
 _TYPE_WORDS = {"string": "text", "number": "a number"}
 
 
-def _formatted(name: str) -> Kind:
+def _formatted(name: str) -> SchemaCheck:
     form = FORMATS[name]
     takes = frozenset(_TYPE_WORDS[each] for each in form.types)
 
@@ -347,10 +347,10 @@ def _formatted(name: str) -> Kind:
                 pass
         raise _refused(value, takes, form.expected)
 
-    return Kind(takes, convert)
+    return SchemaCheck(takes, convert)
 
 
-def _array(item: Kind | None, unique: bool) -> Kind:
+def _array(item: SchemaCheck | None, unique: bool) -> SchemaCheck:
     def convert(value: Any, spend: Spend) -> Any:
         if type(value) is not list:
             raise _refused(value, frozenset(), "a list")
@@ -362,7 +362,7 @@ def _array(item: Kind | None, unique: bool) -> Kind:
         return _unique(items, spend) if unique else items
 
     exact = frozenset({list}) if item is None and not unique else frozenset()
-    return Kind(frozenset({"a list"}), convert, exact)
+    return SchemaCheck(frozenset({"a list"}), convert, exact)
 
 
 def _unique(items: list[Any], spend: Spend) -> list[Any]:
@@ -385,7 +385,7 @@ def _hashable(item: Any, spend: Spend, depth: int) -> Any:
     return item
 
 
-def _tuple(kinds: list[Kind | None]) -> Kind:
+def _tuple(kinds: list[SchemaCheck | None]) -> SchemaCheck:
     takes = frozenset({"a list"})
 
     def convert(value: Any, spend: Spend) -> Any:
@@ -399,10 +399,10 @@ def _tuple(kinds: list[Kind | None]) -> Kind:
             for i, (kind, part) in enumerate(zip(kinds, value, strict=True))
         ]
 
-    return Kind(takes, convert)
+    return SchemaCheck(takes, convert)
 
 
-def _step(kind: Kind, value: Any, step: str | int, spend: Spend) -> Any:
+def _step(kind: SchemaCheck, value: Any, step: str | int, spend: Spend) -> Any:
     """Fits a part of a value; the path of a `WrongValue` gets this step."""
     try:
         return kind.fit(value, spend)
@@ -415,10 +415,10 @@ class _Shape:
 
     def __init__(
         self,
-        kinds: Mapping[str, Kind | None],
+        kinds: Mapping[str, SchemaCheck | None],
         required: list[str],
         defaults: Mapping[str, Any],
-        others: Kind | None,
+        others: SchemaCheck | None,
         others_fit: bool,
         order: list[str] | None,
     ) -> None:
@@ -455,7 +455,7 @@ class _Shape:
         raise _Unknown(next(key for key in value if key not in self.kinds), self.kinds)
 
 
-def _union(parts: list[Kind | None]) -> Kind | None:
+def _union(parts: list[SchemaCheck | None]) -> SchemaCheck | None:
     """Returns a kind that takes the first part that fits.
 
     A value that one of the parts takes as it is, and that no part before it could convert, passes
@@ -486,7 +486,7 @@ def _union(parts: list[Kind | None]) -> Kind | None:
                     problems.append(wrong)
         raise _nearest_problem(value, problems) if problems else _refused(value, takes, expected)
 
-    return Kind(takes, convert, frozenset(exact))
+    return SchemaCheck(takes, convert, frozenset(exact))
 
 
 def _nearest_problem(value: Any, problems: list[WrongValue]) -> WrongValue:
@@ -497,7 +497,7 @@ def _nearest_problem(value: Any, problems: list[WrongValue]) -> WrongValue:
     return WrongValue(f"is {shown(value)}, not {either}", either)
 
 
-def _choice(choices: list[Any]) -> Kind:
+def _choice(choices: list[Any]) -> SchemaCheck:
     scalars = {_key(each): each for each in choices if type(each) not in (list, dict)}
     others = [each for each in choices if type(each) in (list, dict)]
     listed = ", ".join(shown(each) for each in choices[:MAX_CHOICES])
@@ -517,7 +517,7 @@ def _choice(choices: list[Any]) -> Kind:
                 return scalars[key]
         raise _refused(value, takes, expected)
 
-    return Kind(takes, convert)
+    return SchemaCheck(takes, convert)
 
 
 def _key(value: Any) -> tuple[type, Any]:
