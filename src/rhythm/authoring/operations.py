@@ -84,6 +84,16 @@ def _given(what: str, name: str) -> Any:
     return given[name]
 
 
+def in_local_run(name: str, args: tuple[Any, ...]) -> Any:
+    """Returns what `rhythm.signal` and others, which applications have too, give in a local run.
+
+    Those that send something send nothing there.
+    """
+    if name not in ("signal", "approval"):
+        return None
+    return _given(name, str(args[0]) if args else name)
+
+
 @overload
 async def all(
     operations: Iterable[Awaitable[T]],

@@ -53,8 +53,9 @@ def check_inputs(workflow: str, declared: Declared, inputs: Any) -> None:
             raise InvalidInputs(f"workflow `{workflow}` has no input `{name}`; {help}")
     missing = [name for name, one in declared.items() if one["required"] and name not in given]
     if missing:
-        names = ", ".join(f"`{name}`" for name in missing)
-        raise InvalidInputs(f"workflow `{workflow}` also needs the input {names}; {takes}")
+        names = " and ".join(f"`{name}`" for name in missing)
+        many = "s" if len(missing) > 1 else ""
+        raise InvalidInputs(f"workflow `{workflow}` also needs the input{many} {names}; {takes}")
     for name, value in given.items():
         types, word = declared[name]["types"], WORDS[type(value)]
         if types and word not in types:
