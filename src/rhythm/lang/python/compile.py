@@ -153,8 +153,8 @@ class _Function:
         for p in parameters:
             place = t.at(written[p.name])
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-                t.refuse("P002", written[p.name], f"`{p}`: the inputs of a workflow have names",
-                         "write each parameter, or take one dict")  # fmt: skip
+                t.refuse("P002", written[p.name], f"`{str(p).partition(':')[0]}`: the inputs of a workflow have "
+                         "names", f"write each parameter, or take a list or dict: {p.name}: list")  # fmt: skip
                 continue
             key = place.literal(p.name)
             value: nodes.Node = place.call("py.item", place.name(GIVEN), key)
