@@ -70,9 +70,10 @@ model: $(INSTALLED) ## Prove the protocol's model with Spin
 bench: $(INSTALLED) ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)
 
-modules: $(INSTALLED) ## Write docs/internals/modules.md and lifecycle.md anew, after a module or a transition was added
+modules: $(INSTALLED) ## Write what the docs take from the code anew: lists of modules and transitions, messages of Python workflows
 	@$(BIN)/python -m tests.modules
 	@$(BIN)/python -m tests.support.drawn_lifecycle
+	@$(BIN)/python -m tests.python.rewrites
 
 openapi: $(INSTALLED) ## Write docs/openapi.json anew, after a change of the HTTP interface
 	@$(BIN)/python -m rhythm.http > docs/openapi.json

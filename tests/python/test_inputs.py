@@ -25,7 +25,10 @@ def app(url: str) -> Any:
 @pytest.mark.parametrize(
     ("inputs", "problem"),
     [
-        (None, "also needs the inputs `order_id` and `items`; it takes order_id, items, note, count"),
+        (
+            None,
+            "also needs the inputs `order_id` and `items`; it takes order_id, items, note, count",
+        ),
         ({"order_id": "7"}, "also needs the input `items`"),
         ({"order_id": "7", "items": [], "itms": 1}, "no input `itms`; did you mean `items`?"),
         ({"order_id": 7, "items": []}, "the input `order_id` of workflow `checked_inputs` is text"),

@@ -354,7 +354,12 @@ def tuple_(t: Translation, node: ast.Tuple) -> Node:
 
 
 def set_(t: Translation, node: ast.AST) -> Node:
-    return t.refuse("P051", node, "JSON has no sets", "use a list, or a dict: {x: True for x in xs} has each once")
+    return t.refuse(
+        "P051",
+        node,
+        "JSON has no sets",
+        "use a list, or a dict: {x: True for x in xs} has each once",
+    )
 
 
 def dict_(t: Translation, node: ast.Dict) -> Node:

@@ -414,9 +414,16 @@ def _task_group(t: Translation, node: ast.With | ast.AsyncWith, item: ast.withit
 def _refusing(code: str, message: str, help: str) -> Translate:
     def refuse(t: Translation, node: ast.AST) -> None:
         t.refuse(code, node, message, help)
-        t.broken.add(getattr(node, "name", ""))
+        t.broken |= _names_of(node)
 
     return refuse
+
+
+def _names_of(node: ast.AST) -> set[str]:
+    """Returns the names that a function, class or import would have given values to."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    return {name} if isinstance(name := getattr(node, "name", None), str) else set()
 
 
 STATEMENTS: dict[type, Translate] = {
