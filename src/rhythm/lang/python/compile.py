@@ -153,8 +153,9 @@ class _Function:
         for p in parameters:
             place = t.at(written[p.name])
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-                t.refuse("P002", written[p.name], f"`{str(p).partition(':')[0]}`: the inputs of a workflow have "
-                         "names", f"write each parameter, or take a list or dict: {p.name}: list")  # fmt: skip
+                star, kind = ("**", "dict") if p.kind is p.VAR_KEYWORD else ("*", "list")
+                t.refuse("P002", written[p.name], f"`{star}{p.name}`: the inputs of a workflow have "
+                         "names", f"write each of them, or take one: {p.name}: {kind}")  # fmt: skip
                 continue
             key = place.literal(p.name)
             value: nodes.Node = place.call("py.item", place.name(GIVEN), key)
