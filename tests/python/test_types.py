@@ -33,6 +33,9 @@ async def order(order_id: str, items: list[str]) -> int:
         total += size
     for size in await rhythm.all([pack.run(item=item) for item in items], concurrency=3):
         total += size
+    ended = await rhythm.all([pack.run(item=item) for item in items], settle=True)
+    parcels, receipt = await rhythm.gather(pack.run("a"), charge("7", 1.0))
+    total += parcels + len(receipt["id"]) + len([one for one in ended if one["status"] == "failed"])
     answer = await rhythm.signal("shipped", timeout="3d")
     await rhythm.sleep("1h")
     with rhythm.timeout("5m"):

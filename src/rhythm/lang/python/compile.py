@@ -154,7 +154,7 @@ class _Function:
             place = t.at(written[p.name])
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
                 star, kind = ("**", "dict") if p.kind is p.VAR_KEYWORD else ("*", "list")
-                t.refuse("P002", written[p.name], f"`{star}{p.name}`: the inputs of a workflow have "
+                t.refuse("P002", written[p.name], f"`{star}{p.name}`: inputs of a workflow have "
                          "names", f"write each of them, or take one: {p.name}: {kind}")  # fmt: skip
                 continue
             key = place.literal(p.name)
