@@ -61,10 +61,10 @@ SAMPLES = (
         "record_processor_workflow.py": (17, "01f3ded8ba26"),
         "record_loader_activity.py": (29, "583d5febd09e"), "worker.py": (29, "01f3ded8ba26"),
         "starter.py": (34, "01f3ded8ba26"),
-    }, "theirs loads the next page when the window reaches it, ours loads the pages of a part first"),
+    }, "theirs loads a page when the window reaches it, ours all pages of a part first"),
     Sample("inbox", "DBOS", "dbos-inc/dbos-demo-apps", "python/agent-inbox", 28, {
         "main.py": (87, "8751c9f9951b"),
-    }, "theirs has HTTP routes of its own; ours is asked by `rhythm approvals` and `rhythm server`"),
+    }, "theirs has HTTP routes of its own; ours has `rhythm approvals`"),
     Sample("newsletter", "Temporal", "temporalio/email-subscription-project-python", "", 34, {
         "workflows.py": (41, "21745e003975"), "run_worker.py": (17, "21745e003975"),
         "run_flask.py": (57, "21745e003975"), "activities.py": (8, "8414a09bb70c"),

@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-
 from bench.samples import SAMPLES, table
+
 from rhythm.app import Rhythm
 from rhythm.authoring.workflow import default_workflows
 from rhythm.engine.definitions import definition_of
