@@ -16,7 +16,8 @@ from tests.python.mistakes import MISTAKES, said_to
 from tests.python.modules import compiled
 
 PAGE = Path(__file__).parents[2] / "docs" / "python-workflows.md"
-BEGIN, END = "<!-- written by tests/python/rewrites.py -->\n", "<!-- until here -->\n"
+BEGIN = "<!-- written by tests/python/rewrites.py -->\n<!-- fmt: off -->\n"
+END = "<!-- fmt: on -->\n"
 # What the examples have around them. A line of a body may use any of these names.
 AROUND = """\
 import asyncio, json, logging, os, time
