@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 # One step at a time even under `make -j`, so that the output reads from top to bottom.
 .NOTPARALLEL:
-.PHONY: modules help demo test test-long coverage check sim chaos attack mutants pgbouncer model bench openapi lock fmt format lint types clean
+.PHONY: modules pyright help demo test test-long coverage check sim chaos attack mutants pgbouncer model bench openapi lock fmt format lint types clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -70,9 +70,15 @@ model: $(INSTALLED) ## Prove the protocol's model with Spin
 bench: $(INSTALLED) ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)
 
-modules: $(INSTALLED) ## Write docs/internals/modules.md and lifecycle.md anew, after a module or a transition was added
+modules: $(INSTALLED) ## Write what the docs take from the code anew: lists of modules and transitions, messages of Python workflows
 	@$(BIN)/python -m tests.modules
 	@$(BIN)/python -m tests.support.drawn_lifecycle
+	@$(BIN)/python -m tests.python.rewrites
+
+# Not in the lock file: it brings a Node.js of its own.
+pyright: $(INSTALLED) ## Check the types of the examples and of a user's project with pyright, too
+	@$(BIN)/python -c 'import pyright' 2>/dev/null || $(BIN)/python -m pip install -q --disable-pip-version-check 'pyright[nodejs]'
+	@$(BIN)/python -m tests.python.type_checkers
 
 openapi: $(INSTALLED) ## Write docs/openapi.json anew, after a change of the HTTP interface
 	@$(BIN)/python -m rhythm.http > docs/openapi.json

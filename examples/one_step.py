@@ -18,7 +18,7 @@ import invoice_tasks  # noqa: F401 - registers the tasks
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.vm.commands import StartTask
-from rhythm.vm.interpreter import Completed, Failed, advance
+from rhythm.vm.interpreter import Blocked, Completed, Failed, advance
 from rhythm.vm.machine import Inputs, Outcome
 from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot
 from rhythm.worker.handlers import default_tasks
@@ -56,7 +56,7 @@ def take_step(program: Program, file: Path) -> None:
         Inputs(now="2026-11-15T09:00:00Z", seed="demo", inputs=INPUTS, outcomes=outcomes),
     )
     print(f"  process {os.getpid():<7}", end="")
-    if isinstance(turn, Completed | Failed):
+    if isinstance(turn, Completed | Failed | Blocked):
         file.unlink(missing_ok=True)
         return print(
             " ended", json.dumps(turn.result if isinstance(turn, Completed) else turn.error)
@@ -79,7 +79,7 @@ def kept(program: Program, snapshot: Snapshot, results: dict[int, Any]) -> str:
     """The state in words: the line it waits at, variables, how far loops are, the results that are
     waiting."""
     state = snapshot.locals
-    line = program.position(program.code[snapshot.statement_index].at)[0]
+    line = program.position(getattr(program.code[snapshot.statement_index], "at", 0))[0]
     variables = listed({name: value for name, value in state.items() if not name.startswith("$")})
     loops = [
         f"loop: {state[name + '.i']} of {len(state[name])}"

@@ -4,6 +4,7 @@ real ones are."""
 import asyncio
 import itertools
 import time
+from typing import Any
 
 import rhythm
 
@@ -13,13 +14,13 @@ terminal_is_down = itertools.chain([True, True], itertools.repeat(False))
 
 
 @rhythm.task
-async def check_stock(items: list[str]) -> dict:
+async def check_stock(items: list[str]) -> dict[str, int]:
     await asyncio.sleep(0.5)
     return dict.fromkeys(items, 3)
 
 
 @rhythm.task
-def load_customer(id: str) -> dict:
+def load_customer(id: str) -> dict[str, Any]:
     time.sleep(0.7)
     return {"name": id.title(), "city": "Lisbon", "discount": 0.1}
 

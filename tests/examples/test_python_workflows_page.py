@@ -10,16 +10,18 @@ from typing import Any
 
 import pytest
 
-from rhythm.errors import FlowError, InvalidInputs
+from rhythm.errors import InvalidInputs
 from rhythm.ir.input_schema import check_inputs
+from rhythm.lang.python.calls import FUNCTIONS
 from rhythm.lang.python.problems import CODES
 from rhythm.worker.handlers import default_tasks
 from tests.python.engine import run_in_process
+from tests.python.mistakes import MISTAKES, said_to
 from tests.python.modules import functions_of
+from tests.python.rewrites import REWRITES, WITHOUT, compiled_body, problem_in, written
 
 PAGE = (Path(__file__).parents[2] / "docs" / "python-workflows.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-REFUSED = re.findall(r"^```python refused (P\d+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 WARNED = re.findall(r"^```python warned (P\d+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -58,13 +60,6 @@ def test_inputs_are_kept_as_the_page_says(module: dict[str, Any]) -> None:
         check_inputs("parcel", module["parcel"].inputs, given)
 
 
-@pytest.mark.parametrize(("code", "text"), REFUSED)
-def test_what_the_page_refuses_is_refused(code: str, text: str, tmp_path: Path) -> None:
-    with pytest.raises(FlowError) as refused:
-        functions_of("\n".join([*BLOCKS[:1], text]), tmp_path)
-    assert [wrong.code for wrong in refused.value.diagnostics] == [code]
-
-
 @pytest.mark.parametrize(("code", "text"), WARNED)
 def test_what_the_page_warns_of_is_warned_of(code: str, text: str, tmp_path: Path) -> None:
     made = functions_of("\n".join([*BLOCKS[:1], text]), tmp_path)
@@ -73,8 +68,37 @@ def test_what_the_page_warns_of_is_warned_of(code: str, text: str, tmp_path: Pat
     assert found[0].message in PAGE or code == "P104"
 
 
-def test_every_code_is_on_the_page() -> None:
-    table = PAGE.split("## What is refused")[1]
-    ranges = {f"P{n:03}" for n in range(50, 57)}
-    named = set(re.findall(r"P\d{3}", table)) | ranges
-    assert set(CODES) - named <= {"P001", "P002", "P003", "P017"}
+@pytest.mark.parametrize(
+    ("code", "wrong", "right"),
+    [(code, *each) for code, rewrites in REWRITES.items() for each in rewrites],
+)
+def test_refusal_has_a_rewrite_that_compiles(
+    code: str, wrong: str, right: str, tmp_path: Path
+) -> None:
+    assert problem_in(wrong, tmp_path).code == code
+    assert compiled_body(right, tmp_path).diagnostics == []
+
+
+def test_every_code_has_a_rewrite() -> None:
+    assert REWRITES.keys() | WITHOUT.keys() == CODES.keys()
+
+
+def test_page_has_the_messages_that_people_see(tmp_path: Path) -> None:
+    """`python -m tests.python.rewrites` writes them anew."""
+    assert written(tmp_path) == PAGE
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistake_is_told_once_with_what_to_write_instead(name: str) -> None:
+    said = said_to(name)
+    assert said.count("error[") == said.count("= help: ") == 1
+
+
+def test_there_are_twenty_mistakes() -> None:
+    assert len(MISTAKES) == 20
+
+
+def test_page_names_all_functions_of_python_that_are_there() -> None:
+    (row,) = re.findall(r"^\| functions \| `(.*?)`", PAGE, re.MULTILINE)
+    known = {name.removeprefix("builtins.") for name in FUNCTIONS if name.startswith("builtins.")}
+    assert set(row.split()) == known

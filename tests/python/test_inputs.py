@@ -96,7 +96,10 @@ def failure(app: rhythm.Rhythm, id: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("inputs", "problem"),
     [
-        (None, "also needs the input `order_id`, `items`; it takes order_id, items, note, wait"),
+        (
+            None,
+            "also needs the inputs `order_id` and `items`; it takes order_id, items, note, wait",
+        ),
         ({"order_id": "7"}, "also needs the input `items`"),
         (
             {"order_id": 7, "items": []},

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from rhythm.app.aio import AsyncRhythm
 from rhythm.app.application import Rhythm
+from rhythm.authoring.local import LOCAL
+from rhythm.authoring.operations import in_local_run
 from rhythm.authoring.workflow import Workflow
 from rhythm.errors import NotInitialised
 from rhythm.worker.handlers import Task
@@ -122,6 +124,8 @@ def made() -> Rhythm | None:
 
 def __getattr__(name: str) -> Any:
     async def call(*args: Any, **kwargs: Any) -> Any:
+        if name in _ALSO_IN_WORKFLOWS and LOCAL.get() is not None and _is_for_the_body(name, args):
+            return in_local_run(name, args)
         if _app is None:
             raise NotInitialised(f"rhythm.{name} needs an application: call rhythm.init(…) first")
         return await getattr(_app.aio, _NAMES.get(name, name))(*args, **kwargs)
@@ -131,6 +135,11 @@ def __getattr__(name: str) -> Any:
     if name in _ALSO_IN_WORKFLOWS:
         call.__rhythm_operation__ = name  # type: ignore[attr-defined]  # read by lang/python
     return _documented(call, name)
+
+
+def _is_for_the_body(name: str, args: tuple[Any, ...]) -> bool:
+    """Whether a call in a local run is the body's own: it waits, or there is nobody to tell."""
+    return len(args) < 2 if name in ("signal", "approval") else _app is None
 
 
 def _documented(call: Any, name: str) -> Any:

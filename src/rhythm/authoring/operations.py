@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from rhythm.authoring.local import LOCAL, TASKS, call_task
 from rhythm.durations import duration_s
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
 T = TypeVar("T")
+# As for asyncio.gather, type checkers see the results of a few as a tuple, each with its type.
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -84,12 +88,22 @@ def _given(what: str, name: str) -> Any:
     return given[name]
 
 
+def in_local_run(name: str, args: tuple[Any, ...]) -> Any:
+    """Returns what `rhythm.signal` and others, which applications have too, give in a local run.
+
+    Those that send something send nothing there.
+    """
+    if name not in ("signal", "approval"):
+        return None
+    return _given(name, str(args[0]) if args else name)
+
+
 @overload
 async def all(
     operations: Iterable[Awaitable[T]],
     *,
     concurrency: int | None = None,
-    settle: bool = False,
+    settle: Literal[False] = False,
     need: int | None = None,
     keep: bool = False,
 ) -> list[T]: ...
@@ -98,10 +112,28 @@ async def all(
     operations: Mapping[str, Awaitable[T]],
     *,
     concurrency: int | None = None,
-    settle: bool = False,
+    settle: Literal[False] = False,
     need: int | None = None,
     keep: bool = False,
 ) -> dict[str, T]: ...
+@overload
+async def all(
+    operations: Iterable[Awaitable[Any]],
+    *,
+    concurrency: int | None = None,
+    settle: Literal[True],
+    need: int | None = None,
+    keep: bool = False,
+) -> list[dict[str, Any]]: ...
+@overload
+async def all(
+    operations: Mapping[str, Awaitable[Any]],
+    *,
+    concurrency: int | None = None,
+    settle: Literal[True],
+    need: int | None = None,
+    keep: bool = False,
+) -> dict[str, dict[str, Any]]: ...
 @operation("all")
 async def all(operations: Any, **options: Any) -> Any:
     """Runs all operations at once, and returns their results in order; the first failure is raised.
@@ -120,8 +152,18 @@ async def all(operations: Any, **options: Any) -> Any:
     return list(await asyncio.gather(*operations))
 
 
+@overload
+async def gather(
+    a: Awaitable[A], b: Awaitable[B], /, *, concurrency: int | None = None
+) -> tuple[A, B]: ...
+@overload
+async def gather(
+    a: Awaitable[A], b: Awaitable[B], c: Awaitable[C], /, *, concurrency: int | None = None
+) -> tuple[A, B, C]: ...
+@overload
+async def gather(*operations: Awaitable[T], concurrency: int | None = None) -> list[T]: ...
 @operation("gather")
-async def gather(*operations: Awaitable[T], concurrency: int | None = None) -> list[T]:
+async def gather(*operations: Any, concurrency: int | None = None) -> Any:
     """Runs all operations at once, and returns their results in order, like `asyncio.gather`."""
     _here("gather")
     return list(await asyncio.gather(*operations))

@@ -48,9 +48,13 @@ def load_tasks(args: Arguments) -> None:
 
 def fit_waiting(args: Arguments) -> None:
     """Raises `UsageError` if --app or --timeout is given without --wait."""
-    for name in ("app", "timeout"):
-        if getattr(args, name) is not None and not args.wait:
-            raise UsageError(f"--{name} goes with --wait")
+    if args.app is not None and not args.wait:
+        raise UsageError(
+            f"--app goes with --wait; without it a worker runs the tasks: "
+            f"rhythm worker --app {args.app}"
+        )
+    if args.timeout is not None and not args.wait:
+        raise UsageError("--timeout goes with --wait")
 
 
 def print_id(handle: Handle, output: str) -> int:

@@ -158,7 +158,7 @@ class DeclaredInputs:
         except _Missing as missing:
             if not missing.steps:
                 raise InvalidInputs(
-                    f"workflow `{workflow}` also needs the input {missing.names}; {self._takes()}"
+                    f"workflow `{workflow}` also needs {missing.inputs}; {self._takes()}"
                 ) from None
             raise _refusal(workflow, missing) from None
         except WrongValue as wrong:
@@ -183,8 +183,10 @@ class _Unknown(WrongValue):
 
 class _Missing(WrongValue):
     def __init__(self, names: list[str]) -> None:
-        self.names = ", ".join(f"`{name}`" for name in names[:MAX_NAMES])
-        super().__init__(f"also needs {self.names}")
+        *others, last = (f"`{name}`" for name in names[:MAX_NAMES])
+        listed = f"{', '.join(others)} and {last}" if others else last
+        self.inputs = f"the input{'s' if others else ''} {listed}"
+        super().__init__(f"also needs {listed}")
 
 
 def _listed(names: list[str]) -> str:

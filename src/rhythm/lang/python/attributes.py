@@ -12,6 +12,10 @@ from rhythm.lang.python.names import MISSING, Model, json_of, model_of
 from rhythm.lang.python.translation import Translation
 from rhythm.suggest import nearest
 
+OF_TIMES = {
+    datetime: "take it apart in a task; here there are arithmetic, comparisons and timestamp()",
+    timedelta: "write total_seconds(), and divide; or take it apart in a task",
+}
 OF_ERRORS = {"code": "code", "message": "message", "data": "data"}
 
 
@@ -93,7 +97,7 @@ def _of_time(t: Translation, node: ast.Attribute, hint: Any) -> Node:
         "P090",
         node,
         f"`{node.attr}` of a {hint.__name__} is not known here",
-        "use arithmetic, comparisons, isoformat() and total_seconds(); the rest in a task",
+        OF_TIMES[hint],
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
-from rhythm.lang.python.names import MISSING, Callee, callee_of, operation_of
+from rhythm.lang.python.names import MISSING, Callee, callee_of, key_of, operation_of
 from rhythm.lang.python.translation import Make, Translation
 from rhythm.suggest import nearest
 
@@ -20,6 +20,13 @@ GROUP_OPTIONS = {
     "any": ("concurrency", "keep"),
     "race": ("keep",),
     "completed": ("concurrency",),
+}
+ASYNCIO_ADVICE = {
+    "wait": "write await asyncio.gather(…) for all, await rhythm.race([…]) for the first that "
+    "ends, or async for done in rhythm.completed([…])",
+    "shield": "a task that was started ends by itself: await it",
+    "to_thread": "put this in a task: a plain `def` runs in a thread, await name.run(…)",
+    "run_coroutine_threadsafe": "await a task",
 }
 EMITS = ("publish", "log", "progress", "set_attribute")
 
@@ -102,6 +109,10 @@ def _refuse(t: Translation, node: ast.AST) -> None:
     written = ast.unparse(node.func if isinstance(node, ast.Call) else node)
     if isinstance(node, ast.Call):
         found = t.outside(node.func)
+        if key_of(found).startswith("asyncio."):
+            advice = ASYNCIO_ADVICE.get(written.rpartition(".")[2], "put this in a task")
+            t.refuse("P031", node, f"`{written}` is not there in a workflow", advice)
+            return
         if inspect.iscoroutinefunction(found):
             t.refuse(
                 "P031",

@@ -12,6 +12,7 @@ from typing import Any, get_args
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.python import comprehensions
+from rhythm.lang.python.attributes import OF_TIMES
 from rhythm.lang.python.awaits import started, write_start
 from rhythm.lang.python.effects import CHANGING, is_result
 from rhythm.lang.python.hints import hint_of, is_enum, iterated, without_none
@@ -88,7 +89,9 @@ def _runs_a_task(t: Translation, function: ast.AST) -> bool:
 def _not_awaited(t: Translation, node: ast.Call) -> Node:
     written = ast.unparse(node.func)
     callee = callee_of(t.outside(node.func))
-    written += "" if callee is None or callee.is_async else ".run"
+    if callee is not None and not callee.is_async:
+        return t.refuse("P030", node, f"`{written}` is a task: a workflow awaits it",
+                        f"write await {written}.run(…)")  # fmt: skip
     return t.refuse(
         "P030",
         node,
@@ -152,7 +155,7 @@ def _no_task(t: Translation, node: ast.Call, found: Any, key: str) -> Node:
             "P023",
             node,
             f"`{written}` reaches outside of the workflow",
-            "put this in a task: what a workflow does must be in its snapshot",
+            "put this in a task: write a function with @rhythm.task above it, and await that",
         )
     return t.refuse(
         "P022",
@@ -166,7 +169,7 @@ def _no_task(t: Translation, node: ast.Call, found: Any, key: str) -> Node:
 BUILTIN_ADVICE = {
     "open": "put this in a task: a workflow does no I/O",
     "input": "wait for a person instead: await rhythm.signal(…) or rhythm.approval(…)",
-    "set": "JSON has no sets: use list(dict.fromkeys(…)), or a dict",
+    "set": "JSON has no sets: {x: True for x in xs} has each once, list(…) of it as a list",
     "frozenset": "JSON has no sets: use a list",
     "tuple": "a tuple would be kept as a list: use list(…)",
     "bytes": "JSON has no bytes: use text",
@@ -629,7 +632,7 @@ def _method_of_time(t: Translation, node: ast.Call, function: ast.Attribute, hin
         "P090",
         node,
         f"`{function.attr}` of a {hint.__name__} is not known here",
-        "use arithmetic, comparisons, timestamp() and total_seconds(); the rest in a task",
+        OF_TIMES[hint],
     )
 
 

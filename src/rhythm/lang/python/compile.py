@@ -166,8 +166,9 @@ class _Function:
         for p in inspect.signature(self.function).parameters.values():
             node = written[p.name]
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-                t.refuse("P002", node, f"`{p}`: the inputs of a workflow have names",
-                         "write each parameter, or take one dict")  # fmt: skip
+                star, kind = ("**", "dict") if p.kind is p.VAR_KEYWORD else ("*", "list")
+                t.refuse("P002", node, f"`{star}{p.name}`: inputs of a workflow have names",
+                         f"write each of them, or take one: {p.name}: {kind}")  # fmt: skip
                 continue
             schema, required = declared["properties"][p.name], p.default is p.empty
             if not required and "default" not in schema:

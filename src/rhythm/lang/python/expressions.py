@@ -354,7 +354,12 @@ def tuple_(t: Translation, node: ast.Tuple) -> Node:
 
 
 def set_(t: Translation, node: ast.AST) -> Node:
-    return t.refuse("P051", node, "JSON has no sets", "use a list, or a dict whose values are True")
+    return t.refuse(
+        "P051",
+        node,
+        "JSON has no sets",
+        "use a list, or a dict: {x: True for x in xs} has each once",
+    )
 
 
 def dict_(t: Translation, node: ast.Dict) -> Node:
@@ -414,13 +419,16 @@ def lambda_(t: Translation, node: ast.Lambda) -> Node:
         "P011",
         node,
         "a lambda cannot be kept in a snapshot",
-        "write a comprehension or a loop, or put this in a task; `key=lambda …` of sorted, min "
-        "and max is fine",
+        "write a function with one `return` at the top of the module, or a comprehension; "
+        "`key=lambda …` of sorted, min and max is fine",
     )
 
 
 def generator(t: Translation, node: ast.GeneratorExp) -> Node:
-    return t.refuse("P012", node, "a generator cannot be kept in a snapshot", "write a list: […]")
+    written = ast.unparse(node)[1:-1]
+    shown = written if len(written) < 60 else "…"
+    return t.refuse("P012", node, "a generator cannot be kept in a snapshot",
+                    f"write a list: [{shown}]")  # fmt: skip
 
 
 def yield_(t: Translation, node: ast.AST) -> Node:

@@ -16,7 +16,7 @@ from rhythm.lang.python.hints import hint_of, iterated, target_hints
 from rhythm.lang.python.matching import match
 from rhythm.lang.python.names import operation_of
 from rhythm.lang.python.targets import place_of
-from rhythm.lang.python.translation import OpenLoop, Translate, Translation
+from rhythm.lang.python.translation import Make, OpenLoop, Translate, Translation
 
 
 def expression(t: Translation, node: ast.Expr) -> None:
@@ -67,18 +67,27 @@ def annotated(t: Translation, node: ast.AnnAssign) -> None:
 def _set(t: Translation, target: ast.AST, value: ast.expr, node: ast.AST) -> None:
     at = t.at(node)
     if isinstance(target, ast.Name) and not t.lookup(target.id)[0]:
-        _note_hints(t, target, value)
-        if isinstance(value, ast.Await):
-            return write_await(t, value, target.id)
-        if (operand := started(t, value)) is not None:
-            write_start(t, value, operand, target.id)
-            return None
-        return t.write(at.assign(target.id, t.value(value)))
+        before = len(t.problems.found)
+        try:
+            return _set_variable(t, target, value, at)
+        finally:
+            if len(t.problems.found) > before:
+                t.broken.add(target.id)
     if _pairwise(target, value):
         return _set_each(t, target.elts, value.elts, node)  # type: ignore[attr-defined]
     _note_hints(t, target, value)
     made = t.value(_as_list(value))
     return _take(t, target, made, node)
+
+
+def _set_variable(t: Translation, target: ast.Name, value: ast.expr, at: Make) -> None:
+    _note_hints(t, target, value)
+    if isinstance(value, ast.Await):
+        return write_await(t, value, target.id)
+    if (operand := started(t, value)) is not None:
+        write_start(t, value, operand, target.id)
+        return None
+    return t.write(at.assign(target.id, t.value(value)))
 
 
 def _as_list(node: ast.expr) -> ast.expr:
@@ -373,7 +382,8 @@ def with_(t: Translation, node: ast.With | ast.AsyncWith) -> None:
             "P015",
             item.context_expr,
             "a `with` would hold something that no snapshot can keep",
-            "put this in a task; there are `with rhythm.timeout(…)` and `asyncio.TaskGroup()`",
+            "put the whole block in a task that returns what is needed; a workflow itself has "
+            "`with rhythm.timeout(…)` and `async with asyncio.TaskGroup() as group`",
         )
 
 
@@ -404,8 +414,16 @@ def _task_group(t: Translation, node: ast.With | ast.AsyncWith, item: ast.withit
 def _refusing(code: str, message: str, help: str) -> Translate:
     def refuse(t: Translation, node: ast.AST) -> None:
         t.refuse(code, node, message, help)
+        t.broken |= _names_of(node)
 
     return refuse
+
+
+def _names_of(node: ast.AST) -> set[str]:
+    """Returns the names that a function, class or import would have given values to."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    return {name} if isinstance(name := getattr(node, "name", None), str) else set()
 
 
 STATEMENTS: dict[type, Translate] = {
@@ -417,11 +435,12 @@ STATEMENTS: dict[type, Translate] = {
     ast.TryStar: _refusing("P070", "exception groups are not there", "write except, not except*"),
     ast.FunctionDef: _refusing(
         "P010", "a function inside a workflow cannot be kept",
-        "put this in a task, or write the helper at the top of the module",
+        "write it at the top of the module: as a task, or, if its body is one `return`, as it is",
     ),
     ast.AsyncFunctionDef: _refusing(
         "P010", "a function inside a workflow cannot be kept",
-        "make it a task, or a workflow of its own, at the top of the module",
+        "write it at the top of the module, with @rhythm.task, or @rhythm.workflow if it awaits "
+        "tasks",
     ),
     ast.ClassDef: _refusing(
         "P010", "a class inside a workflow cannot be kept", "write it at the top of the module"
@@ -431,10 +450,12 @@ STATEMENTS: dict[type, Translate] = {
         "P013", "an import inside a workflow", "write it at the top of the file"
     ),
     ast.Global: _refusing(
-        "P014", "a workflow has only its own variables", "keep it in a variable, and return it"
+        "P014", "a workflow has only its own variables: nobody else would see this one change",
+        "use a variable of its own; what executions share is in a database that tasks change",
     ),
     ast.Nonlocal: _refusing(
-        "P014", "a workflow has only its own variables", "keep it in a variable, and return it"
+        "P014", "a workflow has only its own variables: nobody else would see this one change",
+        "use a variable of its own; what executions share is in a database that tasks change",
     ),
 }  # fmt: skip
 

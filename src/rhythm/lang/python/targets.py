@@ -140,7 +140,7 @@ def _variable(t: Translation, node: ast.Name) -> VariablePlace | None:
         f"`{node.id}` has no value"
         if found is MISSING
         else f"`{node.id}` belongs to the module: it is the same for all executions",
-        "" if found is MISSING else f"copy it first: mine = list({node.id})",
+        "" if found is MISSING else f"copy it first: mine = {type(found).__name__}({node.id})",
     )
     return None
 

@@ -61,6 +61,7 @@ class Translation:
         self.readable_errors = set[
             int
         ]()  # those that are shown or raised, where an exception may stand
+        self.broken = set[str]()  # names whose values were refused: what follows is no news
         self.strayed = False  # something was written there: the comprehension must be a loop
         self._hidden = 0
 
@@ -173,8 +174,16 @@ class Translation:
     # Problems.
 
     def refuse(self, code: str, node: ast.AST, message: str, help: str = "") -> Node:
-        """Reports a problem; returns what stands for the code from now on."""
+        """Reports a problem; returns what stands for the code from now on.
+
+        What is only wrong because a name in it has no value, for a reason that was told, is no
+        problem of its own.
+        """
         start, end = self.text.span(node)
+        if self.broken and any(
+            isinstance(each, ast.Name) and each.id in self.broken for each in ast.walk(node)
+        ):
+            return nodes.Broken(start, end)
         line_end = self.text.source.text.find("\n", start)
         shown = min(end, line_end if line_end >= 0 else end)
         self.problems.report(code, message, start, max(shown, start + 1), help=help)
