@@ -764,6 +764,7 @@ def _written_in_place(
     t.bound.pop()
     t.around, t.variables, t.hints = outer, variables, hints
     t.around.take(function.__name__, {"source": ast.unparse(body), **inner.taken})
+    t.around.shared += inner.shared
     return made
 
 

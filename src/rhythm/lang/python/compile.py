@@ -50,7 +50,8 @@ def compile_function(
     if translated is None or problems.errors:
         return Compilation(text.source, in_order(problems.found))
     workflow, around = translated
-    program = _check(_lowered(text, workflow, around, options), problems)
+    program = _lowered(text, workflow, around, options)
+    program = _check(program, around.shared, problems)
     found = in_order(problems.found)
     if problems.errors:
         return Compilation(text.source, found)
@@ -74,7 +75,7 @@ def _lowered(
     return lower_tree(text.source, workflow, options, version, span, LANGUAGE)
 
 
-def _check(program: Program, problems: Problems) -> Program:
+def _check(program: Program, constants: list[Any], problems: Problems) -> Program:
     """Reports what only the whole program shows: names without a value, shared values.
 
     Returns the program, which asks when it runs what cannot be known before.
@@ -92,7 +93,7 @@ def _check(program: Program, problems: Problems) -> Program:
                 at + 1,
                 help=f"set it on every way that leads here, such as {name} = None before",
             )
-        program, changes = check_sharing(program)
+        program, changes = check_sharing(program, constants)
         for change in changes:
             problems.report(change.code, change.message, change.at, change.at + 1, help=change.help)
     except TooManyProblems:
@@ -169,7 +170,7 @@ class _Function:
             return self.t.refuse("P002", node, f"the default of `{p.name}` is not JSON",
                                  f"write {p.name} = None, and set it in the workflow")  # fmt: skip
         self.around.take(f"({p.name})", value)
-        return self.t.at(node).literal(value)
+        return self.t.captured(node, value)
 
 
 def _evaluated(node: ast.expr, around: Around) -> Any:

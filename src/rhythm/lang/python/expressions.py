@@ -98,7 +98,7 @@ def outside(t: Translation, node: ast.Name | ast.Attribute) -> Node:
     value = json_of(found)
     if value is not MISSING:
         t.around.take(written, value)
-        return t.at(node).literal(value)
+        return t.captured(node, value)
     if callee_of(found) or operation_of(found):
         return t.refuse("P030", node, f"`{written}` is called, not used as a value")
     return t.refuse(

@@ -148,6 +148,9 @@ def _either(one: object, other: object) -> object:
     return one if other in (None, type(None)) else other
 
 
+IN_PLACE = {"add": "iadd", "mul": "imul", "bitor": "ior"}
+
+
 def augmented(t: Translation, node: ast.AugAssign) -> None:
     """Writes `target += value`."""
     at = t.at(node)
@@ -161,10 +164,6 @@ def augmented(t: Translation, node: ast.AugAssign) -> None:
         return expression(t, ast.fix_missing_locations(
             ast.copy_location(ast.Expr(ast.copy_location(call, node)), node)
         ))  # fmt: skip
-    if isinstance(node.op, ast.Mult) and kind is list:
-        t.refuse("P054", node, "`*=` changes the list itself, wherever else it is held",
-                 f"write {ast.unparse(node.target)} = {ast.unparse(node.target)} * …")  # fmt: skip
-        return None
     place = place_of(t, node.target)
     load = node.target
     timed = None
@@ -182,9 +181,10 @@ def augmented(t: Translation, node: ast.AugAssign) -> None:
     if before:
         old = t.pinned(old)
     t.write(*before)
-    name = "iadd" if isinstance(node.op, ast.Add) else BINARY[type(node.op)]
-    if name == "iadd" and _is_number(load, t) and _is_number(node.value, t):
-        name = "add"
+    name = BINARY[type(node.op)]
+    # Of numbers it is known that nothing is changed in place.
+    if not (_is_number(load, t) and _is_number(node.value, t)):
+        name = IN_PLACE.get(name, name)
     return t.write(place.written(at, at.call(f"py.{name}", old, value)))
 
 

@@ -170,6 +170,13 @@ class Translation:
             return MISSING
         return self.around.resolve(node)
 
+    def captured(self, node: ast.AST, value: Any) -> Node:
+        """Returns a value of the module, which all executions share, and none may change."""
+        if not isinstance(value, list | dict):
+            return self.at(node).literal(value)
+        self.around.shared.append(value)
+        return nodes.Literal(*self.text.span(node), value)
+
     # Problems.
 
     def refuse(self, code: str, node: ast.AST, message: str, help: str = "") -> Node:
