@@ -267,8 +267,8 @@ async def bad_enumerate(rows: list):
 
 
 async def bad_items(d: dict):
-    for _, v in d.items():
-        v.append(1)
+    for k, v in d.items():
+        v.append(k)
     return d
 
 
@@ -285,7 +285,7 @@ async def bad_index(xs: list):
 
 
 async def bad_pairs(xs: list):
-    by = dict([("a", xs)])
+    by = dict(zip(["a"], [xs], strict=True))
     by["a"].append(1)
     return xs
 

@@ -27,6 +27,8 @@ def attribute(t: Translation, node: ast.Attribute) -> Node:
             return _of_module_value(t, node)
     if isinstance(node.value, ast.Name) and node.value.id in t.errors:
         return _of_error(t, node)
+    if (error := _class_of_error(t, node)) is not None:
+        return t.at(node).call("py.error", t.at(node).name(error), t.at(node).literal("name"))
     hint = without_none(hint_of(t, node.value))
     if hint in (datetime, timedelta):
         return _of_time(t, node, hint)
@@ -86,6 +88,18 @@ def _of_error(t: Translation, node: ast.Attribute) -> Node:
         f"`{node.attr}` of an exception is not kept: code, message and data are",
         "raise rhythm.TaskFailed(message, code=…, data=…) in the task",
     )
+
+
+def _class_of_error(t: Translation, node: ast.Attribute) -> str | None:
+    """Returns the variable of the error in `type(e).__name__`; None for anything else."""
+    match node:
+        case ast.Attribute(
+            value=ast.Call(func=ast.Name(id="type"), args=[ast.Name(id=name)], keywords=[]),
+            attr="__name__" | "__qualname__",
+        ) if name in t.errors:
+            stands = t.lookup(name)[1]
+            return getattr(stands, "name", None)
+    return None
 
 
 def _of_time(t: Translation, node: ast.Attribute, hint: Any) -> Node:

@@ -14,6 +14,7 @@ from rhythm.lang.flow.nodes import Node
 from rhythm.lang.python import comprehensions
 from rhythm.lang.python.awaits import started, write_start
 from rhythm.lang.python.effects import CHANGING, is_result
+from rhythm.lang.python.exceptions import class_names
 from rhythm.lang.python.hints import hint_of, is_enum, iterated, without_none
 from rhythm.lang.python.lazy import refused, walked
 from rhythm.lang.python.names import (
@@ -544,6 +545,10 @@ def _isinstance(t: Translation, node: ast.Call) -> Node:
     if len(node.args) != 2 or node.keywords:
         return t.refuse("P033", node, "`isinstance` takes a value and a type")
     names, at = _type_names(t, node.args[1]), t.at(node)
+    if isinstance(node.args[0], ast.Name) and node.args[0].id in t.errors:
+        classes = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
+        asked = at.literal(class_names(t, classes))
+        return at.call("py.matches", t.value(node.args[0]), asked)
     if names is None:
         return t.refuse(
             "P063",

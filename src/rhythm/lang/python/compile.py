@@ -117,6 +117,7 @@ class _Function:
         parameters = list(inspect.signature(self.function).parameters.values())
         t.walked, t.readable_errors = walked(tree), readable_errors(tree)
         t.variables = {*assigned_names(tree.body), *(p.name for p in parameters)}
+        t.lasting = assigned_names(tree.body, errors=False) | {p.name for p in parameters}
         t.annotations = {**self._hints(), **dict(self._annotated(tree))}
         t.hints = {p.name: t.annotations.get(p.name) for p in parameters}
         start, end = self.text.span(tree)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from rhythm.ir import instructions as ir
 from rhythm.ir.locals import falls_through as goes_on
-from rhythm.ir.locals import handlers_around, reads, sets, targets
+from rhythm.ir.locals import can_fail, handlers_around, reads, sets, targets
 from rhythm.ir.program import Program
 from rhythm.lang.python.references import (
     AUGMENTED,
@@ -43,7 +43,8 @@ def check_sharing(
 ) -> tuple[Program, list[SharedChange]]:
     """Returns the changes of shared values, in the order of the program, and the program.
 
-    `constants` are the lists and dicts of the module that the program has, the same objects. Where `a += b` may be of a shared list or of numbers, the program asks when it runs.
+    `constants` are the lists and dicts of the module that the program has, the same objects. Where
+    `a += b` may be of a shared list or of numbers, the program asks when it runs.
     """
     if not any(_may_change(instruction) for instruction in program.code):
         return program, []
@@ -104,24 +105,28 @@ class _Sharing:
             if not work:
                 break
             pc = work.pop()
-            after = arriving[pc].copy()
+            before, after = arriving[pc], arriving[pc].copy()
             self._follow(pc, after)
-            for to in self._ways(pc):
+            ways = [(to, after) for to in self._ways(pc)]
+            # What fails has set nothing.
+            for to, memory in ways + [(to, before) for to in self._failures(pc)]:
                 if to not in arriving:
-                    arriving[to] = after.copy()
+                    arriving[to] = memory.copy()
                     work.append(to)
-                elif arriving[to].merge(after):
+                elif arriving[to].merge(memory):
                     work.append(to)
+
+    def _failures(self, pc: int) -> list[int]:
+        """Returns where a failure of the instruction leads."""
+        return [handler.target for handler in self.handlers[pc]] if can_fail(self.code[pc]) else []
 
     def _ways(self, pc: int) -> list[int]:
         match instruction := self.code[pc]:
             case ir.Pend(block=block):  # a jump is made when the `finally` block is done
-                ways = [block]
+                return [block]
             case ir.EndFinally(state):
-                ways = self.after_finally.get(state, [])
-            case _:
-                ways = targets(instruction) + ([pc + 1] if goes_on(instruction) else [])
-        return ways + [handler.target for handler in self.handlers[pc]]
+                return self.after_finally.get(state, [])
+        return targets(instruction) + ([pc + 1] if goes_on(instruction) else [])
 
     def _liveness(self) -> list[frozenset[str]]:
         """Returns, for each instruction, the variables that are read after it."""
@@ -134,7 +139,9 @@ class _Sharing:
                 out = frozenset[str]().union(
                     *(before[to] for to in self._ways(pc) if to < len(self.code))
                 )
+                failed = frozenset[str]().union(*(before[to] for to in self._failures(pc)))
                 now = frozenset(reads(self.code[pc])) | (out - frozenset(sets(self.code[pc])))
+                now, out = now | failed, out | failed
                 if (out, now) != (after[pc], before[pc]):
                     after[pc], before[pc], changed = out, now, True
         return after
@@ -169,8 +176,6 @@ class _Sharing:
                 memory.variables[BEGUN] = begun | reader.sent(operand)
                 if into is not None:
                     memory.variables[into] = NOTHING
-        for handler in self.handlers[pc]:
-            memory.variables.setdefault(handler.into, NOTHING)
 
     def _report(self, pc: int, reader: Reader, instruction: ir.Instruction, into: str = "") -> None:
         for change in reader.changes:

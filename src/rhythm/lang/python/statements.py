@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
@@ -393,12 +393,48 @@ def _task_group(t: Translation, node: ast.With | ast.AsyncWith, item: ast.withit
     if not isinstance(name, ast.Name):
         t.refuse("P015", node, "a task group needs a name", "async with asyncio.TaskGroup() as g:")
         return
-    held = t.hidden("group")
+    for left in _leaves(node.body):
+        t.refuse("P015", left, "Python waits for the group before it leaves it this way",
+                 "set a variable here, and do this after the group")  # fmt: skip
+    held, error, each = t.hidden("group"), t.hidden("error"), t.hidden("each")
     t.groups[name.id] = [held]
     t.write(at.let(held, at.list([])))
-    t.statements(node.body)
-    t.write(at.statement(at.awaited(at.call("all", at.name(held)))))
+
+    def body() -> None:
+        t.statements(node.body)
+        t.write(at.statement(at.awaited(at.call("all", at.name(held)))))
+
+    tried = t.block(body, node)
+    cancel = at.block(at.statement(at.call("cancel", at.name(each))))
+    several = at.object({
+        "code": at.literal("ExceptionGroup"),
+        "message": at.literal("unhandled errors in a TaskGroup (1 sub-exception)"),
+        "data": at.object({"errors": at.list([at.name(error)])}),
+    })  # fmt: skip
+    failed = at.block(
+        nodes.For(at.start, at.end, (at.name(each),), at.name(held), cancel), at.throw(several)
+    )
+    t.write(nodes.Try(at.start, at.end, tried, at.name(error), failed, None))
     t.finished |= set(t.groups.pop(name.id)[1:])
+
+
+def _leaves(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yields the statements that leave a block from inside."""
+    for statement in body:
+        if isinstance(statement, ast.Return | ast.Break | ast.Continue):
+            yield statement
+        inner = [*_blocks(statement)]
+        loop = isinstance(statement, ast.For | ast.While | ast.AsyncFor)
+        for left in _leaves([each for block in inner for each in block]):
+            if not loop or isinstance(left, ast.Return):
+                yield left
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        yield getattr(statement, name, [])
+    for handler in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        yield handler.body
 
 
 def _refusing(code: str, message: str, help: str) -> Translate:
@@ -414,7 +450,10 @@ STATEMENTS: dict[type, Translate] = {
     ast.Break: break_, ast.Continue: continue_, ast.Return: return_, ast.Pass: pass_,
     ast.With: with_, ast.AsyncWith: with_, ast.Try: try_, ast.Raise: raise_, ast.Assert: assert_,
     ast.Match: match,
-    ast.TryStar: _refusing("P070", "exception groups are not there", "write except, not except*"),
+    ast.TryStar: _refusing(
+        "P070", "`except*` is not there",
+        "write except ExceptionGroup; or asyncio.gather, whose first error is raised as it is",
+    ),
     ast.FunctionDef: _refusing(
         "P010", "a function inside a workflow cannot be kept",
         "put this in a task, or write the helper at the top of the module",
@@ -439,8 +478,11 @@ STATEMENTS: dict[type, Translate] = {
 }  # fmt: skip
 
 
-def assigned_names(body: list[ast.stmt]) -> set[str]:
-    """Returns the names that the statements give values to; comprehensions have their own."""
+def assigned_names(body: list[ast.stmt], *, errors: bool = True) -> set[str]:
+    """Returns the names that the statements give values to; comprehensions have their own.
+
+    Without `errors`, those that only `except … as name` sets are left out.
+    """
     found: set[str] = set()
     work: list[ast.AST] = list(body)
     while work:
@@ -448,7 +490,9 @@ def assigned_names(body: list[ast.stmt]) -> set[str]:
         match node:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 found.add(name)
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+            case ast.ExceptHandler(name=str(name)):
+                found |= {name} if errors else set()
+            case ast.MatchAs(name=str(name)):
                 found.add(name)
             case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
                 found.add(name)

@@ -45,6 +45,7 @@ class Translation:
         self._expressions, self._statements = expressions, statements
         self.out: list[Node] = []
         self.variables: set[str] = set()  # the names that the function itself gives values to
+        self.lasting: set[str] = set()  # those of them that not only an `except` sets
         self.bound: list[dict[str, Node | None]] = []  # of comprehensions and inlined functions
         self.hints: dict[str, Any] = {}  # what is known of the types of variables
         self.inner_hints: list[dict[str, Any]] = []  # the same for comprehension variables
