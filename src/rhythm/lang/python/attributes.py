@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
-from datetime import datetime, timedelta
+import enum
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.python.hints import hint_of, is_enum, without_none
@@ -30,10 +33,13 @@ def attribute(t: Translation, node: ast.Attribute) -> Node:
     if (error := _class_of_error(t, node)) is not None:
         return t.at(node).call("py.error", t.at(node).name(error), t.at(node).literal("name"))
     hint = without_none(hint_of(t, node.value))
-    if hint in (datetime, timedelta):
+    if hint in (datetime, timedelta, date, time):
         return _of_time(t, node, hint)
-    if is_enum(hint) and node.attr == "value":
-        return t.value(node.value)
+    if hint in (Decimal, UUID, bytes):
+        return t.refuse("P061", node, f"a {hint.__name__} is kept as text here",
+                        "read it in a task that takes the value")  # fmt: skip
+    if is_enum(hint):
+        return _of_enum(t, node, hint)
     model = model_of(hint)
     if model is None:
         return _unknown(t, node, hint)
@@ -49,6 +55,19 @@ def attribute(t: Translation, node: ast.Attribute) -> Node:
         f"`{node.attr}` is {written} of `{model.cls.__name__}`: only its fields are kept",
         f"did you mean `{near}`?" if near else "compute it in a task, or here from the fields",
     )
+
+
+def _of_enum(t: Translation, node: ast.Attribute, cls: type[enum.Enum]) -> Node:
+    """Returns the value of a member, which it is kept as, or its name."""
+    at, names = t.at(node), {str(member.value): member.name for member in cls}
+    if node.attr == "value":
+        return t.value(node.value)
+    if node.attr == "name" and len(names) == len(cls):
+        t.around.take(cls.__name__, names)
+        return at.call("py.item", at.literal(names), at.call("py.str", t.value(node.value)))
+    return t.refuse("P061", node, f"`{node.attr}` of `{cls.__name__}` is not kept: value and name "
+                    "are", "write it with a match on the members, or compute it in a task"
+                    )  # fmt: skip
 
 
 def _with_default(t: Translation, node: ast.Attribute, model: Model) -> Node | None:
@@ -107,7 +126,7 @@ def _of_time(t: Translation, node: ast.Attribute, hint: Any) -> Node:
         "P090",
         node,
         f"`{node.attr}` of a {hint.__name__} is not known here",
-        "use arithmetic, comparisons, isoformat() and total_seconds(); the rest in a task",
+        "use arithmetic, comparisons, timestamp() and total_seconds(); the rest in a task",
     )
 
 

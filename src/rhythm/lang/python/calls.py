@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import enum
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, get_args
+from uuid import UUID
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
@@ -15,7 +18,7 @@ from rhythm.lang.python import comprehensions
 from rhythm.lang.python.awaits import started, write_start
 from rhythm.lang.python.effects import CHANGING, is_result
 from rhythm.lang.python.exceptions import class_names
-from rhythm.lang.python.hints import hint_of, is_enum, iterated, without_none
+from rhythm.lang.python.hints import hint_of, is_enum, is_tuple, iterated, named_tuple, without_none
 from rhythm.lang.python.lazy import refused, walked
 from rhythm.lang.python.names import (
     MISSING,
@@ -126,6 +129,8 @@ def _known_function(t: Translation, node: ast.Call, found: Any) -> Node:
     if isinstance(found, type) and issubclass(found, BaseException):
         return t.refuse("P070", node, "an exception is raised, and no value otherwise",
                         f"write raise {ast.unparse(node)}")  # fmt: skip
+    if key in COMPUTING and (kept := not_kept(t, *node.args)) is not None:
+        return kept
     if key in FUNCTIONS:
         return FUNCTIONS[key](t, node)
     if key.startswith("math.") and key[5:] in MATH:
@@ -200,6 +205,9 @@ def method(t: Translation, node: ast.Call, function: ast.Attribute) -> Node:
         return _method_of_time(t, node, function, hint)
     if isinstance(function.value, ast.Name) and function.value.id in t.errors:
         return t.refuse("P061", node, "an exception has no methods here")
+    if hint in (Decimal, UUID, bytes):
+        return t.refuse("P061", node, f"a {hint.__name__} is kept as text here",
+                        "call this in a task that takes the value")  # fmt: skip
     model = model_of(hint)
     if is_result(node) and model is None:  # no value has such a method, but what was started
         return t.pinned(t.at(node).awaited(t.value(function.value)))
@@ -229,6 +237,8 @@ def method(t: Translation, node: ast.Call, function: ast.Attribute) -> Node:
 
 def _listed(t: Translation, node: ast.AST) -> ast.AST:
     """Returns a generator expression as the list of what it gives, a tuple as a list."""
+    if id(node) in t.walked:
+        refuse_walk(t, node)
     if isinstance(node, ast.GeneratorExp):
         comprehensions.refuse_awaits(t, node)
         return ast.copy_location(ast.ListComp(node.elt, node.generators), node)
@@ -386,7 +396,37 @@ def shown(t: Translation, node: ast.AST, value: Node) -> Node:
     return value
 
 
-def shows_a_tuple(t: Translation, node: ast.AST) -> bool:
+# How values of these types are kept, of which Python's operators would give something else.
+KEPT_AS = {Decimal: "text", bytes: "text", set: "a list", frozenset: "a list", complex: "nothing"}
+
+
+COMPUTING = frozenset(
+    f"builtins.{name}" for name in "sum min max sorted abs round int divmod pow".split()
+)
+
+
+def not_kept(t: Translation, *sides: ast.AST) -> Node | None:
+    """Refuses to compute with values that are kept as something else, such as a Decimal."""
+    for side in sides:
+        for hint in (hint_of(t, side), iterated(t, side)):
+            kind = getattr(without_none(hint), "__origin__", without_none(hint))
+            if isinstance(kind, type) and kind in KEPT_AS:
+                return t.refuse(
+                    "P058", side, f"a {kind.__name__} is kept as {KEPT_AS[kind]} here",
+                    "compute with it in a task; or use whole numbers, such as cents",
+                )  # fmt: skip
+    return None
+
+
+def refuse_walk(t: Translation, node: ast.AST) -> None:
+    """Refuses to walk a NamedTuple: it is kept as an object, whose keys would come."""
+    fields = named_tuple(hint_of(t, node))
+    if fields is not None:
+        t.refuse("P058", node, "a NamedTuple is kept as its fields, and cannot be walked",
+                 f"write a list of the fields: [value.{fields[0]}, …]")  # fmt: skip
+
+
+def shows_a_tuple(t: Translation, node: ast.AST, plain: bool = True) -> bool:
     """Refuses to make text of a tuple, which is kept as a list, or of a model or enumeration."""
     hint = without_none(hint_of(t, node))
     kind = getattr(hint, "__origin__", hint)
@@ -398,6 +438,8 @@ def shows_a_tuple(t: Translation, node: ast.AST) -> bool:
         message = f"a {hint.__name__} is kept as {kept}, and would be shown as that"
         t.refuse("P090", node, message, "make the text in a task that takes the time")
         return True
+    if plain and is_enum(hint) and hint.__str__ in (str.__str__, int.__repr__):
+        return False  # a StrEnum or IntEnum is shown as its value
     if (model := model_of(hint)) is not None or is_enum(hint):
         what = model.cls.__name__ if model else without_none(hint).__name__
         t.refuse("P061", node, f"`{what}` is kept as JSON, and would be shown as that",
@@ -549,6 +591,8 @@ def _isinstance(t: Translation, node: ast.Call) -> Node:
         classes = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
         asked = at.literal(class_names(t, classes))
         return at.call("py.matches", t.value(node.args[0]), asked)
+    if names is not None and is_tuple(t, node.args[0]):
+        return t.refuse("P052", node, "a tuple is kept as a list, and would be taken for one")
     if names is None:
         return t.refuse(
             "P063",
@@ -666,6 +710,13 @@ def _timedelta(t: Translation, node: ast.Call) -> Node:
 
 def _constructed(t: Translation, node: ast.Call, cls: type) -> Node:
     """Returns an instance of a model: an object with its fields."""
+    if issubclass(cls, enum.Enum):
+        return _member(t, node, cls)
+    if cls is datetime:
+        return _moment(t, node)
+    if cls in (date, time):
+        return t.refuse("P090", node, f"a {cls.__name__} is kept as ISO text here",
+                        "make it in a task, or use a datetime")  # fmt: skip
     model = model_of(cls)
     if model is None or not model.plain:
         return t.refuse(
@@ -691,6 +742,63 @@ def _constructed(t: Translation, node: ast.Call, cls: type) -> Node:
         if name not in made:
             made[name] = _captured(t, node, f"{cls.__name__}.{name}", default)
     return at.object({name: made[name] for name in names})
+
+
+def _member(t: Translation, node: ast.Call, cls: type[enum.Enum]) -> Node:
+    """Returns `Colour(value)`: the value, if there is such a member."""
+    values = json_of(list(cls))
+    if len(node.args) != 1 or node.keywords or values is MISSING:
+        return t.refuse("P033", node, f"`{cls.__name__}` takes one value here")
+    at = t.at(node)
+    t.around.take(cls.__name__, values)
+    members = t.captured(node, values)
+    place = at.call("py.method", members, at.literal("index"), at.list([t.value(node.args[0])]))
+    return at.call("py.item", members, place)
+
+
+def _moment(t: Translation, node: ast.Call) -> Node:
+    """Returns `datetime(2025, 1, 31, tzinfo=UTC)`: a time whose parts are written out."""
+    named = {str(keyword.arg): keyword.value for keyword in node.keywords}
+    zone = t.outside(named.pop("tzinfo")) if "tzinfo" in named else None
+    parts = [*node.args, *named.values()]
+    given = [part.value for part in parts if isinstance(part, ast.Constant)]
+    try:
+        if zone is not UTC or len(given) < len(parts):
+            raise ValueError
+        made = datetime(
+            *given[: len(node.args)], **dict(zip(named, given[len(node.args) :], strict=True)),
+            tzinfo=UTC,
+        )  # fmt: skip
+    except (TypeError, ValueError):
+        return t.refuse("P090", node, "a time is made of numbers that are written out, in UTC",
+                        "write datetime(2025, 1, 31, tzinfo=UTC), or datetime.fromisoformat(…)"
+                        )  # fmt: skip
+    return t.at(node).literal(made.isoformat().replace("+00:00", "Z"))
+
+
+def _from_text(t: Translation, node: ast.Call) -> Node:
+    """Returns `datetime.fromisoformat(text)`: the text, if it is a time."""
+    made = _arguments(t, node, 1, 1)
+    at = t.at(node)
+    if made is None or made[0] is None:
+        return nodes.Broken(at.start, at.end)
+    return at.call("date_add", made[0], at.literal(0))
+
+
+def _replaced(t: Translation, node: ast.Call) -> Node:
+    """Returns `dataclasses.replace(value, field=…)`."""
+    model = model_of(hint_of(t, node.args[0])) if len(node.args) == 1 else None
+    if model is None or not model.plain:
+        return t.refuse("P033", node, "`replace` takes a plain dataclass whose hint is known",
+                        "give the variable a hint, or make a new one")  # fmt: skip
+    odd = [k for k in node.keywords if k.arg not in model.fields]
+    if odd:
+        return t.refuse("P033", odd[0].value, f"`{model.cls.__name__}` has no such field",
+                        f"it has {', '.join(model.fields)}")  # fmt: skip
+    at = t.at(node)
+    whole, *values = t.values([node.args[0], *(k.value for k in node.keywords)])
+    changed = dict(zip([str(k.arg) for k in node.keywords], values, strict=True))
+    return at.call("py.bitor", whole, at.object(changed))
 
 
 def _captured(t: Translation, node: ast.AST, name: str, value: Any) -> Node:
@@ -818,7 +926,8 @@ FUNCTIONS: dict[str, Given] = {
     "random.Random.sample": _simple("py.sample", 2, 2, "k"),
     "datetime.datetime.now": _now,
     "datetime.datetime.utcnow": _now,
-    "datetime.datetime.fromisoformat": lambda t, node: t.value(node.args[0]),
+    "datetime.datetime.fromisoformat": _from_text,
+    "dataclasses.replace": _replaced,
     "datetime.timedelta": _timedelta,
 }
 

@@ -12,11 +12,11 @@ from rhythm.lang.python.awaits import collection_of, emitted, started, write_awa
 from rhythm.lang.python.effects import CHANGING
 from rhythm.lang.python.exceptions import assert_, raise_, try_
 from rhythm.lang.python.expressions import BINARY, Apart, as_truth
-from rhythm.lang.python.hints import hint_of, iterated, target_hints
+from rhythm.lang.python.hints import hint_of, iterated, named_tuple, target_hints
 from rhythm.lang.python.matching import match
 from rhythm.lang.python.names import operation_of
 from rhythm.lang.python.targets import place_of
-from rhythm.lang.python.translation import OpenLoop, Translate, Translation
+from rhythm.lang.python.translation import Make, OpenLoop, Translate, Translation
 
 
 def expression(t: Translation, node: ast.Expr) -> None:
@@ -78,7 +78,16 @@ def _set(t: Translation, target: ast.AST, value: ast.expr, node: ast.AST) -> Non
         return _set_each(t, target.elts, value.elts, node)  # type: ignore[attr-defined]
     _note_hints(t, target, value)
     made = t.value(_as_list(value))
-    return _take(t, target, made, node)
+    return _take(t, target, _as_parts(t, target, made, hint_of(t, value)), node)
+
+
+def _as_parts(t: Translation, target: ast.AST, value: Node, hint: object) -> Node:
+    """Returns a NamedTuple that is taken apart as the list of its fields."""
+    fields = named_tuple(hint)
+    if fields is None or not isinstance(target, ast.Tuple | ast.List):
+        return value
+    whole, at = t.pinned(value), Make(value.start, value.end)
+    return at.list([at.call("py.attr", whole, at.literal(field)) for field in fields])
 
 
 def _as_list(node: ast.expr) -> ast.expr:
@@ -102,6 +111,12 @@ def _set_each(
     t: Translation, targets: list[ast.expr], given: list[ast.expr], node: ast.AST
 ) -> None:
     """Writes `a, b = b, a`: all values first, then all names."""
+    shapes = zip(targets, given, strict=True)
+    # A tuple that is taken apart at once is never seen.
+    given = [
+        calls.as_lists(value) if isinstance(target, ast.Tuple | ast.List) else value
+        for target, value in shapes
+    ]
     values = t.values(given)
     held = [v if isinstance(v, nodes.Literal) else t.pinned(v) for v in values]
     for each, one, written in zip(targets, held, given, strict=True):
@@ -299,7 +314,8 @@ def _for_each(t: Translation, node: ast.For | ast.AsyncFor, source: Node) -> Non
 
     def body() -> None:
         if not plain:
-            _take(t, target, at.name(name), node)
+            parts = _as_parts(t, target, at.name(name), iterated(t, node.iter))
+            _take(t, target, parts, node)
         t.statements(node.body)
 
     _loop(t, node, body, lambda block: nodes.For(
@@ -314,6 +330,7 @@ def _note_loop_hints(t: Translation, node: ast.For | ast.AsyncFor) -> None:
 
 def _source(t: Translation, node: ast.expr) -> Node:
     """Returns what a loop walks; counting over a `range` builds no list."""
+    calls.refuse_walk(t, node)
     value = t.value(_as_list(node))
     if isinstance(value, nodes.Call) and value.name in ("py.range", "py.enumerate", "py.zip"):
         return value

@@ -18,6 +18,7 @@ from rhythm.lang.flow.problems import Problems
 from rhythm.lang.python.effects import Effects
 from rhythm.lang.python.names import Around
 from rhythm.lang.python.places import FunctionText
+from rhythm.lang.python.problems import ADVICE
 from rhythm.record import Record
 
 Translate = Callable[["Translation", Any], Any]
@@ -185,7 +186,8 @@ class Translation:
         start, end = self.text.span(node)
         line_end = self.text.source.text.find("\n", start)
         shown = min(end, line_end if line_end >= 0 else end)
-        self.problems.report(code, message, start, max(shown, start + 1), help=help)
+        advice = help or ADVICE.get(code, "")
+        self.problems.report(code, message, start, max(shown, start + 1), help=advice)
         return nodes.Broken(start, end)
 
     # The pieces of the tree that is written.

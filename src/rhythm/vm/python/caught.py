@@ -24,6 +24,7 @@ _BUILTIN: dict[str, frozenset[str]] = {
 }
 _BUILTIN["JSONDecodeError"] = _BUILTIN["ValueError"] | {"JSONDecodeError"}
 _BUILTIN["Timeout"] = _BUILTIN["TimeoutError"] | {"Timeout", "RhythmError", "WorkflowError"}
+_BUILTIN["InvalidArgument"] = _BUILTIN["ValueError"] | {"InvalidArgument"}
 for _name in ("ChildFailed", "AllFailed"):
     _BUILTIN[_name] = frozenset({_name, "RhythmError", "WorkflowError", "Exception"})
 
