@@ -59,6 +59,11 @@ def _given(t: Translation, at: Make, into: str | None, value: Node) -> None:
 def operand_of(t: Translation, node: ast.AST) -> Node | None:
     """Returns what is awaited, or stands in a group; refuses what cannot be awaited."""
     if isinstance(node, ast.Name | ast.Subscript | ast.Attribute) and not _is_callee(t, node):
+        from rhythm.lang.python.hints import hint_of
+
+        if not _is_started(t, node) and hint_of(t, node) in (str, int, float, bool, list, dict):
+            return t.refuse("P031", node, f"`{ast.unparse(node)[:60]}` is a value, and nothing to "
+                            "wait for", "leave out the `await`")  # fmt: skip
         return t.value(node)  # the id of what was started before
     if not isinstance(node, ast.Call):
         _refuse(t, node)
@@ -89,6 +94,10 @@ def operand_of(t: Translation, node: ast.AST) -> Node | None:
     return None
 
 
+def _is_started(t: Translation, node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id in t.started
+
+
 def _runs(function: ast.AST) -> bool:
     return isinstance(function, ast.Attribute) and function.attr == "run"
 
@@ -102,6 +111,10 @@ def _refuse(t: Translation, node: ast.AST) -> None:
     written = ast.unparse(node.func if isinstance(node, ast.Call) else node)
     if isinstance(node, ast.Call):
         found = t.outside(node.func)
+        advice = _asyncio_advice(found)
+        if advice is not None:
+            t.refuse("P031", node, f"`{written}` cannot be awaited in a workflow", advice)
+            return
         if inspect.iscoroutinefunction(found):
             t.refuse(
                 "P031",
@@ -112,14 +125,23 @@ def _refuse(t: Translation, node: ast.AST) -> None:
             )
             return
         if found is MISSING:
+            before = len(t.problems.found)
             t.value(node)  # says that there is no such function
-            return
+            if len(t.problems.found) > before:
+                return
     t.refuse(
         "P031",
         node,
         f"`{written[:60]}` cannot be awaited in a workflow",
         "await a task, a workflow, or an operation of rhythm; anything else belongs in a task",
     )
+
+
+def _asyncio_advice(found: Any) -> str | None:
+    from rhythm.lang.python.calls import ASYNCIO_ADVICE
+
+    of_asyncio = str(getattr(found, "__module__", "")).partition(".")[0] == "asyncio"
+    return ASYNCIO_ADVICE.get(getattr(found, "__name__", "")) if of_asyncio else None
 
 
 # Tasks and workflows.

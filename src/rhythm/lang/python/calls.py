@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 import enum
 import inspect
+import sys
 import types
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
-from typing import Any, get_args
-from uuid import UUID
+from datetime import date, datetime, time, timedelta
+from typing import Any
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
@@ -18,7 +17,16 @@ from rhythm.lang.python import comprehensions
 from rhythm.lang.python.awaits import started, write_start
 from rhythm.lang.python.effects import CHANGING, is_result
 from rhythm.lang.python.exceptions import class_names
-from rhythm.lang.python.hints import hint_of, is_enum, is_tuple, iterated, named_tuple, without_none
+from rhythm.lang.python.hints import (
+    hint_of,
+    is_enum,
+    is_list,
+    is_tuple,
+    is_value,
+    iterated,
+    without_none,
+)
+from rhythm.lang.python.kept import KEPT_AS, as_lists, not_kept, refuse_walk, shown, shows_a_tuple
 from rhythm.lang.python.lazy import refused, walked
 from rhythm.lang.python.names import (
     MISSING,
@@ -30,7 +38,8 @@ from rhythm.lang.python.names import (
     operation_of,
 )
 from rhythm.lang.python.targets import place_of
-from rhythm.lang.python.translation import Make, Translation
+from rhythm.lang.python.times import duration, from_text, method_of_time, moment, now
+from rhythm.lang.python.translation import Translation
 from rhythm.suggest import nearest
 
 Given = Callable[[Translation, ast.Call], Node]
@@ -51,7 +60,6 @@ INSTEAD = {
     "encode": "values are JSON here, which has no bytes: do it in a task",
     "fromkeys": "write a comprehension: {key: value for key in keys}",
 }
-LOGGED = frozenset("debug info warning error critical exception log".split())
 
 
 def call(t: Translation, node: ast.Call) -> Node:
@@ -129,7 +137,8 @@ def _known_function(t: Translation, node: ast.Call, found: Any) -> Node:
     if isinstance(found, type) and issubclass(found, BaseException):
         return t.refuse("P070", node, "an exception is raised, and no value otherwise",
                         f"write raise {ast.unparse(node)}")  # fmt: skip
-    if key in COMPUTING and (kept := not_kept(t, *node.args)) is not None:
+    asked = key in COMPARING
+    if key in COMPUTING and (kept := not_kept(t, *node.args, compared=asked)) is not None:
         return kept
     if key in FUNCTIONS:
         return FUNCTIONS[key](t, node)
@@ -137,7 +146,8 @@ def _known_function(t: Translation, node: ast.Call, found: Any) -> Node:
         return _math(t, node, key[5:])
     if isinstance(found, type) and not key.startswith("builtins."):
         return _constructed(t, node, found)
-    if isinstance(found, types.FunctionType) and (inlined := _inlined(t, node, found)) is not None:
+    own = isinstance(found, types.FunctionType) and not _of_library(found)
+    if own and (inlined := _inlined(t, node, found)) is not None:
         return inlined
     return _no_task(t, node, found, key)
 
@@ -160,13 +170,39 @@ def _no_task(t: Translation, node: ast.Call, found: Any, key: str) -> Node:
             f"`{written}` reaches outside of the workflow",
             "put this in a task: what a workflow does must be in its snapshot",
         )
+    help = ASYNCIO_ADVICE.get(key.rpartition(".")[2]) if root == "asyncio" else None
+    if help is None and _of_library(found):
+        help = f"put this in a task: a function with @rhythm.task that calls {written}(…)"
     return t.refuse(
         "P022",
         node,
         f"`{written}` is a Python function, and no task",
-        f"put this in a task: @rhythm.task above `{getattr(found, '__name__', written)}`, and "
+        help
+        or f"put this in a task: @rhythm.task above `{getattr(found, '__name__', written)}`, and "
         f"await it",
     )
+
+
+def _of_library(found: Any) -> bool:
+    """Whether a function is of Python's own library: nobody can put a decorator above it."""
+    module = getattr(found, "__module__", None) or ""
+    return module.partition(".")[0] in sys.stdlib_module_names and module != "__main__"
+
+
+ASYNCIO_ADVICE = {
+    "as_completed": "write async for done in rhythm.completed([…])",
+    "wait": "write rhythm.any([…]), rhythm.race([…]) or rhythm.all([…], settle=True)",
+    "shield": "await it as it is; what a `finally` awaits runs after a cancellation, too",
+    "Semaphore": "write rhythm.all([…], concurrency=3)",
+    "BoundedSemaphore": "write rhythm.all([…], concurrency=3)",
+    "Lock": "one workflow runs one statement at a time: leave it out",
+    "Event": "wait for a signal: await rhythm.signal(…)",
+    "Queue": "keep a list, or wait for signals: await rhythm.signal(…)",
+    "run": "a workflow is async already: await it",
+    "to_thread": "make the function a task, and await task.run(…)",
+    "get_event_loop": "there is no event loop here: await tasks",
+    "get_running_loop": "there is no event loop here: await tasks",
+}
 
 
 BUILTIN_ADVICE = {
@@ -202,12 +238,16 @@ def method(t: Translation, node: ast.Call, function: ast.Attribute) -> Node:
     """Returns what a method gives; one that changes its object changes the variable, too."""
     hint = without_none(hint_of(t, function.value))
     if hint in (datetime, timedelta):
-        return _method_of_time(t, node, function, hint)
+        return method_of_time(t, node, function, hint)
     if isinstance(function.value, ast.Name) and function.value.id in t.errors:
         return t.refuse("P061", node, "an exception has no methods here")
-    if hint in (Decimal, UUID, bytes):
-        return t.refuse("P061", node, f"a {hint.__name__} is kept as text here",
+    if hint in KEPT_AS or (is_enum(hint) and not is_value(hint)):
+        kept = KEPT_AS.get(hint, "its value")
+        return t.refuse("P061", node, f"a {hint.__name__} is kept as {kept} here",
                         "call this in a task that takes the value")  # fmt: skip
+    if function.attr in ("startswith", "endswith") and _is_list(t, node.args[:1]):
+        return t.refuse("P052", node.args[0], f"`{function.attr}` takes a tuple in Python",
+                        "write the texts in brackets: (\"a\", \"b\")")  # fmt: skip
     model = model_of(hint)
     if is_result(node) and model is None:  # no value has such a method, but what was started
         return t.pinned(t.at(node).awaited(t.value(function.value)))
@@ -235,6 +275,16 @@ def method(t: Translation, node: ast.Call, function: ast.Attribute) -> Node:
     )
 
 
+def _is_list(t: Translation, nodes_: Sequence[ast.AST]) -> bool:
+    """Whether the first of these is known to be a list, not a tuple."""
+    return any(
+        isinstance(t.outside(node), list)
+        or isinstance(node, ast.List | ast.ListComp)
+        or (is_list(hint_of(t, node)) and not is_tuple(t, node))
+        for node in nodes_
+    )
+
+
 def _listed(t: Translation, node: ast.AST) -> ast.AST:
     """Returns a generator expression as the list of what it gives, a tuple as a list."""
     if id(node) in t.walked:
@@ -253,17 +303,6 @@ def _pairs(t: Translation, node: ast.AST) -> ast.AST:
     if isinstance(node, ast.ListComp):
         return ast.copy_location(ast.ListComp(as_lists(node.elt), node.generators), node)
     return as_lists(node) if isinstance(node, ast.expr) else node
-
-
-def as_lists(node: ast.expr) -> ast.expr:
-    """Returns tuples that are written out as lists, where nobody can tell them apart."""
-    if isinstance(node, ast.Tuple | ast.List):
-        made = ast.List([as_lists(item) for item in node.elts], ast.Load())
-        return ast.copy_location(made, node)
-    if isinstance(node, ast.IfExp):
-        made_if = ast.IfExp(node.test, as_lists(node.body), as_lists(node.orelse))
-        return ast.copy_location(made_if, node)
-    return node
 
 
 def _named(t: Translation, node: ast.Call, values: Sequence[Node]) -> Node | None:
@@ -389,63 +428,8 @@ def _str(t: Translation, node: ast.Call) -> Node:
     return t.at(node).call("py.str", shown(t, node.args[0], args[0]))
 
 
-def shown(t: Translation, node: ast.AST, value: Node) -> Node:
-    """Returns what the text of a value is made of: an exception is shown as its message."""
-    if isinstance(node, ast.Name) and node.id in t.errors:
-        return t.at(node).call("py.error", value, t.at(node).literal("text"))
-    return value
-
-
-# How values of these types are kept, of which Python's operators would give something else.
-KEPT_AS = {Decimal: "text", bytes: "text", set: "a list", frozenset: "a list", complex: "nothing"}
-
-
-COMPUTING = frozenset(
-    f"builtins.{name}" for name in "sum min max sorted abs round int divmod pow".split()
-)
-
-
-def not_kept(t: Translation, *sides: ast.AST) -> Node | None:
-    """Refuses to compute with values that are kept as something else, such as a Decimal."""
-    for side in sides:
-        for hint in (hint_of(t, side), iterated(t, side)):
-            kind = getattr(without_none(hint), "__origin__", without_none(hint))
-            if isinstance(kind, type) and kind in KEPT_AS:
-                return t.refuse(
-                    "P058", side, f"a {kind.__name__} is kept as {KEPT_AS[kind]} here",
-                    "compute with it in a task; or use whole numbers, such as cents",
-                )  # fmt: skip
-    return None
-
-
-def refuse_walk(t: Translation, node: ast.AST) -> None:
-    """Refuses to walk a NamedTuple: it is kept as an object, whose keys would come."""
-    fields = named_tuple(hint_of(t, node))
-    if fields is not None:
-        t.refuse("P058", node, "a NamedTuple is kept as its fields, and cannot be walked",
-                 f"write a list of the fields: [value.{fields[0]}, …]")  # fmt: skip
-
-
-def shows_a_tuple(t: Translation, node: ast.AST, plain: bool = True) -> bool:
-    """Refuses to make text of a tuple, which is kept as a list, or of a model or enumeration."""
-    hint = without_none(hint_of(t, node))
-    kind = getattr(hint, "__origin__", hint)
-    if kind is tuple or tuple in [getattr(a, "__origin__", a) for a in get_args(hint)]:
-        t.refuse("P052", node, "a tuple is kept as a list, and would be shown as one")
-        return True
-    if hint in (datetime, timedelta):
-        kept = "ISO text" if hint is datetime else "seconds"
-        message = f"a {hint.__name__} is kept as {kept}, and would be shown as that"
-        t.refuse("P090", node, message, "make the text in a task that takes the time")
-        return True
-    if plain and is_enum(hint) and hint.__str__ in (str.__str__, int.__repr__):
-        return False  # a StrEnum or IntEnum is shown as its value
-    if (model := model_of(hint)) is not None or is_enum(hint):
-        what = model.cls.__name__ if model else without_none(hint).__name__
-        t.refuse("P061", node, f"`{what}` is kept as JSON, and would be shown as that",
-                 "show its fields, or .value of an enumeration")  # fmt: skip
-        return True
-    return False
+COMPARING = frozenset({"builtins.min", "builtins.max", "builtins.sorted"})
+COMPUTING = COMPARING | {f"builtins.{name}" for name in "sum abs round int divmod pow".split()}
 
 
 def _bool(t: Translation, node: ast.Call) -> Node:
@@ -506,7 +490,7 @@ def _ordered(
     if odd := given.keys() - {"key", "reverse"}:
         t.refuse("P033", node, f"there is no argument `{sorted(map(str, odd))[0]}`")
         return None
-    reverse = at.call("py.truth", t.value(given["reverse"])) if "reverse" in given else None
+    reverse = t.value(given["reverse"]) if "reverse" in given else None
     keys = _keys(t, node, source, given.get("key"), hint) if "key" in given else (source, None)
     if keys is None:
         return None
@@ -630,81 +614,6 @@ MATH = frozenset(
 )
 
 
-# Times: kept as text and as seconds.
-
-
-def timed_binary(t: Translation, node: ast.BinOp) -> Node | None:
-    """Returns arithmetic of times and durations, or None if neither side is one."""
-    left, right = (without_none(hint_of(t, side)) for side in (node.left, node.right))
-    if not {left, right} & {datetime, timedelta} or not isinstance(node.op, ast.Add | ast.Sub):
-        return None
-    at = t.at(node)
-    a, b = t.values([node.left, node.right])
-    minus = isinstance(node.op, ast.Sub)
-    if left is datetime and right is datetime and minus:
-        return at.call("date_diff", a, b)
-    if left is datetime and right is timedelta:
-        return at.call("date_add", a, at.call("py.neg", b) if minus else b)
-    if left is timedelta and right is datetime and not minus:
-        return at.call("date_add", b, a)
-    if left is timedelta and right is timedelta:
-        return at.call("py.sub" if minus else "py.add", a, b)
-    return t.refuse("P090", node, "a time and something else cannot be added")
-
-
-def timed_comparison(
-    t: Translation, node: ast.Compare, op: ast.cmpop, left: ast.expr, right: ast.expr
-) -> Node | None:
-    """Returns the comparison of two times, or None if they are none."""
-    kinds = [without_none(hint_of(t, side)) for side in (left, right)]
-    names = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq",
-             ast.NotEq: "ne"}  # fmt: skip
-    if kinds != [datetime, datetime] or type(op) not in names:
-        return None
-    at = t.at(node)
-    between = at.call("date_diff", *t.values([left, right]))
-    return at.call(f"py.{names[type(op)]}", between, at.literal(0))
-
-
-def _method_of_time(t: Translation, node: ast.Call, function: ast.Attribute, hint: Any) -> Node:
-    at = t.at(node)
-    if not node.args and not node.keywords:
-        if hint is timedelta and function.attr == "total_seconds":
-            return at.call("py.float", t.value(function.value))
-        if hint is datetime and function.attr == "timestamp":
-            epoch = at.literal("1970-01-01T00:00:00Z")
-            return at.call("py.float", at.call("date_diff", t.value(function.value), epoch))
-    return t.refuse(
-        "P090",
-        node,
-        f"`{function.attr}` of a {hint.__name__} is not known here",
-        "use arithmetic, comparisons, timestamp() and total_seconds(); the rest in a task",
-    )
-
-
-def _now(t: Translation, node: ast.Call) -> Node:
-    return t.at(node).call("now")
-
-
-_UNITS = {"weeks": 604800, "days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
-
-
-def _timedelta(t: Translation, node: ast.Call) -> Node:
-    """Returns a duration in seconds."""
-    at = t.at(node)
-    units = [keyword.arg for keyword in node.keywords]
-    if len(node.args) > 1 or any(unit not in _UNITS for unit in units):
-        return t.refuse("P090", node, "a timedelta has weeks, days, hours, minutes, seconds here",
-                        "write timedelta(minutes=5)")  # fmt: skip
-    parts = [*node.args, *(keyword.value for keyword in node.keywords)]
-    names = [*["days"] * len(node.args), *map(str, units)]
-    made: Node = at.literal(0)
-    for value, unit in zip(t.values(parts), names, strict=True):
-        seconds = at.call("py.mul", value, at.literal(_UNITS[unit]))
-        made = seconds if made == at.literal(0) else at.call("py.add", made, seconds)
-    return made
-
-
 # Classes and helper functions.
 
 
@@ -713,17 +622,19 @@ def _constructed(t: Translation, node: ast.Call, cls: type) -> Node:
     if issubclass(cls, enum.Enum):
         return _member(t, node, cls)
     if cls is datetime:
-        return _moment(t, node)
+        return moment(t, node)
     if cls in (date, time):
         return t.refuse("P090", node, f"a {cls.__name__} is kept as ISO text here",
                         "make it in a task, or use a datetime")  # fmt: skip
     model = model_of(cls)
     if model is None or not model.plain:
+        of_asyncio = cls.__module__.partition(".")[0] == "asyncio"
         return t.refuse(
             "P022",
             node,
             f"`{cls.__name__}` is a class whose instances cannot be made here",
-            "return it from a task, or use a dict or a plain dataclass",
+            (ASYNCIO_ADVICE.get(cls.__name__) if of_asyncio else None)
+            or "return it from a task, or use a dict or a plain dataclass",
         )
     names = list(model.fields)
     starred = any(isinstance(arg, ast.Starred) for arg in node.args)
@@ -754,35 +665,6 @@ def _member(t: Translation, node: ast.Call, cls: type[enum.Enum]) -> Node:
     members = t.captured(node, values)
     place = at.call("py.method", members, at.literal("index"), at.list([t.value(node.args[0])]))
     return at.call("py.item", members, place)
-
-
-def _moment(t: Translation, node: ast.Call) -> Node:
-    """Returns `datetime(2025, 1, 31, tzinfo=UTC)`: a time whose parts are written out."""
-    named = {str(keyword.arg): keyword.value for keyword in node.keywords}
-    zone = t.outside(named.pop("tzinfo")) if "tzinfo" in named else None
-    parts = [*node.args, *named.values()]
-    given = [part.value for part in parts if isinstance(part, ast.Constant)]
-    try:
-        if zone is not UTC or len(given) < len(parts):
-            raise ValueError
-        made = datetime(
-            *given[: len(node.args)], **dict(zip(named, given[len(node.args) :], strict=True)),
-            tzinfo=UTC,
-        )  # fmt: skip
-    except (TypeError, ValueError):
-        return t.refuse("P090", node, "a time is made of numbers that are written out, in UTC",
-                        "write datetime(2025, 1, 31, tzinfo=UTC), or datetime.fromisoformat(…)"
-                        )  # fmt: skip
-    return t.at(node).literal(made.isoformat().replace("+00:00", "Z"))
-
-
-def _from_text(t: Translation, node: ast.Call) -> Node:
-    """Returns `datetime.fromisoformat(text)`: the text, if it is a time."""
-    made = _arguments(t, node, 1, 1)
-    at = t.at(node)
-    if made is None or made[0] is None:
-        return nodes.Broken(at.start, at.end)
-    return at.call("date_add", made[0], at.literal(0))
 
 
 def _replaced(t: Translation, node: ast.Call) -> Node:
@@ -924,42 +806,9 @@ FUNCTIONS: dict[str, Given] = {
     "random.Random.uniform": _simple("py.uniform", 2, 2),
     "random.Random.choice": _simple("py.choice", 1, 1),
     "random.Random.sample": _simple("py.sample", 2, 2, "k"),
-    "datetime.datetime.now": _now,
-    "datetime.datetime.utcnow": _now,
-    "datetime.datetime.fromisoformat": _from_text,
+    "datetime.datetime.now": now,
+    "datetime.datetime.utcnow": now,
+    "datetime.datetime.fromisoformat": from_text,
     "dataclasses.replace": _replaced,
-    "datetime.timedelta": _timedelta,
+    "datetime.timedelta": duration,
 }
-
-
-def logged(t: Translation, node: ast.Call) -> Node | None:
-    """Returns `print(…)` or a call of a logger as a command of the log; None if it is neither."""
-    at, found = t.at(node), t.outside(node.func)
-    if found is print:
-        parts = t.values([arg for arg in node.args if not isinstance(arg, ast.Starred)])
-        return at.call("log", _joined(t, node, parts))
-    if not isinstance(node.func, ast.Attribute) or node.func.attr not in LOGGED:
-        return None
-    owner = t.outside(node.func.value)
-    if not _is_logger(owner):
-        return None
-    values = t.values(node.args)
-    parts = [shown(t, arg, value) for arg, value in zip(node.args, values, strict=True)]
-    if not parts:
-        return t.refuse("P033", node, "a message is missing")
-    text = parts[0] if len(parts) == 1 else at.call("py.percent", parts[0], at.list(parts[1:]))
-    return at.call("log", text, at.object({"level": at.literal(node.func.attr)}))
-
-
-def _joined(t: Translation, node: ast.Call, parts: Sequence[Node]) -> Node:
-    at: Make = t.at(node)
-    texts = [at.call("py.str", shown(t, arg, v)) for arg, v in zip(node.args, parts, strict=False)]
-    if len(texts) == 1:
-        return texts[0]
-    return at.call("py.method", at.literal(" "), at.literal("join"), at.list([at.list(texts)]))
-
-
-def _is_logger(owner: Any) -> bool:
-    import logging
-
-    return isinstance(owner, logging.Logger | logging.LoggerAdapter) or owner is logging

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.python.hints import iterated, named_tuple, target_hints
+from rhythm.lang.python.kept import refuse_walk
 from rhythm.lang.python.targets import pattern_of
 from rhythm.lang.python.translation import Make, Translation
 
@@ -136,8 +137,6 @@ def _parts(t: Translation, generator: ast.comprehension, each: nodes.Name) -> No
 
 
 def _walked(t: Translation, node: ast.expr) -> Node:
-    from rhythm.lang.python.calls import refuse_walk
-
     refuse_walk(t, node)
     return t.value(node)
 

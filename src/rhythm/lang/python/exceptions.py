@@ -90,8 +90,8 @@ def _handlers(t: Translation, handlers: list[ast.ExceptHandler], error: str, nod
 def _handle(t: Translation, handler: ast.ExceptHandler, error: str) -> None:
     at = t.at(handler)
     if handler.name in t.lasting:
-        t.refuse("P070", handler, f"`{handler.name}` is a variable, too, which Python deletes at the "
-                 "end of this `except`", "give the exception another name")  # fmt: skip
+        message = f"`{handler.name}` is a variable, too: Python deletes it after this `except`"
+        t.refuse("P070", handler, message, "give the exception another name")
     if handler.name:
         # The name stands for the error inside the block, and nowhere else, as in Python.
         t.bound.append({handler.name: at.name(error)})

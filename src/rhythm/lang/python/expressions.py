@@ -10,11 +10,19 @@ from typing import Any
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
-from rhythm.lang.python import calls, comprehensions
+from rhythm.lang.python import calls, comprehensions, kept, times
 from rhythm.lang.python.attributes import attribute
 from rhythm.lang.python.awaits import awaited
-from rhythm.lang.python.hints import enum_of, hint_of, is_tuple, is_value, named_tuple
-from rhythm.lang.python.names import MISSING, callee_of, json_of, operation_of
+from rhythm.lang.python.hints import (
+    enum_of,
+    hint_of,
+    is_enum,
+    is_tuple,
+    is_value,
+    named_tuple,
+    without_none,
+)
+from rhythm.lang.python.names import MISSING, callee_of, json_of, model_of, operation_of
 from rhythm.lang.python.translation import Make, Translate, Translation
 from rhythm.limits import INT_MAX, INT_MIN
 from rhythm.suggest import nearest
@@ -38,8 +46,8 @@ def truth(t: Translation, node: ast.AST) -> Node:
     """Returns the expression as a condition, true or false by Python's rules."""
     kind = enum_of(t, node)
     if kind is not None and not is_value(kind) and not all(member.value for member in kind):
-        return t.refuse("P058", node, f"a member of `{kind.__name__}` is always true in Python, and "
-                        "its value is not", "compare it with a member")  # fmt: skip
+        message = f"a member of `{kind.__name__}` is always true in Python; its value is not"
+        return t.refuse("P058", node, message, "compare it with a member")
     return as_truth(t.at(node), t.value(node))
 
 
@@ -122,7 +130,7 @@ def binary(t: Translation, node: ast.BinOp) -> Node:
         return t.refuse("P054", node, "`@` multiplies matrices", "put this in a task")
     if isinstance(node.op, ast.Mod) and _is_text(node.left):
         return _percent(t, node)
-    timed = calls.timed_binary(t, node) or calls.not_kept(t, node.left, node.right)
+    timed = times.timed_binary(t, node) or kept.not_kept(t, node.left, node.right)
     if timed is not None:
         return timed
     left, right = t.values([node.left, node.right])
@@ -248,12 +256,13 @@ def _one_comparison(
         right = items
     elif (shown := _shows_a_tuple(t, op, left, right)) is not None:
         return shown
-    if (refused := _shows_an_enum(t, left, right) or calls.not_kept(t, left, right)) is not None:
+    refused = _shows_an_enum(t, left, right) or kept.not_kept(t, left, right, compared=True)
+    if refused is not None:
         return refused
-    timed = calls.timed_comparison(t, node, op, left, right)
+    timed = times.timed_comparison(t, node, op, left, right)
     if timed is not None:
         return timed
-    return _compared(t, node, op, *t.values([calls.as_lists(left), calls.as_lists(right)]))
+    return _compared(t, node, op, *t.values([kept.as_lists(left), kept.as_lists(right)]))
 
 
 def _shows_a_tuple(t: Translation, op: ast.cmpop, left: ast.expr, right: ast.expr) -> Node | None:
@@ -344,6 +353,14 @@ def subscript(t: Translation, node: ast.Subscript) -> Node:
         return _member_of_enum(t, node, found)
     if (fields := named_tuple(hint_of(t, node.value))) is not None:
         return _of_named_tuple(t, node, fields)
+    if (model := model_of(without_none(hint_of(t, node.value)))) is not None:
+        return t.refuse("P061", node, f"`{model.cls.__name__}` has fields, and no elements",
+                        f"write the name of a field: .{next(iter(model.fields), 'name')}"
+                        )  # fmt: skip
+    hint = without_none(hint_of(t, node.value))
+    if hint in kept.KEPT_AS or (is_enum(hint) and not is_value(hint)):
+        return t.refuse("P061", node, f"a {hint.__name__} has no elements",
+                        "take it apart in a task that takes the value")  # fmt: skip
     target, key = t.values([node.value, node.slice])
     return at.call("py.item", target, key)
 
@@ -427,13 +444,13 @@ def text(t: Translation, node: ast.JoinedStr) -> Node:
     """Returns an f-string."""
     at = t.at(node)
     fields = [part for part in node.values if isinstance(part, ast.FormattedValue)]
-    refused = [f for f in fields if calls.shows_a_tuple(t, f.value, f.conversion != ord("r"))]
+    refused = [f for f in fields if kept.shows_a_tuple(t, f.value, f.conversion != ord("r"))]
     inner = [part for field in fields for part in (field.value, field.format_spec) if part]
     made = iter(t.values(inner))
     parts: list[Node] = []
     for part in node.values:
         if isinstance(part, ast.FormattedValue):
-            value = calls.shown(t, part.value, next(made))
+            value = kept.shown(t, part.value, next(made))
             spec = next(made) if part.format_spec else at.literal("")
             conversion = "" if part.conversion == -1 else chr(part.conversion)
             if conversion == "" and spec == at.literal(""):

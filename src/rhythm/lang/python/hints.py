@@ -11,6 +11,7 @@ import dataclasses
 import enum
 import types
 from collections import abc
+from collections.abc import Hashable
 from datetime import datetime, timedelta
 from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -24,6 +25,20 @@ _NOW = frozenset({"datetime.datetime.now", "datetime.datetime.utcnow"})
 
 def hint_of(t: Translation, node: ast.AST | None) -> Any:
     """Returns the hint of an expression, or None if nothing is known."""
+    hint = _hint_of(t, node)
+    # An author may write anything as a hint; what cannot be hashed is no type.
+    return hint if isinstance(hint, Hashable) and _is_hashable(hint) else None
+
+
+def _is_hashable(hint: Hashable) -> bool:
+    try:
+        hash(hint)
+    except TypeError:
+        return False
+    return True
+
+
+def _hint_of(t: Translation, node: ast.AST | None) -> Any:
     match node:
         case ast.Name(id=name):
             return _of_name(t, name)

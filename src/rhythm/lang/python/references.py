@@ -185,6 +185,7 @@ class InPlaceChange(Record):
     through: str
     call: ir.Call
     sure: bool
+    into_itself: bool = False  # the object would hold itself
 
 
 class Reader:
@@ -338,7 +339,8 @@ class Reader:
         if node.name in AUGMENTED and not self._may_hold(node):
             return NOTHING  # a number or a text is added: another value
         sure = node.name not in AUGMENTED or _is_list(node.args[1])
-        self.changes.append(InPlaceChange(changed, root_of(target), node, sure))
+        into_itself = node.name != "py.without" and _is_part(root_of(target), node.args[-1])
+        self.changes.append(InPlaceChange(changed, root_of(target), node, sure, into_itself))
         memory.put(changed, added - changed if node.name in AUGMENTED else added)
         if node.name == "py.imul":  # `xs *= 2` holds each element twice
             memory.twice |= memory.inside(changed)
@@ -388,6 +390,18 @@ class Reader:
 def _method_name(node: ir.Call) -> str:
     name = node.args[1].value if isinstance(node.args[1], ir.Const) else ""
     return name if isinstance(name, str) else ""
+
+
+def _is_part(name: str, value: Any) -> bool:
+    """Whether a value that is put somewhere is the variable, or is made with it."""
+    match value:
+        case ir.Local(found):
+            return found == name
+        case ir.ListOf(items):
+            return any(_is_part(name, item) for item in items)
+        case ir.ObjectOf(entries):
+            return any(_is_part(name, item) for _, item in entries)
+    return False
 
 
 def _may_give_another(value: Any) -> bool:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rhythm.ir import instructions as ir
-from rhythm.ir.locals import falls_through as goes_on
 from rhythm.ir.locals import can_fail, handlers_around, reads, sets, targets
+from rhythm.ir.locals import falls_through as goes_on
 from rhythm.ir.program import Program
 from rhythm.lang.python.references import (
     AUGMENTED,
@@ -191,6 +191,8 @@ class _Sharing:
         self, pc: int, reader: Reader, change: InPlaceChange, into: str
     ) -> str | None:
         """Returns the variable that is read later, and through which the change would be seen."""
+        if change.into_itself:
+            return change.through
         memory, others = reader.memory, self.live[pc] - {change.through, into} | {BEGUN, MODULE}
         for name in sorted(others, key=lambda name: (name.startswith("$"), name)):
             held = memory.variables.get(name, NOTHING)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
-from rhythm.lang.python import calls
+from rhythm.lang.python import calls, kept, logs, times
 from rhythm.lang.python.awaits import collection_of, emitted, started, write_await, write_start
 from rhythm.lang.python.effects import CHANGING
 from rhythm.lang.python.exceptions import assert_, raise_, try_
@@ -27,7 +27,7 @@ def expression(t: Translation, node: ast.Expr) -> None:
     if isinstance(value, ast.Await):
         return write_await(t, value, None)
     if isinstance(value, ast.Call):
-        made = calls.logged(t, value) or emitted(t, value)
+        made = logs.logged(t, value) or emitted(t, value)
         if made is not None:
             return t.write(at.statement(made))
         if (operand := started(t, value)) is not None:
@@ -37,7 +37,7 @@ def expression(t: Translation, node: ast.Expr) -> None:
             calls.changed(t, value, value.func, used=False)
             return None
     made = t.value(value)
-    if not isinstance(made, nodes.Name | nodes.Literal | nodes.Broken):
+    if not isinstance(made, nodes.Literal | nodes.Broken):
         t.write(at.statement(made))  # it may fail, as Python's would
     return None
 
@@ -114,7 +114,7 @@ def _set_each(
     shapes = zip(targets, given, strict=True)
     # A tuple that is taken apart at once is never seen.
     given = [
-        calls.as_lists(value) if isinstance(target, ast.Tuple | ast.List) else value
+        kept.as_lists(value) if isinstance(target, ast.Tuple | ast.List) else value
         for target, value in shapes
     ]
     values = t.values(given)
@@ -185,7 +185,7 @@ def augmented(t: Translation, node: ast.AugAssign) -> None:
     if isinstance(node.target, ast.Name):
         reading = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
         both = ast.copy_location(ast.BinOp(reading, node.op, node.value), node)
-        timed = calls.timed_binary(t, both)
+        timed = times.timed_binary(t, both)
     if place is None:
         return None
     if timed is not None:
@@ -330,7 +330,7 @@ def _note_loop_hints(t: Translation, node: ast.For | ast.AsyncFor) -> None:
 
 def _source(t: Translation, node: ast.expr) -> Node:
     """Returns what a loop walks; counting over a `range` builds no list."""
-    calls.refuse_walk(t, node)
+    kept.refuse_walk(t, node)
     value = t.value(_as_list(node))
     if isinstance(value, nodes.Call) and value.name in ("py.range", "py.enumerate", "py.zip"):
         return value
