@@ -181,6 +181,8 @@ REFUSED: list[tuple[str, str, str]] = [
     ("P061", 'return a["id"]  # <-', "a: Order"),
     ("P031", "await a.append(1)  # <-", "a"),
     ("P031", "await a  # <-", "a: str"),
+    ("P061", "a.clear()  # <-", "a: Order"),
+    ("P061", "a.append(1)  # <-", "a: int"),
     ("P061", "return a[0]  # <-", "a: datetime"),
     ("P061", "return a.upper()  # <-", "a: Colour"),
     ("P058", 'return a + "x"  # <-', "a: Colour"),

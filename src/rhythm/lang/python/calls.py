@@ -326,7 +326,12 @@ def changed(t: Translation, node: ast.Call, function: ast.Attribute, used: bool)
 
     `used`: returns what the method gives; else that is not needed.
     """
-    at = t.at(node)
+    at, hint = t.at(node), without_none(hint_of(t, function.value))
+    if (model := model_of(hint)) is not None:
+        return _method_of_model(t, node, function, model)
+    if hint in (str, int, float, bool) or hint in KEPT_AS:
+        return t.refuse("P061", node, f"a {hint.__name__} has no method `{function.attr}`",
+                        "give the variable a hint: a list or a dict")  # fmt: skip
     if function.attr == "sort":
         return _sorted_in_place(t, node, function)
     place = place_of(t, function.value)
