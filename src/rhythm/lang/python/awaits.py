@@ -49,6 +49,17 @@ def write_await(t: Translation, node: ast.Await, into: str | None) -> None:
     return _within(t, at, operand, into, t.deadlines)
 
 
+def plain_await(t: Translation, node: ast.Await) -> Node | None:
+    """Returns an await as `.flow` has it, for `return await …`; None if it takes more."""
+    if t.deadlines or _is_operation(t, node.value, "wait_for"):
+        return None
+    if isinstance(node.value, ast.Call) and _emits(t, node.value):
+        return None
+    operand = operand_of(t, node.value)
+    at = t.at(node)
+    return nodes.Broken(at.start, at.end) if operand is None else at.awaited(operand)
+
+
 def _given(t: Translation, at: Make, into: str | None, value: Node) -> None:
     if into is None:
         return t.write(at.statement(value))
@@ -411,16 +422,20 @@ _OPERATIONS: dict[str | None, Any] = {
 
 def emitted(t: Translation, node: ast.Call) -> Node | None:
     """Returns a command such as `rhythm.publish(…)`; None for anything else."""
-    operation = operation_of(t.outside(node.func))
-    at = t.at(node)
-    if operation == "signal" and len(node.args) >= 2:
-        operation = "send"
+    operation, at = _emits(t, node), t.at(node)
+    if operation is None:
+        return None
     if operation == "cancel":
         return at.call("cancel", *t.values(node.args))
-    if operation not in (*EMITS, "send"):
-        return None
     parts = [*node.args, *(keyword.value for keyword in node.keywords)]
     return at.call(operation, *t.values(parts))
+
+
+def _emits(t: Translation, node: ast.Call) -> str | None:
+    operation = operation_of(t.outside(node.func))
+    if operation == "signal" and len(node.args) >= 2:
+        return "send"
+    return operation if operation in (*EMITS, "send", "cancel") else None
 
 
 def started(t: Translation, node: ast.AST) -> Node | None:

@@ -12,7 +12,7 @@ from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.python import calls, comprehensions, kept, times
 from rhythm.lang.python.attributes import attribute
-from rhythm.lang.python.awaits import awaited
+from rhythm.lang.python.awaits import awaited, write_await
 from rhythm.lang.python.hints import (
     enum_of,
     hint_of,
@@ -335,7 +335,10 @@ def conditional(t: Translation, node: ast.IfExp) -> Node:
 
 def walrus(t: Translation, node: ast.NamedExpr) -> Node:
     at = t.at(node)
-    t.write(at.assign(node.target.id, t.value(node.value)))
+    if isinstance(node.value, ast.Await) and not t.pure:
+        write_await(t, node.value, node.target.id)
+    else:
+        t.write(at.assign(node.target.id, t.value(node.value)))
     return at.name(node.target.id)
 
 

@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.python import calls, kept, logs, times
-from rhythm.lang.python.awaits import collection_of, emitted, started, write_await, write_start
+from rhythm.lang.python.awaits import (
+    collection_of,
+    emitted,
+    plain_await,
+    started,
+    write_await,
+    write_start,
+)
 from rhythm.lang.python.effects import CHANGING
 from rhythm.lang.python.exceptions import assert_, raise_, try_
 from rhythm.lang.python.expressions import BINARY, Apart, as_truth
@@ -365,7 +372,10 @@ def continue_(t: Translation, node: ast.Continue) -> None:
 
 def return_(t: Translation, node: ast.Return) -> None:
     at = t.at(node)
-    value = t.value(_as_list(node.value)) if node.value else at.literal(None)
+    if isinstance(node.value, ast.Await) and (plain := plain_await(t, node.value)) is not None:
+        value: Node = plain
+    else:
+        value = t.value(_as_list(node.value)) if node.value else at.literal(None)
     t.write(nodes.Return(at.start, at.end, value))
 
 
