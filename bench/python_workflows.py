@@ -18,10 +18,9 @@ from bench.jobs import EVERYWHERE, FLOW, ROUNDS, STEPS, WORKFLOWS
 from bench.language import NOW, compiled
 from bench.measure import best_s, row, show_s
 from bench.places import Place, cleanup
-from rhythm.authoring.workflow import workflow
+from rhythm.authoring.workflow import Workflow, workflow
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
-from rhythm.lang.python.compile import compile_function
 from rhythm.vm.interpreter import Suspended, advance
 from rhythm.vm.snapshot import Snapshot
 
@@ -77,8 +76,8 @@ def _compiling() -> None:
     flow += "".join(FLOW_ITEM.format(i=i) for i in numbers) + "\n    return [total, seen]\n}\n"
     function = _module(HEAD + code).big
     lines = code.count("\n")
-    assert not compile_function(function, "big", {}).errors
-    ours = best_s(lambda: compile_function(function, "big", {})) * 100 / lines
+    assert not Workflow(function, "big", {}).compilation.errors
+    ours = best_s(lambda: Workflow(function, "big", {}).compilation) * 100 / lines
     as_flow = best_s(lambda: compile_flow(flow)) * 100 / lines
     theirs = best_s(lambda: compile(ast.parse(code), "made.py", "exec")) * 100 / lines
     for what, took in ((".flow", as_flow), ("CPython's compile", theirs)):
@@ -91,7 +90,7 @@ def _computing() -> None:
         "        if i % 3 == 0:\n            total += i * 2\n        else:\n"
         "            total -= 1\n        i += 1\n    await rhythm.sleep(1)\n    return total\n"
     )
-    made = compile_function(_module(text).loop, "loop", {}).programs_or_raise()[0]
+    made = Workflow(_module(text).loop, "loop", {}).program
     in_flow = compiled(LOOP.replace("{body}", LOOP_BODY))
     ours, as_flow = (_turn_s(program) for program in (made, in_flow))
     ratio = f"{ours / as_flow:.2f} ×"

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import functools
 import importlib
 import io
 import json
@@ -87,8 +88,9 @@ def contained() -> Iterator[None]:
         default_workflows.count = count
 
 
+@functools.cache
 def load() -> Corpus:
-    """The corpus, from all files."""
+    """The corpus, from all files. A module is imported once, so this is done once."""
     with contained():
         for path in sorted(PROGRAMS.glob("[!_]*.py")):
             importlib.import_module(f"tests.python.programs.{path.stem}")

@@ -64,9 +64,10 @@ class Drawn:
         """The function as it is written into a file."""
         self.lines = ["async def drawn(i: Any, s: Any, xs: Any) -> Any:"]
         self._write(1, "j = k = 1", 'u = "u"', "ys = [3, 0, 2]", 'd = {"a": 1, "b": 2}', "log = []")
+        self._write(1, "rows = [[1, 2], [5]]", "groups = {}")
         while self.left > 0:
             self._statement(1)
-        self._write(1, "return [i, j, k, s, u, xs, ys, d, log]")
+        self._write(1, "return [i, j, k, s, u, xs, ys, d, log, rows, groups]")
         return "\n".join(self.lines) + "\n"
 
     def _write(self, depth: int, *lines: str) -> None:
@@ -100,7 +101,9 @@ class Drawn:
 
     def _statement(self, depth: int) -> None:
         self.left -= 1
-        simple = [self._assign, self._augment, self._note, self._change, self._swap]
+        simple = [
+            self._assign, self._augment, self._note, self._change, self._nest, self._swap,
+        ]  # fmt: skip
         nested = [self._if, self._for, self._while, self._try, self._match]
         made = self._one(*simple, *simple, *(nested if depth < 4 else ()))
         made(depth)
@@ -140,12 +143,28 @@ class Drawn:
             "xs.append(INT)", "xs[INT % 3] = INT", "ys.insert(0, INT)", "j = ys.pop()", "ys.sort()",
             "d[TEXT[:2]] = INT", "d['a'] += INT % 10", "k = d.pop(TEXT[:1], INT)", "xs.reverse()",
             "del ys[INT % 2]", "d.update(DICT)", "xs.sort(key=lambda x: -x)", "ys += LIST[:2]",
+            "xs.append(await echo(INT))", "d[await echo(TEXT[:1])] = await echo(INT)", "ys *= INT % 3",
+            "d |= DICT", "ys.extend(LIST[:2])", "k = d.setdefault(TEXT[:1], INT)",
         )  # fmt: skip
         self._write(depth, made)
 
+    def _nest(self, depth: int) -> None:
+        """Lists in lists and dicts, mostly copies; some are shared, and then refused or not seen."""
+        copies = (
+            "rows.append([*LIST, INT][:4])", "rows.insert(0, list(xs))", "rows[-1] = LIST[:3]",
+            "rows[INT % 2].append(INT)", "rows[0][INT % 2] += INT", "ys = xs.copy()", "ys = xs[:]",
+            "groups.setdefault(TEXT[:1], []).append(INT)", "groups[TEXT[:1]] = list(LIST)[:3]",
+            "xs, ys = list(ys), list(xs)", "rows = [row[:3] for row in rows if row] or [[1], [2]]",
+        )  # fmt: skip
+        shared = (
+            "xs, ys = ys, xs", "xs = ys", "rows = rows[::-1]", "rows.append(LIST)",
+            "xs = (rows or [[1]])[0]", "ys = max(rows, default=[])", "groups = {'a': xs, 'b': ys}",
+        )  # fmt: skip
+        self._write(depth, self._filled(*(shared if self._chance(0.1) else copies)))
+
     def _swap(self, depth: int) -> None:
         made = self._filled(
-            "i, j = j, i", "j, k = INT % 50, INT % 50", "i, *_rest = LIST", "[j, k] = LIST[:2]",
+            "i, j = j, i", "(i, j), k = (INT % 9, INT % 9), INT % 9", "j, k = INT % 50, INT % 50", "i, *_rest = LIST", "[j, k] = LIST[:2]",
             "i = j = INT % 9", "i, xs[j % 2] = INT % 7, INT",
         )  # fmt: skip
         self._write(depth, made)
@@ -176,7 +195,7 @@ class Drawn:
 
     def _for(self, depth: int) -> None:
         n = self._name()
-        kind = self._one("range", "list", "enumerate", "items", "text", "zip")
+        kind = self._one("range", "list", "enumerate", "items", "text", "zip", "rows")
         number, text = {INT: [n]}, {TEXT: [n]}
         match kind:
             case "range":
@@ -191,6 +210,9 @@ class Drawn:
                 self._loop(
                     depth, f"for {n}, _ in zip({self.expr(LIST)}[:3], {self.expr(TEXT)}):", number
                 )
+            case "rows":
+                first = self._filled(f"{n} = len(row)", "log.append(sum(row))", "k = max(row) % 9")
+                self._loop(depth, "for row in [each[:2] for each in rows]:", {}, first)
             case _:
                 self._loop(depth, f"for {n} in {self.expr(TEXT)}[:3]:", text)
 
@@ -230,10 +252,13 @@ class Drawn:
             self.loops = loops
 
     def _match(self, depth: int) -> None:
-        self._write(depth, self._filled("match INT:", "match LIST:", "match DICT:"))
+        self._write(
+            depth, self._filled("match INT:", "match LIST:", "match DICT:", "match (INT, INT):")
+        )
         patterns = [
             "0", "1 | 2", "[]", "[_]", "[k, *_] if BOOL", "[_, k, *_]", "int() if BOOL",
-            "{'a': k}", "None", "{'a': _, **_more}",
+            "{'a': k}", "None", "{'a': _, **_more}", "[1 | 2, *_]", "[int(k), _]", "(k, _) if BOOL",
+            "{'a': 1 | 2}", "-3 | True",
         ]  # fmt: skip
         for pattern in self.random.sample(patterns, 3):
             self._write(depth + 1, self._filled(f"case {pattern}:"))

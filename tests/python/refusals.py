@@ -8,7 +8,9 @@ from __future__ import annotations
 HEADER = """
 import asyncio, enum, json, logging, math, os, random, subprocess, time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import NamedTuple
 import rhythm
 
 NUMBERS = [1, 2, 3]
@@ -26,6 +28,19 @@ class Fixed:
 
 class Colour(enum.Enum):
     RED = 1
+
+class Zero(enum.Enum):
+    NONE = 0
+
+class Point(NamedTuple):
+    x: int
+    y: int = 0
+
+class Coded(Exception):
+    def __init__(self, code): super().__init__(f"code {code}")
+
+class Shown(Exception):
+    def __str__(self): return "shown"
 
 @rhythm.task(name="refusal_charge")
 async def charge(amount: int, note: str = "") -> Order: ...
@@ -126,6 +141,14 @@ REFUSED: list[tuple[str, str, str]] = [
     ("P057", "return str({}.keys())  # <-", ""),
     ("P070", "try:\n    await charge(a)\nexcept ValueError as e:\n    return repr(e)  # <-", "a"),
     ("P057", "pairs = zip([1], [2])  # <-", ""),
+    ("P058", 'return a == "r"  # <-', "a: Colour"),
+    ("P058", "return 1 if a else 2  # <-", "a: Zero"),
+    ("P058", "return a * 2  # <-", "a: Decimal"),
+    ("P058", "return sum(a)  # <-", "a: list[Decimal]"),
+    ("P058", "return [x for x in a]  # <-", "a: Point"),
+    ("P058", "return a[len([1])]  # <-", "a: Point"),
+    ("P052", "return isinstance(a, list)  # <-", "a: tuple[int, int]"),
+    ("P052", "return a == [1, 2]  # <-", "a: tuple[int, int]"),
     # attributes and methods
     ("P060", "return a.total  # <-", "a"),
     ("P061", "o = await charge(1)\nreturn o.totl  # <-", "x"),
@@ -147,6 +170,16 @@ REFUSED: list[tuple[str, str, str]] = [
     ("P070", "raise ValueError(1, 2)  # <-", "x"),
     ("P071", "try:\n    await charge(1)\nexcept asyncio.CancelledError:  # <-\n    pass", "x"),
     ("P072", "raise  # <-", "x"),
+    ("P070", "raise Coded(1)  # <-", "x"),
+    ("P070", 'raise Shown("x")  # <-', "x"),
+    ("P070", "raise StopIteration  # <-", "x"),
+    ("P070", "try:  # <-\n    await charge(a)\nexcept* ValueError:\n    pass", "a"),
+    ("P070", "try:\n    await charge(1)\nexcept ValueError as a:  # <-\n    pass\nreturn a", "a"),
+    ("P015", "async with asyncio.TaskGroup() as g:\n    return 1  # <-", "x"),
+    ("P025", "b = NUMBERS\nb.append(1)  # <-\nreturn b", "x"),
+    ("P025", "a.append(1)  # <-\nreturn a", "a=[]"),
+    ("P040", "b = [1]\nc = asyncio.create_task(charge(b))\nb.append(1)  # <-\nawait c", "x"),
+    ("P040", "b = []\ntry:\n    return b\nfinally:\n    b.append(1)  # <-", "x"),
     ("P061", "try:\n    await charge(1)\nexcept ValueError as e:\n    return e.sku  # <-", "x"),
     # match, times
     ("P080", "match a:\n    case Order(id=1):  # <-\n        return 1", "a"),
@@ -154,4 +187,25 @@ REFUSED: list[tuple[str, str, str]] = [
     ("P090", "return datetime.now(UTC).year  # <-", "x"),
     ("P090", "return datetime.now(UTC).strftime('%Y')  # <-", "x"),
     ("P090", "return timedelta(milliseconds=1)  # <-", "x"),
+    ("P090", "return datetime(2025, 1, a, tzinfo=UTC)  # <-", "a"),
+    ("P090", "return a.year  # <-", "a: date"),
+    ("P090", "return datetime.now(a)  # <-", "a"),
+    ("P058", "return [x for x in a]  # <-", "a: Order"),
+    ("P058", "return list(a)  # <-", "a: Colour"),
+    ("P061", 'return a["id"]  # <-', "a: Order"),
+    ("P031", "await a.append(1)  # <-", "a"),
+    ("P031", "await a  # <-", "a: str"),
+    ("P061", "a.clear()  # <-", "a: Order"),
+    ("P061", "a.append(1)  # <-", "a: int"),
+    ("P061", "return a[0]  # <-", "a: datetime"),
+    ("P061", "return a.upper()  # <-", "a: Colour"),
+    ("P058", 'return a + "x"  # <-', "a: Colour"),
+    ("P058", 'return a + "x"  # <-', "a: date"),
+    ("P052", 'return "x".startswith(["a"])  # <-', "x"),
+    ("P033", 'logging.info("%s", 1, 2)  # <-', "x"),
+    ("P033", 'print("x", file=OBJECT)  # <-', "x"),
+    ("P040", 'a["me"] = a  # <-\nreturn a', "a: dict"),
+    ("P090", "return date(2025, 1, 1)  # <-", "x"),
+    ("P061", "return a.quantize(2)  # <-", "a: Decimal"),
+    ("P061", "return a.label  # <-", "a: Colour"),
 ]

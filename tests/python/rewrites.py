@@ -23,6 +23,7 @@ AROUND = """\
 import asyncio, json, logging, os, time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 import rhythm
@@ -123,6 +124,8 @@ REWRITES: dict[str, list[tuple[str, str]]] = {
     "P055": [("return items is data", "return items == data")],
     "P056": [("items[1:2] = [amount]", "items = [*items[:1], amount, *items[2:]]\nreturn items")],
     "P057": [("keys = data.keys()\nreturn str(keys)", "keys = list(data.keys())\nreturn str(keys)")],
+    "P058": [("async def workflow(price: Decimal):\n    return price * 2",
+              "async def workflow(price: float):\n    return price * 2")],
     "P060": [("async def workflow(order):\n    return order.total",
               "async def workflow(order: Order):\n    return order.total"),
              ("first = items[0]\nreturn first.name", "first = items[0]\nreturn first[\"name\"]")],

@@ -14,6 +14,8 @@ from rhythm.lang.flow.format import format_source
 from rhythm.lang.flow.write import Unwritable, write_workflow
 from rhythm.worker.runner import Clock, InProcessRunner
 from tests.python.converted import CASES, TASKS, child, numbers
+from tests.python.corpus import Corpus, in_world, load, local
+from tests.python.given import GIVEN
 
 
 def text_of(workflow: Workflow[..., Any]) -> str:
@@ -49,6 +51,30 @@ def test_converted_workflow_gives_the_same(name: str) -> None:
 def test_converted_text_is_formatted(name: str) -> None:
     text = text_of(CASES[name][0])
     assert format_source(text) == text
+
+
+class Converted(Corpus):
+    """The corpus, of which each program is made from the `.flow` that it is converted to."""
+
+    def program(self, name: str) -> Program:
+        if name not in self.workflows:
+            return super().program(name)
+        compilation = compile_flow(text_of(self.workflows[name]), f"{name}.flow")
+        assert compilation.errors == [], name
+        return compilation.programs[0]
+
+
+CORPUS = load()
+CONVERTED = Converted(CORPUS.workflows, CORPUS.tasks)
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_converted_program_of_the_corpus_gives_what_cpython_gives(name: str) -> None:
+    text = text_of(CORPUS.workflows[name])
+    assert format_source(text) == text
+    for inputs in GIVEN[name]:
+        expected = local(CORPUS, name, inputs)
+        assert in_world(CONVERTED, name, inputs, through_json=True) == expected, inputs
 
 
 def test_variable_is_declared_where_it_is_first_set() -> None:

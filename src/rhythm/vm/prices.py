@@ -161,7 +161,8 @@ _PRICES: dict[str, Callable[..., int]] = {
     "date_add": _call(60), "date_diff": _call(20), "format_date": _format_date,
     **{f"py.{name}": _fixed(price) for name, price in {
         "truth": 8, "add": 8, "sub": 8, "mul": 8, "div": 8, "floordiv": 8, "mod": 8, "pow": 10,
-        "iadd": 8, "iadd_unshared": 8, "append": 8, "eq": 8, "ne": 8, "lt": 8, "le": 8,
+        "iadd": 8, "iadd_unshared": 8, "imul": 8, "imul_unshared": 8, "ior": 8, "ior_unshared": 8,
+        "append": 8, "eq": 8, "ne": 8, "lt": 8, "le": 8,
         "gt": 8, "ge": 8, "contains": 8,
         "item": 8, "slice": 8, "attr": 8, "set": 12, "without": 12, "len": 8, "iter": 8,
         "unpack": 12, "method": 16, "changed": 20, "isinstance": 10, "matches": 40,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import rhythm
@@ -445,3 +446,64 @@ async def undo_steps(x: int) -> Any:
     except ValueError:
         return [await echo(step) for step in reversed(undo)]
     return undo
+
+
+@given(*EACH)
+@rhythm.workflow
+async def told_apart_in_one_handler(kind: str) -> Any:
+    try:
+        await fails(kind, "no")
+    except Exception as e:
+        known = [isinstance(e, ValueError), isinstance(e, (LookupError, ShopError))]
+        return [type(e).__name__, known, isinstance(e, rhythm.TaskFailed)]
+
+
+@given({"bad": 1}, {"bad": 9})
+@rhythm.workflow
+async def group_of_tasks_fails_as_a_group(bad: int) -> Any:
+    log: list[str] = []
+    try:
+        async with asyncio.TaskGroup() as group:
+            one = group.create_task(maybe(1, bad))
+            group.create_task(maybe(2, bad))
+        log.append("done")
+    except ValueError:
+        return "never: Python raises a group"
+    except ExceptionGroup as e:
+        return [log, str(e), type(e).__name__]
+    return [log, one.result()]
+
+
+@given()
+@rhythm.workflow
+async def group_whose_body_fails_fails_as_a_group() -> Any:
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(rhythm.sleep(5))
+            raise KeyError("x")
+    except KeyError:
+        return "never"
+    except Exception as e:
+        return str(e)
+
+
+@given({"k": 0}, {"k": 1}, {"k": 2}, {"k": 3})
+@rhythm.workflow
+async def returns_in_each_part(k: int) -> Any:
+    log: list[str] = []
+    try:
+        log.append("try")
+        if k == 0:
+            return ["try", list(log)]
+        await maybe(k, 1)
+    except ValueError:
+        return ["except", list(log)]
+    else:
+        log.append("else")
+        if k == 2:
+            return ["else", list(log)]
+    finally:
+        log.append("finally")
+        if k == 3:
+            log.append("three")
+    return log

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, StrEnum
 from typing import Any, NamedTuple, TypedDict
 
 import pydantic
@@ -235,3 +236,49 @@ async def models_compare(order: Order) -> Any:
 @rhythm.workflow
 async def nested_models(orders: list[Order]) -> Any:
     return [item.sku for order in orders for item in order.items] + [o.id for o in orders if o.note]
+
+
+class Mood(StrEnum):
+    GOOD = "good"
+    BAD = "bad"
+
+
+@given({"status": Status.NEW}, {"status": Status.PAID})
+@rhythm.workflow
+async def members_are_told_apart(status: Status) -> Any:
+    if status is Status.NEW:
+        return [status.name, status is not Status.PAID]
+    return [status.value, status in (Status.PAID,), [each.name for each in Status], len(Status)]
+
+
+@given({"text": "paid"}, {"text": "lost"})
+@rhythm.workflow
+async def member_of_a_value(text: str) -> Any:
+    try:
+        status = Status(text)
+    except ValueError:
+        return "unknown"
+    return [status.name, status]
+
+
+@given({"mood": Mood.BAD, "level": Level.HIGH})
+@rhythm.workflow
+async def members_that_are_their_values(mood: Mood, level: Level) -> Any:
+    return [f"{mood} {level:02d}", str(level), mood.upper(), mood == "bad", level + 1, level.name]
+
+
+@given({"points": [Point(1, 2), Point(3)]})
+@rhythm.workflow
+async def named_tuples_are_taken_apart(points: list[Point]) -> Any:
+    x, y = points[0]
+    out = []
+    for a, b in points:
+        out.append(a - b)
+    return [x, y, out, [b for _, b in points], points[1][0], points[-1][-1]]
+
+
+@given({"item": Item("a", 2.5)})
+@rhythm.workflow
+async def dataclass_is_replaced(item: Item) -> Any:
+    more = dataclasses.replace(item, count=item.count + await echo(1))
+    return [item, more, more.count, dataclasses.replace(more)]

@@ -170,3 +170,15 @@ async def match_pairs(a: int, b: int) -> Any:
             return "same"
         case [x, y]:
             return [y, x]
+
+
+@given({"a": 1, "b": 2}, {"a": 3, "b": 3}, {"a": 5, "b": 6})
+@rhythm.workflow
+async def pairs_are_matched(a: int, b: int) -> Any:
+    match (a, await echo(b)):
+        case (1, 2):
+            return "both"
+        case (x, y) if x == y:
+            return ["same", x]
+        case _:
+            return "other"

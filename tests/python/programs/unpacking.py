@@ -172,3 +172,10 @@ async def order_of_keys(i: int) -> Any:
     d[str(i - 1)].append((i := 0))
     xs[i] = xs[(i := 2)]
     return [xs, d, i]
+
+
+@given()
+@rhythm.workflow
+async def nested_tuples_on_both_sides() -> Any:
+    a, (b, *c), [d, (e,)] = 1, (2, 3, 4), (5, (6,))
+    return [a, b, c, d, e]

@@ -53,12 +53,13 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow,
     "bitand": operator.and_, "bitor": operator.or_, "bitxor": operator.xor,
     "lshift": operator.lshift, "rshift": operator.rshift, "iadd": operator.iadd,
+    "imul": operator.imul, "ior": operator.ior,
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
     "gt": operator.gt, "ge": operator.ge, "contains": operator.contains, "divmod": divmod,
     "item": operator.getitem, "sum": sum, "round": round,
     "enumerate": lambda x, n: list(enumerate(x, n)),
 }  # fmt: skip
-BOMBS = {"mul", "lshift", "pow", "round"}  # CPython would take for ever, or all memory
+BOMBS = {"mul", "imul", "lshift", "pow", "round"}  # CPython would take for ever, or all memory
 
 
 def is_a_bomb(name: str, a: Any, b: Any) -> bool:
@@ -492,6 +493,8 @@ def test_every_builtin_is_compared_or_has_a_test_of_its_own() -> None:
     elsewhere = {
         "error",
         "iadd_unshared",
+        "imul_unshared",
+        "ior_unshared",
         "attr",
         "time",
         "randint",

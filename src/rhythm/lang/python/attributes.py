@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import ast
-from datetime import datetime, timedelta
+import enum
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.python.hints import hint_of, is_enum, without_none
 from rhythm.lang.python.names import MISSING, Model, json_of, model_of
+from rhythm.lang.python.times import OF_TIMES
 from rhythm.lang.python.translation import Translation
 from rhythm.suggest import nearest
 
-OF_TIMES = {
-    datetime: "take it apart in a task; here there are arithmetic, comparisons and timestamp()",
-    timedelta: "write total_seconds(), and divide; or take it apart in a task",
-}
 OF_ERRORS = {"code": "code", "message": "message", "data": "data"}
 
 
@@ -31,11 +31,16 @@ def attribute(t: Translation, node: ast.Attribute) -> Node:
             return _of_module_value(t, node)
     if isinstance(node.value, ast.Name) and node.value.id in t.errors:
         return _of_error(t, node)
+    if (error := _class_of_error(t, node)) is not None:
+        return t.at(node).call("py.error", t.at(node).name(error), t.at(node).literal("name"))
     hint = without_none(hint_of(t, node.value))
-    if hint in (datetime, timedelta):
+    if hint in (datetime, timedelta, date, time):
         return _of_time(t, node, hint)
-    if is_enum(hint) and node.attr == "value":
-        return t.value(node.value)
+    if hint in (Decimal, UUID, bytes):
+        return t.refuse("P061", node, f"a {hint.__name__} is kept as text here",
+                        "read it in a task that takes the value")  # fmt: skip
+    if is_enum(hint):
+        return _of_enum(t, node, hint)
     model = model_of(hint)
     if model is None:
         return _unknown(t, node, hint)
@@ -51,6 +56,19 @@ def attribute(t: Translation, node: ast.Attribute) -> Node:
         f"`{node.attr}` is {written} of `{model.cls.__name__}`: only its fields are kept",
         f"did you mean `{near}`?" if near else "compute it in a task, or here from the fields",
     )
+
+
+def _of_enum(t: Translation, node: ast.Attribute, cls: type[enum.Enum]) -> Node:
+    """Returns the value of a member, which it is kept as, or its name."""
+    at, names = t.at(node), {str(member.value): member.name for member in cls}
+    if node.attr == "value":
+        return t.value(node.value)
+    if node.attr == "name" and len(names) == len(cls):
+        t.around.take(cls.__name__, names)
+        return at.call("py.item", at.literal(names), at.call("py.str", t.value(node.value)))
+    return t.refuse("P061", node, f"`{node.attr}` of `{cls.__name__}` is not kept: value and name "
+                    "are", "write it with a match on the members, or compute it in a task"
+                    )  # fmt: skip
 
 
 def _with_default(t: Translation, node: ast.Attribute, model: Model) -> Node | None:
@@ -92,12 +110,24 @@ def _of_error(t: Translation, node: ast.Attribute) -> Node:
     )
 
 
+def _class_of_error(t: Translation, node: ast.Attribute) -> str | None:
+    """Returns the variable of the error in `type(e).__name__`; None for anything else."""
+    match node:
+        case ast.Attribute(
+            value=ast.Call(func=ast.Name(id="type"), args=[ast.Name(id=name)], keywords=[]),
+            attr="__name__" | "__qualname__",
+        ) if name in t.errors:
+            stands = t.lookup(name)[1]
+            return getattr(stands, "name", None)
+    return None
+
+
 def _of_time(t: Translation, node: ast.Attribute, hint: Any) -> Node:
     return t.refuse(
         "P090",
         node,
         f"`{node.attr}` of a {hint.__name__} is not known here",
-        OF_TIMES[hint],
+        OF_TIMES.get(hint, OF_TIMES[datetime]),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
-from rhythm.lang.python.names import MISSING, Callee, callee_of, key_of, operation_of
+from rhythm.lang.python.names import MISSING, Callee, callee_of, operation_of
 from rhythm.lang.python.translation import Make, Translation
 from rhythm.suggest import nearest
 
@@ -21,12 +21,22 @@ GROUP_OPTIONS = {
     "race": ("keep",),
     "completed": ("concurrency",),
 }
+# What to write in place of the functions and classes of asyncio that are not there.
 ASYNCIO_ADVICE = {
+    "as_completed": "write async for done in rhythm.completed([…])",
     "wait": "write await asyncio.gather(…) for all, await rhythm.race([…]) for the first that "
     "ends, or async for done in rhythm.completed([…])",
-    "shield": "a task that was started ends by itself: await it",
+    "shield": "await it as it is; what a `finally` awaits runs after a cancellation, too",
+    "Semaphore": "write rhythm.all([…], concurrency=3)",
+    "BoundedSemaphore": "write rhythm.all([…], concurrency=3)",
+    "Lock": "one workflow runs one statement at a time: leave it out",
+    "Event": "wait for a signal: await rhythm.signal(…)",
+    "Queue": "keep a list, or wait for signals: await rhythm.signal(…)",
+    "run": "a workflow is async already: await it",
     "to_thread": "put this in a task: a plain `def` runs in a thread, await name.run(…)",
     "run_coroutine_threadsafe": "await a task",
+    "get_event_loop": "there is no event loop here: await tasks",
+    "get_running_loop": "there is no event loop here: await tasks",
 }
 EMITS = ("publish", "log", "progress", "set_attribute")
 
@@ -56,6 +66,17 @@ def write_await(t: Translation, node: ast.Await, into: str | None) -> None:
     return _within(t, at, operand, into, t.deadlines)
 
 
+def plain_await(t: Translation, node: ast.Await) -> Node | None:
+    """Returns an await as `.flow` has it, for `return await …`; None if it takes more."""
+    if t.deadlines or _is_operation(t, node.value, "wait_for"):
+        return None
+    if isinstance(node.value, ast.Call) and _emits(t, node.value):
+        return None
+    operand = operand_of(t, node.value)
+    at = t.at(node)
+    return nodes.Broken(at.start, at.end) if operand is None else at.awaited(operand)
+
+
 def _given(t: Translation, at: Make, into: str | None, value: Node) -> None:
     if into is None:
         return t.write(at.statement(value))
@@ -66,6 +87,11 @@ def _given(t: Translation, at: Make, into: str | None, value: Node) -> None:
 def operand_of(t: Translation, node: ast.AST) -> Node | None:
     """Returns what is awaited, or stands in a group; refuses what cannot be awaited."""
     if isinstance(node, ast.Name | ast.Subscript | ast.Attribute) and not _is_callee(t, node):
+        from rhythm.lang.python.hints import hint_of
+
+        if not _is_started(t, node) and hint_of(t, node) in (str, int, float, bool, list, dict):
+            return t.refuse("P031", node, f"`{ast.unparse(node)[:60]}` is a value, and nothing to "
+                            "wait for", "leave out the `await`")  # fmt: skip
         return t.value(node)  # the id of what was started before
     if not isinstance(node, ast.Call):
         _refuse(t, node)
@@ -96,6 +122,10 @@ def operand_of(t: Translation, node: ast.AST) -> Node | None:
     return None
 
 
+def _is_started(t: Translation, node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id in t.started
+
+
 def _runs(function: ast.AST) -> bool:
     return isinstance(function, ast.Attribute) and function.attr == "run"
 
@@ -109,9 +139,9 @@ def _refuse(t: Translation, node: ast.AST) -> None:
     written = ast.unparse(node.func if isinstance(node, ast.Call) else node)
     if isinstance(node, ast.Call):
         found = t.outside(node.func)
-        if key_of(found).startswith("asyncio."):
-            advice = ASYNCIO_ADVICE.get(written.rpartition(".")[2], "put this in a task")
-            t.refuse("P031", node, f"`{written}` is not there in a workflow", advice)
+        advice = _asyncio_advice(found)
+        if advice is not None:
+            t.refuse("P031", node, f"`{written}` cannot be awaited in a workflow", advice)
             return
         if inspect.iscoroutinefunction(found):
             t.refuse(
@@ -123,14 +153,23 @@ def _refuse(t: Translation, node: ast.AST) -> None:
             )
             return
         if found is MISSING:
+            before = len(t.problems.found)
             t.value(node)  # says that there is no such function
-            return
+            if len(t.problems.found) > before:
+                return
     t.refuse(
         "P031",
         node,
         f"`{written[:60]}` cannot be awaited in a workflow",
         "await a task, a workflow, or an operation of rhythm; anything else belongs in a task",
     )
+
+
+def _asyncio_advice(found: Any) -> str | None:
+    """Returns what to write in place of a function of asyncio; None if it is not of asyncio."""
+    of_asyncio = str(getattr(found, "__module__", "")).partition(".")[0] == "asyncio"
+    name = getattr(found, "__name__", "")
+    return ASYNCIO_ADVICE.get(name, "put this in a task") if of_asyncio else None
 
 
 # Tasks and workflows.
@@ -396,16 +435,20 @@ _OPERATIONS: dict[str | None, Any] = {
 
 def emitted(t: Translation, node: ast.Call) -> Node | None:
     """Returns a command such as `rhythm.publish(…)`; None for anything else."""
-    operation = operation_of(t.outside(node.func))
-    at = t.at(node)
-    if operation == "signal" and len(node.args) >= 2:
-        operation = "send"
+    operation, at = _emits(t, node), t.at(node)
+    if operation is None:
+        return None
     if operation == "cancel":
         return at.call("cancel", *t.values(node.args))
-    if operation not in (*EMITS, "send"):
-        return None
     parts = [*node.args, *(keyword.value for keyword in node.keywords)]
     return at.call(operation, *t.values(parts))
+
+
+def _emits(t: Translation, node: ast.Call) -> str | None:
+    operation = operation_of(t.outside(node.func))
+    if operation == "signal" and len(node.args) >= 2:
+        return "send"
+    return operation if operation in (*EMITS, "send", "cancel") else None
 
 
 def started(t: Translation, node: ast.AST) -> Node | None:

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import ast
+import enum
 import inspect
+import sys
 import types
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
-from typing import Any, get_args
+from datetime import date, datetime, time, timedelta
+from typing import Any
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.python import comprehensions
-from rhythm.lang.python.attributes import OF_TIMES
-from rhythm.lang.python.awaits import started, write_start
+from rhythm.lang.python.awaits import ASYNCIO_ADVICE, started, write_start
 from rhythm.lang.python.effects import CHANGING, is_result
-from rhythm.lang.python.hints import hint_of, is_enum, iterated, without_none
+from rhythm.lang.python.exceptions import class_names
+from rhythm.lang.python.hints import (
+    hint_of,
+    is_enum,
+    is_list,
+    is_tuple,
+    is_value,
+    iterated,
+    without_none,
+)
+from rhythm.lang.python.kept import KEPT_AS, as_lists, not_kept, refuse_walk, shown, shows_a_tuple
 from rhythm.lang.python.lazy import refused, walked
 from rhythm.lang.python.names import (
     MISSING,
@@ -27,7 +38,8 @@ from rhythm.lang.python.names import (
     operation_of,
 )
 from rhythm.lang.python.targets import place_of
-from rhythm.lang.python.translation import Make, Translation
+from rhythm.lang.python.times import duration, from_text, method_of_time, moment, now
+from rhythm.lang.python.translation import Translation
 from rhythm.suggest import nearest
 
 Given = Callable[[Translation, ast.Call], Node]
@@ -48,7 +60,6 @@ INSTEAD = {
     "encode": "values are JSON here, which has no bytes: do it in a task",
     "fromkeys": "write a comprehension: {key: value for key in keys}",
 }
-LOGGED = frozenset("debug info warning error critical exception log".split())
 
 
 def call(t: Translation, node: ast.Call) -> Node:
@@ -128,13 +139,17 @@ def _known_function(t: Translation, node: ast.Call, found: Any) -> Node:
     if isinstance(found, type) and issubclass(found, BaseException):
         return t.refuse("P070", node, "an exception is raised, and no value otherwise",
                         f"write raise {ast.unparse(node)}")  # fmt: skip
+    asked = key in COMPARING
+    if key in COMPUTING and (kept := not_kept(t, *node.args, compared=asked)) is not None:
+        return kept
     if key in FUNCTIONS:
         return FUNCTIONS[key](t, node)
     if key.startswith("math.") and key[5:] in MATH:
         return _math(t, node, key[5:])
     if isinstance(found, type) and not key.startswith("builtins."):
         return _constructed(t, node, found)
-    if isinstance(found, types.FunctionType) and (inlined := _inlined(t, node, found)) is not None:
+    own = isinstance(found, types.FunctionType) and not _of_library(found)
+    if own and (inlined := _inlined(t, node, found)) is not None:
         return inlined
     return _no_task(t, node, found, key)
 
@@ -157,13 +172,23 @@ def _no_task(t: Translation, node: ast.Call, found: Any, key: str) -> Node:
             f"`{written}` reaches outside of the workflow",
             "put this in a task: write a function with @rhythm.task above it, and await that",
         )
+    help = ASYNCIO_ADVICE.get(key.rpartition(".")[2]) if root == "asyncio" else None
+    if help is None and _of_library(found):
+        help = f"put this in a task: a function with @rhythm.task that calls {written}(…)"
     return t.refuse(
         "P022",
         node,
         f"`{written}` is a Python function, and no task",
-        f"put this in a task: @rhythm.task above `{getattr(found, '__name__', written)}`, and "
+        help
+        or f"put this in a task: @rhythm.task above `{getattr(found, '__name__', written)}`, and "
         f"await it",
     )
+
+
+def _of_library(found: Any) -> bool:
+    """Whether a function is of Python's own library: nobody can put a decorator above it."""
+    module = getattr(found, "__module__", None) or ""
+    return module.partition(".")[0] in sys.stdlib_module_names and module != "__main__"
 
 
 BUILTIN_ADVICE = {
@@ -199,9 +224,16 @@ def method(t: Translation, node: ast.Call, function: ast.Attribute) -> Node:
     """Returns what a method gives; one that changes its object changes the variable, too."""
     hint = without_none(hint_of(t, function.value))
     if hint in (datetime, timedelta):
-        return _method_of_time(t, node, function, hint)
+        return method_of_time(t, node, function, hint)
     if isinstance(function.value, ast.Name) and function.value.id in t.errors:
         return t.refuse("P061", node, "an exception has no methods here")
+    if hint in KEPT_AS or (is_enum(hint) and not is_value(hint)):
+        kept = KEPT_AS.get(hint, "its value")
+        return t.refuse("P061", node, f"a {hint.__name__} is kept as {kept} here",
+                        "call this in a task that takes the value")  # fmt: skip
+    if function.attr in ("startswith", "endswith") and _is_list(t, node.args[:1]):
+        return t.refuse("P052", node.args[0], f"`{function.attr}` takes a tuple in Python",
+                        "write the texts in brackets: (\"a\", \"b\")")  # fmt: skip
     model = model_of(hint)
     if is_result(node) and model is None:  # no value has such a method, but what was started
         return t.pinned(t.at(node).awaited(t.value(function.value)))
@@ -229,8 +261,20 @@ def method(t: Translation, node: ast.Call, function: ast.Attribute) -> Node:
     )
 
 
+def _is_list(t: Translation, nodes_: Sequence[ast.AST]) -> bool:
+    """Whether the first of these is known to be a list, not a tuple."""
+    return any(
+        isinstance(t.outside(node), list)
+        or isinstance(node, ast.List | ast.ListComp)
+        or (is_list(hint_of(t, node)) and not is_tuple(t, node))
+        for node in nodes_
+    )
+
+
 def _listed(t: Translation, node: ast.AST) -> ast.AST:
     """Returns a generator expression as the list of what it gives, a tuple as a list."""
+    if id(node) in t.walked:
+        refuse_walk(t, node)
     if isinstance(node, ast.GeneratorExp):
         comprehensions.refuse_awaits(t, node)
         return ast.copy_location(ast.ListComp(node.elt, node.generators), node)
@@ -245,17 +289,6 @@ def _pairs(t: Translation, node: ast.AST) -> ast.AST:
     if isinstance(node, ast.ListComp):
         return ast.copy_location(ast.ListComp(as_lists(node.elt), node.generators), node)
     return as_lists(node) if isinstance(node, ast.expr) else node
-
-
-def as_lists(node: ast.expr) -> ast.expr:
-    """Returns tuples that are written out as lists, where nobody can tell them apart."""
-    if isinstance(node, ast.Tuple | ast.List):
-        made = ast.List([as_lists(item) for item in node.elts], ast.Load())
-        return ast.copy_location(made, node)
-    if isinstance(node, ast.IfExp):
-        made_if = ast.IfExp(node.test, as_lists(node.body), as_lists(node.orelse))
-        return ast.copy_location(made_if, node)
-    return node
 
 
 def _named(t: Translation, node: ast.Call, values: Sequence[Node]) -> Node | None:
@@ -279,7 +312,12 @@ def changed(t: Translation, node: ast.Call, function: ast.Attribute, used: bool)
 
     `used`: returns what the method gives; else that is not needed.
     """
-    at = t.at(node)
+    at, hint = t.at(node), without_none(hint_of(t, function.value))
+    if (model := model_of(hint)) is not None:
+        return _method_of_model(t, node, function, model)
+    if hint in (str, int, float, bool) or hint in KEPT_AS:
+        return t.refuse("P061", node, f"a {hint.__name__} has no method `{function.attr}`",
+                        "give the variable a hint: a list or a dict")  # fmt: skip
     if function.attr == "sort":
         return _sorted_in_place(t, node, function)
     place = place_of(t, function.value)
@@ -381,31 +419,8 @@ def _str(t: Translation, node: ast.Call) -> Node:
     return t.at(node).call("py.str", shown(t, node.args[0], args[0]))
 
 
-def shown(t: Translation, node: ast.AST, value: Node) -> Node:
-    """Returns what the text of a value is made of: an exception is shown as its message."""
-    if isinstance(node, ast.Name) and node.id in t.errors:
-        return t.at(node).call("py.error", value, t.at(node).literal("text"))
-    return value
-
-
-def shows_a_tuple(t: Translation, node: ast.AST) -> bool:
-    """Refuses to make text of a tuple, which is kept as a list, or of a model or enumeration."""
-    hint = without_none(hint_of(t, node))
-    kind = getattr(hint, "__origin__", hint)
-    if kind is tuple or tuple in [getattr(a, "__origin__", a) for a in get_args(hint)]:
-        t.refuse("P052", node, "a tuple is kept as a list, and would be shown as one")
-        return True
-    if hint in (datetime, timedelta):
-        kept = "ISO text" if hint is datetime else "seconds"
-        message = f"a {hint.__name__} is kept as {kept}, and would be shown as that"
-        t.refuse("P090", node, message, "make the text in a task that takes the time")
-        return True
-    if (model := model_of(hint)) is not None or is_enum(hint):
-        what = model.cls.__name__ if model else without_none(hint).__name__
-        t.refuse("P061", node, f"`{what}` is kept as JSON, and would be shown as that",
-                 "show its fields, or .value of an enumeration")  # fmt: skip
-        return True
-    return False
+COMPARING = frozenset({"builtins.min", "builtins.max", "builtins.sorted"})
+COMPUTING = COMPARING | {f"builtins.{name}" for name in "sum abs round int divmod pow".split()}
 
 
 def _bool(t: Translation, node: ast.Call) -> Node:
@@ -466,7 +481,7 @@ def _ordered(
     if odd := given.keys() - {"key", "reverse"}:
         t.refuse("P033", node, f"there is no argument `{sorted(map(str, odd))[0]}`")
         return None
-    reverse = at.call("py.truth", t.value(given["reverse"])) if "reverse" in given else None
+    reverse = t.value(given["reverse"]) if "reverse" in given else None
     keys = _keys(t, node, source, given.get("key"), hint) if "key" in given else (source, None)
     if keys is None:
         return None
@@ -547,6 +562,12 @@ def _isinstance(t: Translation, node: ast.Call) -> Node:
     if len(node.args) != 2 or node.keywords:
         return t.refuse("P033", node, "`isinstance` takes a value and a type")
     names, at = _type_names(t, node.args[1]), t.at(node)
+    if isinstance(node.args[0], ast.Name) and node.args[0].id in t.errors:
+        classes = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
+        asked = at.literal(class_names(t, classes))
+        return at.call("py.matches", t.value(node.args[0]), asked)
+    if names is not None and is_tuple(t, node.args[0]):
+        return t.refuse("P052", node, "a tuple is kept as a list, and would be taken for one")
     if names is None:
         return t.refuse(
             "P063",
@@ -584,93 +605,27 @@ MATH = frozenset(
 )
 
 
-# Times: kept as text and as seconds.
-
-
-def timed_binary(t: Translation, node: ast.BinOp) -> Node | None:
-    """Returns arithmetic of times and durations, or None if neither side is one."""
-    left, right = (without_none(hint_of(t, side)) for side in (node.left, node.right))
-    if not {left, right} & {datetime, timedelta} or not isinstance(node.op, ast.Add | ast.Sub):
-        return None
-    at = t.at(node)
-    a, b = t.values([node.left, node.right])
-    minus = isinstance(node.op, ast.Sub)
-    if left is datetime and right is datetime and minus:
-        return at.call("date_diff", a, b)
-    if left is datetime and right is timedelta:
-        return at.call("date_add", a, at.call("py.neg", b) if minus else b)
-    if left is timedelta and right is datetime and not minus:
-        return at.call("date_add", b, a)
-    if left is timedelta and right is timedelta:
-        return at.call("py.sub" if minus else "py.add", a, b)
-    return t.refuse("P090", node, "a time and something else cannot be added")
-
-
-def timed_comparison(
-    t: Translation, node: ast.Compare, op: ast.cmpop, left: ast.expr, right: ast.expr
-) -> Node | None:
-    """Returns the comparison of two times, or None if they are none."""
-    kinds = [without_none(hint_of(t, side)) for side in (left, right)]
-    names = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq",
-             ast.NotEq: "ne"}  # fmt: skip
-    if kinds != [datetime, datetime] or type(op) not in names:
-        return None
-    at = t.at(node)
-    between = at.call("date_diff", *t.values([left, right]))
-    return at.call(f"py.{names[type(op)]}", between, at.literal(0))
-
-
-def _method_of_time(t: Translation, node: ast.Call, function: ast.Attribute, hint: Any) -> Node:
-    at = t.at(node)
-    if not node.args and not node.keywords:
-        if hint is timedelta and function.attr == "total_seconds":
-            return at.call("py.float", t.value(function.value))
-        if hint is datetime and function.attr == "timestamp":
-            epoch = at.literal("1970-01-01T00:00:00Z")
-            return at.call("py.float", at.call("date_diff", t.value(function.value), epoch))
-    return t.refuse(
-        "P090",
-        node,
-        f"`{function.attr}` of a {hint.__name__} is not known here",
-        OF_TIMES[hint],
-    )
-
-
-def _now(t: Translation, node: ast.Call) -> Node:
-    return t.at(node).call("now")
-
-
-_UNITS = {"weeks": 604800, "days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
-
-
-def _timedelta(t: Translation, node: ast.Call) -> Node:
-    """Returns a duration in seconds."""
-    at = t.at(node)
-    units = [keyword.arg for keyword in node.keywords]
-    if len(node.args) > 1 or any(unit not in _UNITS for unit in units):
-        return t.refuse("P090", node, "a timedelta has weeks, days, hours, minutes, seconds here",
-                        "write timedelta(minutes=5)")  # fmt: skip
-    parts = [*node.args, *(keyword.value for keyword in node.keywords)]
-    names = [*["days"] * len(node.args), *map(str, units)]
-    made: Node = at.literal(0)
-    for value, unit in zip(t.values(parts), names, strict=True):
-        seconds = at.call("py.mul", value, at.literal(_UNITS[unit]))
-        made = seconds if made == at.literal(0) else at.call("py.add", made, seconds)
-    return made
-
-
 # Classes and helper functions.
 
 
 def _constructed(t: Translation, node: ast.Call, cls: type) -> Node:
     """Returns an instance of a model: an object with its fields."""
+    if issubclass(cls, enum.Enum):
+        return _member(t, node, cls)
+    if cls is datetime:
+        return moment(t, node)
+    if cls in (date, time):
+        return t.refuse("P090", node, f"a {cls.__name__} is kept as ISO text here",
+                        "make it in a task, or use a datetime")  # fmt: skip
     model = model_of(cls)
     if model is None or not model.plain:
+        of_asyncio = cls.__module__.partition(".")[0] == "asyncio"
         return t.refuse(
             "P022",
             node,
             f"`{cls.__name__}` is a class whose instances cannot be made here",
-            "return it from a task, or use a dict or a plain dataclass",
+            (ASYNCIO_ADVICE.get(cls.__name__) if of_asyncio else None)
+            or "return it from a task, or use a dict or a plain dataclass",
         )
     names = list(model.fields)
     starred = any(isinstance(arg, ast.Starred) for arg in node.args)
@@ -689,6 +644,34 @@ def _constructed(t: Translation, node: ast.Call, cls: type) -> Node:
         if name not in made:
             made[name] = _captured(t, node, f"{cls.__name__}.{name}", default)
     return at.object({name: made[name] for name in names})
+
+
+def _member(t: Translation, node: ast.Call, cls: type[enum.Enum]) -> Node:
+    """Returns `Colour(value)`: the value, if there is such a member."""
+    values = json_of(list(cls))
+    if len(node.args) != 1 or node.keywords or values is MISSING:
+        return t.refuse("P033", node, f"`{cls.__name__}` takes one value here")
+    at = t.at(node)
+    t.around.take(cls.__name__, values)
+    members = t.captured(node, values)
+    place = at.call("py.method", members, at.literal("index"), at.list([t.value(node.args[0])]))
+    return at.call("py.item", members, place)
+
+
+def _replaced(t: Translation, node: ast.Call) -> Node:
+    """Returns `dataclasses.replace(value, field=…)`."""
+    model = model_of(hint_of(t, node.args[0])) if len(node.args) == 1 else None
+    if model is None or not model.plain:
+        return t.refuse("P033", node, "`replace` takes a plain dataclass whose hint is known",
+                        "give the variable a hint, or make a new one")  # fmt: skip
+    odd = [k for k in node.keywords if k.arg not in model.fields]
+    if odd:
+        return t.refuse("P033", odd[0].value, f"`{model.cls.__name__}` has no such field",
+                        f"it has {', '.join(model.fields)}")  # fmt: skip
+    at = t.at(node)
+    whole, *values = t.values([node.args[0], *(k.value for k in node.keywords)])
+    changed = dict(zip([str(k.arg) for k in node.keywords], values, strict=True))
+    return at.call("py.bitor", whole, at.object(changed))
 
 
 def _captured(t: Translation, node: ast.AST, name: str, value: Any) -> Node:
@@ -767,6 +750,7 @@ def _written_in_place(
     t.bound.pop()
     t.around, t.variables, t.hints = outer, variables, hints
     t.around.take(function.__name__, {"source": ast.unparse(body), **inner.taken})
+    t.around.shared += inner.shared
     return made
 
 
@@ -813,41 +797,9 @@ FUNCTIONS: dict[str, Given] = {
     "random.Random.uniform": _simple("py.uniform", 2, 2),
     "random.Random.choice": _simple("py.choice", 1, 1),
     "random.Random.sample": _simple("py.sample", 2, 2, "k"),
-    "datetime.datetime.now": _now,
-    "datetime.datetime.utcnow": _now,
-    "datetime.datetime.fromisoformat": lambda t, node: t.value(node.args[0]),
-    "datetime.timedelta": _timedelta,
+    "datetime.datetime.now": now,
+    "datetime.datetime.utcnow": now,
+    "datetime.datetime.fromisoformat": from_text,
+    "dataclasses.replace": _replaced,
+    "datetime.timedelta": duration,
 }
-
-
-def logged(t: Translation, node: ast.Call) -> Node | None:
-    """Returns `print(…)` or a call of a logger as a command of the log; None if it is neither."""
-    at, found = t.at(node), t.outside(node.func)
-    if found is print:
-        parts = t.values([arg for arg in node.args if not isinstance(arg, ast.Starred)])
-        return at.call("log", _joined(t, node, parts))
-    if not isinstance(node.func, ast.Attribute) or node.func.attr not in LOGGED:
-        return None
-    owner = t.outside(node.func.value)
-    if not _is_logger(owner):
-        return None
-    values = t.values(node.args)
-    parts = [shown(t, arg, value) for arg, value in zip(node.args, values, strict=True)]
-    if not parts:
-        return t.refuse("P033", node, "a message is missing")
-    text = parts[0] if len(parts) == 1 else at.call("py.percent", parts[0], at.list(parts[1:]))
-    return at.call("log", text, at.object({"level": at.literal(node.func.attr)}))
-
-
-def _joined(t: Translation, node: ast.Call, parts: Sequence[Node]) -> Node:
-    at: Make = t.at(node)
-    texts = [at.call("py.str", shown(t, arg, v)) for arg, v in zip(node.args, parts, strict=False)]
-    if len(texts) == 1:
-        return texts[0]
-    return at.call("py.method", at.literal(" "), at.literal("join"), at.list([at.list(texts)]))
-
-
-def _is_logger(owner: Any) -> bool:
-    import logging
-
-    return isinstance(owner, logging.Logger | logging.LoggerAdapter) or owner is logging

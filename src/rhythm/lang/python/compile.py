@@ -55,7 +55,8 @@ def compile_function(
     if translated is None or problems.errors:
         return Compilation(text.source, in_order(problems.found))
     workflow, around = translated
-    program = _check(_lowered(text, workflow, around, options), problems)
+    program = _lowered(text, workflow, around, options)
+    program = _check(program, text, around.shared, problems)
     found = in_order(problems.found)
     if problems.errors:
         return Compilation(text.source, found)
@@ -79,7 +80,9 @@ def _lowered(
     return lower_tree(text.source, workflow, options, version, span, LANGUAGE)
 
 
-def _check(program: Program, problems: Problems) -> Program:
+def _check(
+    program: Program, text: FunctionText, constants: list[Any], problems: Problems
+) -> Program:
     """Reports what only the whole program shows: names without a value, shared values.
 
     Returns the program, with checks at run time for what cannot be known before.
@@ -93,16 +96,32 @@ def _check(program: Program, problems: Problems) -> Program:
             problems.report(
                 "P021",
                 f"`{name}` may have no value here",
-                at,
-                at + 1,
+                *_read_at(text, name, at),
                 help=f"set it on every way that leads here, such as {name} = None before",
             )
-        program, changes = check_sharing(program)
+        program, changes = check_sharing(program, constants)
         for change in changes:
-            problems.report(change.code, change.message, change.at, change.at + 1, help=change.help)
+            problems.report(
+                change.code, change.message, *_line_at(text, change.at), help=change.help
+            )
     except TooManyProblems:
         pass
     return program
+
+
+def _read_at(text: FunctionText, name: str, at: int) -> tuple[int, int]:
+    """Returns where the name is read first, from a place on."""
+    names = (node for node in ast.walk(text.tree) if isinstance(node, ast.Name))
+    spans = [text.span(node) for node in names if node.id == name]
+    return min((span for span in spans if span[0] >= at), default=(at, at + 1))
+
+
+def _line_at(text: FunctionText, at: int) -> tuple[int, int]:
+    """Returns the statement or expression that begins at a place, as far as its line goes."""
+    spans = [text.span(node) for node in ast.walk(text.tree) if hasattr(node, "lineno")]
+    end = max((end for start, end in spans if start == at), default=at + 1)
+    line_end = text.source.text.find("\n", at)
+    return at, max(min(end, line_end if line_end >= 0 else end), at + 1)
 
 
 class _Function:
@@ -124,6 +143,7 @@ class _Function:
         parameters = list(inspect.signature(self.function).parameters.values())
         t.walked, t.readable_errors = walked(tree), readable_errors(tree)
         t.variables = {*assigned_names(tree.body), *(p.name for p in parameters)}
+        t.lasting = assigned_names(tree.body, errors=False) | {p.name for p in parameters}
         t.annotations = {**self._hints(), **dict(self._annotated(tree))}
         t.hints = {p.name: t.annotations.get(p.name) for p in parameters}
         start, end = self.text.span(tree)
@@ -174,6 +194,8 @@ class _Function:
             if not required and "default" not in schema:
                 t.refuse("P002", node, f"the default of `{p.name}` is not JSON",
                          f"write {p.name} = None, and set it in the workflow")  # fmt: skip
+            if isinstance(default := schema.get("default"), list | dict):
+                self.around.shared.append(default)  # Python makes it once, for all calls
             found.append(nodes.Parameter(*self.text.span(node), p.name, schema, required))
         self.around.take("(inputs)", declared)
         return tuple(found)

@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
-from rhythm.lang.python.hints import iterated, target_hints
+from rhythm.lang.python.hints import iterated, named_tuple, target_hints
+from rhythm.lang.python.kept import refuse_walk
 from rhythm.lang.python.targets import pattern_of
-from rhythm.lang.python.translation import Translation
+from rhythm.lang.python.translation import Make, Translation
 
 
 def list_(t: Translation, node: ast.ListComp | ast.GeneratorExp) -> Node:
@@ -98,7 +99,7 @@ def _nested(
 ) -> Node:
     generator, *more = generators
     at = t.at(whole)
-    source: Node = at.call("py.iter", t.value(generator.iter))
+    source: Node = at.call("py.iter", _walked(t, generator.iter))
     t.inner_hints.append(target_hints(generator.target, iterated(t, generator.iter)))
     pattern = pattern_of(t, generator.target)
     name = (
@@ -108,7 +109,8 @@ def _nested(
     )
     if not pattern.plain:
         whole_name = t.hidden("each")
-        source = at.comprehension(pattern.checked(at, at.name(whole_name)), whole_name, source)
+        parts = _parts(t, generator, at.name(whole_name))
+        source = at.comprehension(pattern.checked(at, parts), whole_name, source)
     t.bound.append(pattern.reads(at, at.name(name)))
     t.pure += 1
     condition = _condition(t, generator.ifs)
@@ -124,6 +126,19 @@ def _nested(
     t.inner_hints.pop()
     listed = at.comprehension(made, name, source, condition)
     return at.call("flatten", listed) if more else listed
+
+
+def _parts(t: Translation, generator: ast.comprehension, each: nodes.Name) -> Node:
+    """Returns an element that is taken apart: of a NamedTuple, the list of its fields."""
+    fields, at = named_tuple(iterated(t, generator.iter)), Make(each.start, each.end)
+    if fields is None:
+        return each
+    return at.list([at.call("py.attr", each, at.literal(field)) for field in fields])
+
+
+def _walked(t: Translation, node: ast.expr) -> Node:
+    refuse_walk(t, node)
+    return t.value(node)
 
 
 def _free_name(t: Translation, name: str) -> str:
@@ -205,7 +220,7 @@ def _loops(
 ) -> None:
     generator, *more = generators
     at = t.at(whole)
-    source = at.call("py.iter", t.value(generator.iter))
+    source = at.call("py.iter", _walked(t, generator.iter))
     t.inner_hints.append(target_hints(generator.target, iterated(t, generator.iter)))
     pattern = pattern_of(t, generator.target)
     name = t.hidden("each")
@@ -213,7 +228,8 @@ def _loops(
 
     def body() -> None:
         if not pattern.plain:
-            t.write(at.assign(name, pattern.checked(at, at.name(name))))
+            parts = _parts(t, generator, at.name(name))
+            t.write(at.assign(name, pattern.checked(at, parts)))
         t.bound.append(taken)
         inner = _rest(t, more, innermost, whole, after)
         _tested(t, generator.ifs, inner)

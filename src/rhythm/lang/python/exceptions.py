@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import types
 from typing import Any
 
 from rhythm.lang.flow import nodes
@@ -29,6 +30,8 @@ def _readable_in(node: ast.AST) -> list[ast.expr | None]:
     match node:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in SHOWING:
             return [*node.args]
+        case ast.Call(func=ast.Name(id="isinstance"), args=[first, *_]):
+            return [first]
         case ast.FormattedValue(conversion=how) if how in (-1, ord("s")):
             return [node.value]
         case ast.Raise():
@@ -87,6 +90,9 @@ def _handlers(t: Translation, handlers: list[ast.ExceptHandler], error: str, nod
 
 def _handle(t: Translation, handler: ast.ExceptHandler, error: str) -> None:
     at = t.at(handler)
+    if handler.name in t.lasting:
+        message = f"`{handler.name}` is a variable, too: Python deletes it after this `except`"
+        t.refuse("P070", handler, message, "give the exception another name")
     if handler.name:
         # The name stands for the error inside the block, and nowhere else, as in Python.
         t.bound.append({handler.name: at.name(error)})
@@ -104,6 +110,11 @@ def _caught_names(t: Translation, handler: ast.ExceptHandler) -> list[str] | Non
     if handler.type is None:
         return None
     parts = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return class_names(t, parts)
+
+
+def class_names(t: Translation, parts: list[ast.expr]) -> list[str]:
+    """Returns the names of exception classes; refuses what is none, or cannot be caught."""
     names: list[str] = []
     for part in parts:
         cls = t.outside(part)
@@ -140,10 +151,17 @@ def _error(t: Translation, node: ast.expr, cause: ast.expr | None) -> Node | Non
     if not isinstance(cls, type) or not issubclass(cls, Exception):
         t.refuse("P070", node, "only an exception can be raised", 'write raise ValueError("why")')
         return None
+    if issubclass(cls, StopIteration | StopAsyncIteration):
+        t.refuse("P070", node, f"`{cls.__name__}` ends a generator", "write return, or ValueError")
+        return None
     args = node.args if isinstance(node, ast.Call) else []
     named = {k.arg: k.value for k in node.keywords} if isinstance(node, ast.Call) else {}
     if cls.__name__ == "TaskFailed" and hasattr(cls, "code"):
         return _task_failed(t, node, args, named)
+    if (own := _own_method(cls)) is not None:
+        t.refuse("P070", node, f"`{cls.__name__}` has its own `{own}`, which would not run here",
+                 f"raise it in a task, or give `{cls.__name__}` only a message")  # fmt: skip
+        return None
     if len(args) > 1 or named:
         t.refuse("P070", node, "an exception has one message here",
                  "put more into rhythm.TaskFailed(message, code=…, data=…)")  # fmt: skip
@@ -167,6 +185,14 @@ def _error(t: Translation, node: ast.expr, cause: ast.expr | None) -> Node | Non
             {**({k: at.literal(v) for k, v in data.items()} if data else {}), "cause": because}
         )
     return at.object(made)
+
+
+def _own_method(cls: type) -> str | None:
+    """Returns the method of an exception class that makes or shows its message, if it has one."""
+    if cls.__module__.partition(".")[0] == "rhythm":
+        return None
+    methods = ("__init__", "__new__", "__str__")
+    return next((m for m in methods if isinstance(getattr(cls, m), types.FunctionType)), None)
 
 
 def _cause(t: Translation, node: ast.expr | None) -> Node | None:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import ast
+import enum
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
-from rhythm.lang.python import calls, comprehensions
+from rhythm.lang.python import calls, comprehensions, kept, times
 from rhythm.lang.python.attributes import attribute
-from rhythm.lang.python.awaits import awaited
-from rhythm.lang.python.names import MISSING, callee_of, json_of, operation_of
+from rhythm.lang.python.awaits import awaited, write_await
+from rhythm.lang.python.hints import (
+    enum_of,
+    hint_of,
+    is_enum,
+    is_tuple,
+    is_value,
+    named_tuple,
+    without_none,
+)
+from rhythm.lang.python.names import MISSING, callee_of, json_of, model_of, operation_of
 from rhythm.lang.python.translation import Make, Translate, Translation
 from rhythm.limits import INT_MAX, INT_MIN
 from rhythm.suggest import nearest
@@ -34,6 +44,10 @@ GIVES_BOOL = frozenset(
 
 def truth(t: Translation, node: ast.AST) -> Node:
     """Returns the expression as a condition, true or false by Python's rules."""
+    kind = enum_of(t, node)
+    if kind is not None and not is_value(kind) and not all(member.value for member in kind):
+        message = f"a member of `{kind.__name__}` is always true in Python; its value is not"
+        return t.refuse("P058", node, message, "compare it with a member")
     return as_truth(t.at(node), t.value(node))
 
 
@@ -95,10 +109,12 @@ def outside(t: Translation, node: ast.Name | ast.Attribute) -> Node:
         return t.refuse(
             "P020", node, f"`{written}` has no value", f"did you mean `{near}`?" if near else ""
         )
+    if isinstance(found, type) and issubclass(found, enum.Enum) and id(node) in t.walked:
+        found = list(found)
     value = json_of(found)
     if value is not MISSING:
         t.around.take(written, value)
-        return t.at(node).literal(value)
+        return t.captured(node, value)
     if callee_of(found) or operation_of(found):
         return t.refuse("P030", node, f"`{written}` is called, not used as a value")
     return t.refuse(
@@ -114,7 +130,7 @@ def binary(t: Translation, node: ast.BinOp) -> Node:
         return t.refuse("P054", node, "`@` multiplies matrices", "put this in a task")
     if isinstance(node.op, ast.Mod) and _is_text(node.left):
         return _percent(t, node)
-    timed = calls.timed_binary(t, node)
+    timed = times.timed_binary(t, node) or kept.not_kept(t, node.left, node.right)
     if timed is not None:
         return timed
     left, right = t.values([node.left, node.right])
@@ -240,22 +256,40 @@ def _one_comparison(
         right = items
     elif (shown := _shows_a_tuple(t, op, left, right)) is not None:
         return shown
-    timed = calls.timed_comparison(t, node, op, left, right)
+    refused = _shows_an_enum(t, left, right) or kept.not_kept(t, left, right, compared=True)
+    if refused is not None:
+        return refused
+    timed = times.timed_comparison(t, node, op, left, right)
     if timed is not None:
         return timed
-    return _compared(t, node, op, *t.values([left, right]))
+    return _compared(t, node, op, *t.values([kept.as_lists(left), kept.as_lists(right)]))
 
 
 def _shows_a_tuple(t: Translation, op: ast.cmpop, left: ast.expr, right: ast.expr) -> Node | None:
     """Refuses to compare a tuple that is written out with anything else: it is kept as a list."""
-    kinds = [isinstance(side, ast.Tuple) for side in (left, right)]
+    kinds = [is_tuple(t, side) for side in (left, right)]
     if isinstance(op, ast.In | ast.NotIn) or not any(kinds) or all(kinds):
         return None
-    side = left if kinds[0] else right
+    side, other = (left, right) if kinds[0] else (right, left)
+    if not isinstance(side, ast.Tuple) and hint_of(t, other) is None:
+        return None
     return t.refuse(
         "P052", side, "a tuple is kept as a list, so this would not be Python's answer",
         "compare with a list: [a, b]",
     )  # fmt: skip
+
+
+def _shows_an_enum(t: Translation, left: ast.expr, right: ast.expr) -> Node | None:
+    """Refuses to compare a member with a plain value: kept as its value, it would be equal."""
+    kinds = [enum_of(t, side) for side in (left, right)]
+    for kind, other in zip(kinds, (right, left), strict=True):
+        if kind and not is_value(kind) and hint_of(t, other) in (str, int, float, bool):
+            member = next(iter(kind)).name
+            return t.refuse(
+                "P058", other, f"a member of `{kind.__name__}` equals no plain value in Python",
+                f"compare with a member, such as {kind.__name__}.{member}, or compare .value",
+            )  # fmt: skip
+    return None
 
 
 def _compared(t: Translation, node: ast.AST, op: ast.cmpop, left: Node, right: Node) -> Node:
@@ -273,12 +307,15 @@ def _identity(
     t: Translation, node: ast.Compare, op: ast.cmpop, left: ast.expr, right: ast.expr
 ) -> Node:
     """Returns `x is None`, `x is not True` and the like; refuses `is` with other operands."""
+    at = t.at(node)
+    if (kind := enum_of(t, left)) is not None and kind is enum_of(t, right):
+        name = "py.eq" if isinstance(op, ast.Is) else "py.ne"  # there is one object for a member
+        return at.call(name, *t.values([left, right]))
     if not isinstance(right, ast.Constant) or right.value not in (None, True, False):
         return t.refuse(
             "P055", node, "values have no identity here, so `is` has nothing to compare",
             "compare with ==; `is None` is fine",
         )  # fmt: skip
-    at = t.at(node)
     same = at.equal(t.value(left), at.literal(right.value))
     return same if isinstance(op, ast.Is) else same.replace(op="!=")
 
@@ -298,7 +335,10 @@ def conditional(t: Translation, node: ast.IfExp) -> Node:
 
 def walrus(t: Translation, node: ast.NamedExpr) -> Node:
     at = t.at(node)
-    t.write(at.assign(node.target.id, t.value(node.value)))
+    if isinstance(node.value, ast.Await) and not t.pure:
+        write_await(t, node.value, node.target.id)
+    else:
+        t.write(at.assign(node.target.id, t.value(node.value)))
     return at.name(node.target.id)
 
 
@@ -312,16 +352,35 @@ def subscript(t: Translation, node: ast.Subscript) -> Node:
     if isinstance(node.slice, ast.Tuple):
         return t.refuse("P053", node.slice, "a key is text here, not a tuple")
     found = t.outside(node.value)
-    if isinstance(found, type) and issubclass(found, _enum()):
+    if isinstance(found, type) and issubclass(found, enum.Enum):
         return _member_of_enum(t, node, found)
+    if (fields := named_tuple(hint_of(t, node.value))) is not None:
+        return _of_named_tuple(t, node, fields)
+    if (model := model_of(without_none(hint_of(t, node.value)))) is not None:
+        return t.refuse("P061", node, f"`{model.cls.__name__}` has fields, and no elements",
+                        f"write the name of a field: .{next(iter(model.fields), 'name')}"
+                        )  # fmt: skip
+    hint = without_none(hint_of(t, node.value))
+    if hint in kept.KEPT_AS or (is_enum(hint) and not is_value(hint)):
+        return t.refuse("P061", node, f"a {hint.__name__} has no elements",
+                        "take it apart in a task that takes the value")  # fmt: skip
     target, key = t.values([node.value, node.slice])
     return at.call("py.item", target, key)
 
 
-def _enum() -> type:
-    import enum
-
-    return enum.Enum
+def _of_named_tuple(t: Translation, node: ast.Subscript, fields: tuple[str, ...]) -> Node:
+    """Returns `point[0]` as the field that it is."""
+    key, at = node.slice, t.at(node)
+    place: Any = None
+    match key:
+        case ast.Constant(value=int(i)):
+            place = i
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(i))):
+            place = -i
+    if place is None or not -len(fields) <= place < len(fields):
+        return t.refuse("P058", node, "a NamedTuple is kept as its fields, and has no positions",
+                        f"write the name of a field: .{fields[0]}")  # fmt: skip
+    return at.call("py.attr", t.value(node.value), at.literal(fields[place]))
 
 
 def _member_of_enum(t: Translation, node: ast.Subscript, cls: Any) -> Node:
@@ -393,13 +452,13 @@ def text(t: Translation, node: ast.JoinedStr) -> Node:
     """Returns an f-string."""
     at = t.at(node)
     fields = [part for part in node.values if isinstance(part, ast.FormattedValue)]
-    refused = [field for field in fields if calls.shows_a_tuple(t, field.value)]
+    refused = [f for f in fields if kept.shows_a_tuple(t, f.value, f.conversion != ord("r"))]
     inner = [part for field in fields for part in (field.value, field.format_spec) if part]
     made = iter(t.values(inner))
     parts: list[Node] = []
     for part in node.values:
         if isinstance(part, ast.FormattedValue):
-            value = calls.shown(t, part.value, next(made))
+            value = kept.shown(t, part.value, next(made))
             spec = next(made) if part.format_spec else at.literal("")
             conversion = "" if part.conversion == -1 else chr(part.conversion)
             if conversion == "" and spec == at.literal(""):

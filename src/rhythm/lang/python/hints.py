@@ -7,9 +7,11 @@ whether a value is an exception; where no hint says it, nothing is assumed.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import enum
 import types
 from collections import abc
+from collections.abc import Hashable
 from datetime import datetime, timedelta
 from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -23,6 +25,20 @@ _NOW = frozenset({"datetime.datetime.now", "datetime.datetime.utcnow"})
 
 def hint_of(t: Translation, node: ast.AST | None) -> Any:
     """Returns the hint of an expression, or None if nothing is known."""
+    hint = _hint_of(t, node)
+    # An author may write anything as a hint; what cannot be hashed is no type.
+    return hint if isinstance(hint, Hashable) and _is_hashable(hint) else None
+
+
+def _is_hashable(hint: Hashable) -> bool:
+    try:
+        hash(hint)
+    except TypeError:
+        return False
+    return True
+
+
+def _hint_of(t: Translation, node: ast.AST | None) -> Any:
     match node:
         case ast.Name(id=name):
             return _of_name(t, name)
@@ -110,6 +126,8 @@ def _of_call(t: Translation, node: ast.Call) -> Any:
         return iterated(t, node.args[0]) if len(node.args) == 1 else hint_of(t, node.args[0])
     if isinstance(found, type) and found is not MISSING:
         return found
+    if found is dataclasses.replace and node.args:
+        return hint_of(t, node.args[0])
     key = key_of(found) if found is not MISSING else ""
     if key in _NOW or key == "datetime.datetime.fromisoformat":
         return datetime
@@ -159,6 +177,11 @@ def target_hints(target: ast.AST, hint: Any) -> dict[str, Any]:
 
 def iterated(t: Translation, node: ast.AST) -> Any:
     """Returns the hint of what a loop over an expression gives."""
+    found = t.outside(node)
+    if isinstance(found, type) and issubclass(found, enum.Enum):
+        return found
+    if isinstance(node, ast.GeneratorExp):
+        return element_hint(_of_comprehension(t, node.elt, node.generators))
     if isinstance(node, ast.Call):
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name == "enumerate" and node.args:
@@ -227,6 +250,30 @@ def without_none(hint: Any) -> Any:
         rest = [part for part in get_args(hint) if part is not type(None)]
         return rest[0] if len(rest) == 1 else hint
     return hint
+
+
+def enum_of(t: Translation, node: ast.AST) -> type[enum.Enum] | None:
+    """Returns the enumeration of which an expression is a member, if it is known to be one."""
+    found = t.outside(node)
+    hint = type(found) if isinstance(found, enum.Enum) else without_none(hint_of(t, node))
+    return hint if isinstance(hint, type) and issubclass(hint, enum.Enum) else None
+
+
+def is_value(cls: type[enum.Enum]) -> bool:
+    """Whether a member of the enumeration equals its value, as that of a StrEnum or IntEnum."""
+    return issubclass(cls, str | int | float)
+
+
+def is_tuple(t: Translation, node: ast.AST) -> bool:
+    """Whether an expression is a tuple in Python, which is kept as a list."""
+    hint = without_none(hint_of(t, node))
+    return isinstance(node, ast.Tuple) or tuple in (hint, get_origin(hint))
+
+
+def named_tuple(hint: Any) -> tuple[str, ...] | None:
+    """Returns the fields of a NamedTuple, in order; None for any other hint."""
+    model = model_of(without_none(hint))
+    return tuple(model.fields) if model and issubclass(model.cls, tuple) else None
 
 
 def is_enum(hint: Any) -> bool:

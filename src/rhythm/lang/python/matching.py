@@ -14,7 +14,7 @@ Names = list[tuple[str, Node]]
 
 def match(t: Translation, node: ast.Match) -> None:
     """Writes a `match` as a row of `if`s, in a block that a case leaves when it has run."""
-    subject = t.value(node.subject)
+    subject = t.value(_subject(node))
     if not isinstance(subject, nodes.Name | nodes.Literal) or _is_set(node, subject):
         subject = t.pinned(subject)
     around = t.hidden("match")
@@ -24,6 +24,14 @@ def match(t: Translation, node: ast.Match) -> None:
             _case(t, case, subject, around)
 
     t.write(t.at(node).labelled(around, t.block(cases, node)))
+
+
+def _subject(node: ast.Match) -> ast.expr:
+    """Returns what is matched: a tuple that no case keeps as a whole is never seen."""
+    kept = any(isinstance(case.pattern, ast.MatchAs) and case.pattern.name for case in node.cases)
+    if isinstance(node.subject, ast.Tuple) and not kept:
+        return ast.copy_location(ast.List(node.subject.elts, ast.Load()), node.subject)
+    return node.subject
 
 
 def _is_set(node: ast.Match, subject: Node) -> bool:

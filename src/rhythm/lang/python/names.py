@@ -46,6 +46,7 @@ class Around:
         closed = {name: cell.cell_contents for name, cell in cells if _filled(cell)}
         self._spaces = (more or {}, closed, plain.__globals__, vars(builtins))
         self.taken: dict[str, Any] = {}  # for the version: what each name stood for, as JSON
+        self.shared: list[Any] = []  # lists and dicts of the module, as they are in the program
 
     def find(self, name: str) -> Any:
         """Returns the object that a name stands for, or MISSING."""

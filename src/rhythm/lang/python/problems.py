@@ -40,6 +40,7 @@ CODES: dict[str, str] = {
     "P055": "`is` between values",
     "P056": "a slice that cannot be set or deleted",
     "P057": "a view or iterator that is used as a value",
+    "P058": "an enumeration, NamedTuple or Decimal that would be seen to be something else",
     "P060": "an attribute of something whose type is not known",
     "P061": "an attribute or method that there is not",
     "P062": "a method that workflows do not have",
@@ -55,4 +56,21 @@ CODES: dict[str, str] = {
     "P105": "warning: a workflow that is not in these files",
     "P106": "warning: a value that is used against its hint",
     "P201": "note: a wait without a timeout",
+}
+
+# What is advised where the place itself knows nothing better.
+ADVICE: dict[str, str] = {
+    "P017": "put this in a task",
+    "P020": "define or import it in the module, or pass it as an input",
+    "P022": "put this in a task, and await it",
+    "P030": "write await before it, or leave it out",
+    "P033": "write each argument by its name, as the signature has it",
+    "P050": "pass it as text, or make it in a task",
+    "P052": "make it a list: list(value)",
+    "P053": "use text: str(key)",
+    "P061": "keep what you need of it in a variable, or read it in a task",
+    "P070": 'write except Exception as e, and raise ValueError("why")',
+    "P072": 'write raise ValueError("why")',
+    "P090": "keep times as datetime, and durations as timedelta or seconds",
+    "P002": "give it a default that is JSON, or none",
 }

@@ -8,7 +8,7 @@ and all that were made before. Of what comes from outside, everything inside is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rhythm.ir import instructions as ir
@@ -20,14 +20,17 @@ class Ref(Record):
     """An abstract object: stands for some of the lists and dicts that one expression makes.
 
     `site` is the expression. `fresh`: the object that it made last, not an earlier one. `inner`:
-    what is inside that object.
+    what is inside that object. `pair`: one of those that `enumerate`, `zip` and `.items()` give, in
+    Python a tuple.
     """
 
     site: tuple[int, int]
     fresh: bool
     inner: bool = False
+    pair: bool = False
 
 
+PARTS = 100  # how far the parts of a pair are from it, among the objects of one instruction
 Refs = frozenset[Ref]
 NOTHING: Refs = frozenset()
 # What these calls give refers to nothing: numbers, texts, true and false.
@@ -40,11 +43,21 @@ SCALAR = frozenset(
 # These give an element of their first argument.
 ELEMENT = frozenset({"py.item", "py.attr", "py.min", "py.max", "py.choice"})
 # These give their first argument itself, changed in place.
-CHANGES = frozenset({"py.append", "py.set", "py.without", "py.changed", "py.iadd"})
+CHANGES = frozenset(
+    {"py.append", "py.set", "py.without", "py.changed", "py.iadd", "py.imul", "py.ior"}
+)
+# `a += b`, `a *= b`, `a |= b`: a list or dict is changed in place, a number is not.
+AUGMENTED = frozenset({"py.iadd", "py.imul", "py.ior"})
+# These give a list of pairs, which hold the elements of what is given.
+PAIRS = frozenset({"py.enumerate", "py.zip"})
+# These give the elements of the elements: of lists that are joined, of pairs that become entries.
+JOINED = frozenset({"flatten", "py.sum", "py.dict"})
 METHODS_OF_ELEMENTS = frozenset({"get"})
 # Methods and functions that Python evaluates lazily: a loop over them walks the object itself.
 LAZY_METHODS = frozenset({"keys", "values", "items"})
 LAZY = frozenset({"py.enumerate", "py.zip", "py.reversed", "py.iter"})
+MODULE = "$module"  # what stands for the module: it holds the constants, and is always there
+BEGUN = "$begun"  # what stands for tasks that were started: Python reads their arguments later
 
 
 class Memory:
@@ -94,13 +107,19 @@ class Memory:
                 work.append(ref)
         return frozenset(found)
 
-    def make(self, site: tuple[int, int], holds: Refs = NOTHING) -> Refs:
+    def make(self, site: tuple[int, int], holds: Refs = NOTHING, *, pair: bool = False) -> Refs:
         """Makes a new object: the one that was made here before becomes one of the older ones."""
         self._age(site)
-        made = Ref(site, True)
+        made = Ref(site, True, pair=pair)
         # What a copy holds is in two places only if both are read later: that is asked then.
         self.held[made] = self.held.get(made, NOTHING) | holds
         return frozenset({made})
+
+    def begin(self, constants: int) -> None:
+        """Makes the constants of the module, which other executions see, too."""
+        for i in range(constants):
+            made = self.come_in((-1, i))
+            self.variables[MODULE] = self.variables.get(MODULE, NOTHING) | made
 
     def come_in(self, site: tuple[int, int]) -> Refs:
         """Makes an object of which nothing is known, such as the result of a task."""
@@ -112,18 +131,26 @@ class Memory:
     def take_out(self, site: tuple[int, int], container: Refs) -> Refs:
         """Returns what the next element of a container may be; each round of a loop has another."""
         elements = self.inside(container)
+        if elements and all(ref.pair for ref in elements):
+            parts = self.take_out((site[0], site[1] - PARTS), elements)
+            return self.make(site, parts, pair=True)
         if not elements or not all(ref.inner for ref in elements):
             return elements
         taken = self.come_in(site)
         self.came_from[site] = self.came_from.get(site, NOTHING) | elements
         return taken
 
-    def same_as(self, refs: Refs) -> Refs:
-        """Returns these objects, and all that may be the same object under another name."""
+    def same_as(self, refs: Refs, but_not_at: int | None = None) -> Refs:
+        """Returns these objects, and all that may be the same object under another name.
+
+        `but_not_at`: what the loop at this place has taken out is not what it walks.
+        """
         found = set(refs)
         work = list(refs)
         while work:
-            for ref in self.came_from.get(work.pop().site, NOTHING) - found:
+            site = work.pop().site
+            came_from = NOTHING if site[0] == but_not_at else self.came_from.get(site, NOTHING)
+            for ref in came_from - found:
                 found.add(ref)
                 work.append(ref)
         return frozenset(found)
@@ -150,6 +177,11 @@ class Memory:
             self.held[ref] = self.held.get(ref, NOTHING) | refs
 
 
+def _constant(number: int | None) -> Refs:
+    """Returns the constant of this number."""
+    return NOTHING if number is None else frozenset({Ref((-1, number), True)})
+
+
 class InPlaceChange(Record):
     """A change in place: of which objects, through which variable.
 
@@ -160,13 +192,18 @@ class InPlaceChange(Record):
     through: str
     call: ir.Call
     sure: bool
+    into_itself: bool = False  # the object would hold itself
 
 
 class Reader:
     """Finds what the expressions of an instruction refer to, and records the objects they make."""
 
-    def __init__(self, memory: Memory, pc: int) -> None:
+    def __init__(
+        self, memory: Memory, pc: int, constants: Mapping[int, int], defaults: Mapping[str, int]
+    ) -> None:
+        """`constants`: which constant a value is, by its identity; `defaults`: by its input."""
         self.memory, self._pc, self._count = memory, pc, 0
+        self._constants, self._defaults = constants, defaults
         self.changes: list[InPlaceChange] = []
 
     def _site(self) -> tuple[int, int]:
@@ -179,6 +216,8 @@ class Reader:
         match node:
             case ir.Local(name):
                 return memory.variables.get(name, NOTHING)
+            case ir.Const(value) if id(value) in self._constants:
+                return _constant(self._constants[id(value)])
             case ir.Const(value):
                 return memory.make(self._site()) if isinstance(value, list | dict) else NOTHING
             case ir.Logic(_, left, right) | ir.Choose(_, left, right):
@@ -192,16 +231,39 @@ class Reader:
                 return self._comprehension(node)
             case ir.Index(ir.Call("py.changed") as call, ir.Const(part)):
                 changed = self._change(call)
-                return changed if part == 0 else memory.inside(changed)
+                return changed if part == 0 else self.given_back(call, changed)
             case ir.Index(ir.Local(name), ir.Const(part)) if f"{name}.{part}" in memory.variables:
                 return memory.variables[f"{name}.{part}"]
-            case ir.Member(ir.Local(name)) if name == GIVEN:
-                return memory.come_in(self._site())  # each input is a value of its own
+            case ir.Member(ir.Local(name), field) if name == GIVEN:
+                given = memory.come_in(self._site())  # each input is a value of its own
+                return given | _constant(self._defaults.get(field))
             case ir.Index(target, _) | ir.Member(target, _):
                 return memory.inside(self.refs(target))
             case ir.Call():
                 return self._call(node)
         return NOTHING
+
+    def given_back(self, call: ir.Call, changed: Refs) -> Refs:
+        """Returns what a changing method returns: an element, or for `popitem` a pair."""
+        inner = self.memory.inside(changed)
+        if _method_name(call) == "popitem":
+            return self.memory.make(self._site(), inner)
+        return inner
+
+    def sent(self, operand: Any) -> Refs:
+        """Returns what the arguments of an operation, or of a group of them, may be."""
+        match operand:
+            case ir.Operation(args=args):
+                return self._all(args)
+            case ir.Group(items=items):
+                return self.sent(items)
+            case ir.OperandList(items=items):
+                return frozenset().union(*(self.sent(item) for item in items))
+            case ir.OperandObject(entries=entries):
+                return frozenset().union(*(self.sent(item) for _, item in entries))
+            case ir.Comprehension(element=ir.Operation(args=args)):
+                return self._comprehension(operand.replace(element=ir.ListOf(args)))
+        return self.refs(operand)
 
     def _all(self, items: Iterable[Any]) -> Refs:
         return frozenset().union(*(self.refs(item) for item in items))
@@ -246,17 +308,23 @@ class Reader:
         if node.name == "py.method":
             return self._method(node, given)
         inner = memory.inside(frozenset().union(*given)) if given else NOTHING
+        if node.name in PAIRS:
+            inner = memory.make(self._site(), inner, pair=True)
+        elif node.name in JOINED:
+            inner |= memory.inside(inner)
         made = memory.make(self._site(), inner)
         if node.name == "py.mul":  # `[x] * 3` holds the same x three times
             memory.twice |= inner
         return made
 
     def _method(self, node: ir.Call, given: list[Refs]) -> Refs:
-        name = node.args[1].value if isinstance(node.args[1], ir.Const) else ""
+        name, inner = _method_name(node), self.memory.inside(given[0])
         if name in METHODS_OF_ELEMENTS:
-            return self.memory.inside(given[0]) | self.memory.inside(given[2])
+            return inner | self.memory.inside(given[2])
+        if name == "items":
+            inner = self.memory.make(self._site(), inner, pair=True)
         if name in ("copy", "keys", "values", "items"):
-            return self.memory.make(self._site(), self.memory.inside(given[0]))
+            return self.memory.make(self._site(), inner)
         return self.memory.make(self._site())
 
     def _change(self, node: ir.Call) -> Refs:
@@ -264,24 +332,36 @@ class Reader:
         memory, target = self.memory, node.args[0]
         if node.name == "py.set" and self._puts_back(node):
             self.refs(node.args[2])  # the change is inside: `x[k].append(v)`
-            return self.refs(target)
+            whole = self.refs(target)
+            if _may_give_another(node.args[2]):
+                place = self._container(whole, node)
+                self.changes.append(InPlaceChange(place, root_of(target), node, True))
+            return whole
         whole = self.refs(target)
         changed = whole
         added = NOTHING if node.name == "py.changed" else self._all(node.args[1:])
         if node.name in ("py.set", "py.without"):
-            path = node.args[1].items if isinstance(node.args[1], ir.ListOf) else ()
-            for _ in path[:-1]:
-                changed = memory.inside(changed)
+            changed = self._container(whole, node)
             added = self.refs(node.args[2]) if node.name == "py.set" else NOTHING
         elif node.name == "py.changed":
             added = self._given(node)
-        elif node.name == "py.iadd":
+        elif node.name in AUGMENTED:
             added = memory.inside(added)
-        if node.name == "py.iadd" and not self._may_be_list(node.args[1]):
+        if node.name in AUGMENTED and not self._may_hold(node):
             return NOTHING  # a number or a text is added: another value
-        sure = node.name != "py.iadd" or _is_list(node.args[1])
-        self.changes.append(InPlaceChange(changed, root_of(target), node, sure))
-        memory.put(changed, added - changed if node.name == "py.iadd" else added)
+        sure = node.name not in AUGMENTED or _is_list(node.args[1])
+        into_itself = node.name != "py.without" and _is_part(root_of(target), node.args[-1])
+        self.changes.append(InPlaceChange(changed, root_of(target), node, sure, into_itself))
+        memory.put(changed, added - changed if node.name in AUGMENTED else added)
+        if node.name == "py.imul":  # `xs *= 2` holds each element twice
+            memory.twice |= memory.inside(changed)
+        return whole
+
+    def _container(self, whole: Refs, node: ir.Call) -> Refs:
+        """Returns what the last key of a path is a key of."""
+        path = node.args[1].items if isinstance(node.args[1], ir.ListOf) else ()
+        for _ in path[:-1]:
+            whole = self.memory.inside(whole)
         return whole
 
     def _puts_back(self, node: ir.Call) -> bool:
@@ -302,16 +382,42 @@ class Reader:
 
     def _given(self, node: ir.Call) -> Refs:
         """Returns what a changing method puts into its object."""
-        name = node.args[1].value if isinstance(node.args[1], ir.Const) else ""
+        name = _method_name(node)
         items = node.args[2].items if isinstance(node.args[2], ir.ListOf) else ()
         if name in ("extend", "update"):
-            return self.memory.inside(self._all(items))
+            inner = self.memory.inside(self._all(items))
+            # A dict takes pairs, and arguments with names.
+            pairs = self.memory.inside(inner) if name == "update" else NOTHING
+            return inner | pairs | self.memory.inside(self._all(node.args[3:]))
         # The last one is what is put in: the others are a key or a position.
         stored = self._all(items[-1:])
         return stored if name in ("append", "insert", "setdefault") else NOTHING
 
-    def _may_be_list(self, node: Any) -> bool:
-        return bool(self.refs(node))
+    def _may_hold(self, node: ir.Call) -> bool:
+        """Whether `a += b`, `a *= b` or `a |= b` may be of a list or dict."""
+        return bool(self.refs(node.args[0 if node.name == "py.imul" else 1]))
+
+
+def _method_name(node: ir.Call) -> str:
+    name = node.args[1].value if isinstance(node.args[1], ir.Const) else ""
+    return name if isinstance(name, str) else ""
+
+
+def _is_part(name: str, value: Any) -> bool:
+    """Whether a value that is put somewhere is the variable, or is made with it."""
+    match value:
+        case ir.Local(found):
+            return found == name
+        case ir.ListOf(items):
+            return any(_is_part(name, item) for item in items)
+        case ir.ObjectOf(entries):
+            return any(_is_part(name, item) for _, item in entries)
+    return False
+
+
+def _may_give_another(value: Any) -> bool:
+    """Whether what is put back may be another value: `x[k] += 1` of a number."""
+    return isinstance(value, ir.Call) and value.name in AUGMENTED and not _is_list(value.args[1])
 
 
 def _is_list(node: Any) -> bool:

@@ -7,11 +7,23 @@ Python through all. It follows the instructions of the program on every path, wi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rhythm.ir import instructions as ir
+from rhythm.ir.locals import can_fail, handlers_around, reads, sets, targets
 from rhythm.ir.locals import falls_through as goes_on
-from rhythm.ir.locals import handlers_around, reads, sets, targets
 from rhythm.ir.program import Program
-from rhythm.lang.python.references import NOTHING, InPlaceChange, Memory, Reader, Ref, walked
+from rhythm.lang.python.references import (
+    AUGMENTED,
+    BEGUN,
+    MODULE,
+    NOTHING,
+    InPlaceChange,
+    Memory,
+    Reader,
+    Ref,
+    walked,
+)
 from rhythm.record import Record
 
 MOST_ROUNDS = 200_000  # a bound, for programs that no author writes
@@ -26,15 +38,18 @@ class SharedChange(Record):
     help: str
 
 
-def check_sharing(program: Program) -> tuple[Program, list[SharedChange]]:
+def check_sharing(
+    program: Program, constants: Sequence[object] = ()
+) -> tuple[Program, list[SharedChange]]:
     """Returns the changes of shared values, in the order of the program, and the program.
 
-    If nobody knows whether `a += b` changes a shared list or adds numbers, the returned program
-    checks it at run time.
+    `constants` are the lists and dicts of the module that the program has, the same objects. If
+    nobody knows whether `a += b` changes a shared list or adds numbers, the returned program checks
+    it at run time.
     """
     if not any(_may_change(instruction) for instruction in program.code):
         return program, []
-    sharing = _Sharing(program)
+    sharing = _Sharing(program, constants)
     sharing.run()
     code = tuple(
         _asking(instruction) if pc in sharing.unsure else instruction
@@ -44,12 +59,14 @@ def check_sharing(program: Program) -> tuple[Program, list[SharedChange]]:
 
 
 def _asking(instruction: ir.Instruction) -> ir.Instruction:
-    """Returns `x += y` so that it fails if x is a list."""
+    """Returns `x += y` so that it fails if x is a list or dict."""
     match instruction:
-        case ir.Set(value=ir.Call("py.iadd") as call):
-            return instruction.replace(value=call.replace(name="py.iadd_unshared"))
-        case ir.Set(value=ir.Call("py.set", (target, path, ir.Call("py.iadd") as call)) as put):
-            asking = call.replace(name="py.iadd_unshared")
+        case ir.Set(value=ir.Call(name) as call) if name in AUGMENTED:
+            return instruction.replace(value=call.replace(name=f"{name}_unshared"))
+        case ir.Set(value=ir.Call("py.set", (target, path, ir.Call(name) as call)) as put) if (
+            name in AUGMENTED
+        ):
+            asking = call.replace(name=f"{name}_unshared")
             return instruction.replace(value=put.replace(args=(target, path, asking)))
     return instruction
 
@@ -62,34 +79,67 @@ def _may_change(instruction: ir.Instruction) -> bool:
 
 
 class _Sharing:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, constants: Sequence[object]) -> None:
         self.code, self.handlers = program.code, handlers_around(program)
+        self.constants = {id(value): i for i, value in enumerate(constants)}
+        self.defaults = self._defaults()
+        self.next = {  # where each loop takes its next element
+            instruction.state: pc
+            for pc, instruction in enumerate(self.code)
+            if isinstance(instruction, ir.Next)
+        }
+        self.after_finally: dict[str, list[int]] = {}  # where each pending jump goes on
+        for instruction in self.code:
+            if isinstance(instruction, ir.Pend):
+                self.after_finally.setdefault(instruction.state, []).append(instruction.to)
         self.entries = (0, *program.branches)
         self.live = self._liveness()
         self.found: dict[int, SharedChange] = {}
         self.unsure = set[int]()
 
+    def _defaults(self) -> dict[str, int]:
+        """Returns the inputs whose default is a list or dict, each with the number of that."""
+        found: dict[str, int] = {}
+        for instruction in self.code:
+            match instruction:
+                case ir.Set(value=ir.Call("check_inputs", (_, ir.Const(schema), _))):
+                    for name, one in schema["properties"].items():
+                        if id(one.get("default")) in self.constants:
+                            found[name] = self.constants[id(one["default"])]
+        return found
+
     def run(self) -> None:
         """Follows every path through the program until nothing new is learned."""
         arriving: dict[int, Memory] = {pc: Memory() for pc in self.entries}
+        for memory in arriving.values():
+            memory.begin(len(self.constants))
         work = list(self.entries)
         for _ in range(MOST_ROUNDS):
             if not work:
                 break
             pc = work.pop()
-            after = arriving[pc].copy()
+            before, after = arriving[pc], arriving[pc].copy()
             self._follow(pc, after)
-            for to in self._ways(pc):
+            ways = [(to, after) for to in self._ways(pc)]
+            # What fails has set nothing.
+            for to, memory in ways + [(to, before) for to in self._failures(pc)]:
                 if to not in arriving:
-                    arriving[to] = after.copy()
+                    arriving[to] = memory.copy()
                     work.append(to)
-                elif arriving[to].merge(after):
+                elif arriving[to].merge(memory):
                     work.append(to)
 
+    def _failures(self, pc: int) -> list[int]:
+        """Returns where a failure of the instruction leads."""
+        return [handler.target for handler in self.handlers[pc]] if can_fail(self.code[pc]) else []
+
     def _ways(self, pc: int) -> list[int]:
-        instruction = self.code[pc]
-        ways = targets(instruction) + ([pc + 1] if goes_on(instruction) else [])
-        return ways + [handler.target for handler in self.handlers[pc]]
+        match instruction := self.code[pc]:
+            case ir.Pend(block=block):  # a jump is made when the `finally` block is done
+                return [block]
+            case ir.EndFinally(state):
+                return self.after_finally.get(state, [])
+        return targets(instruction) + ([pc + 1] if goes_on(instruction) else [])
 
     def _liveness(self) -> list[frozenset[str]]:
         """Returns, for each instruction, the variables that are read after it."""
@@ -102,20 +152,23 @@ class _Sharing:
                 out = frozenset[str]().union(
                     *(before[to] for to in self._ways(pc) if to < len(self.code))
                 )
+                failed = frozenset[str]().union(*(before[to] for to in self._failures(pc)))
                 now = frozenset(reads(self.code[pc])) | (out - frozenset(sets(self.code[pc])))
+                now, out = now | failed, out | failed
                 if (out, now) != (after[pc], before[pc]):
                     after[pc], before[pc], changed = out, now, True
         return after
 
     def _follow(self, pc: int, memory: Memory) -> None:
         """Carries out one instruction on the abstract memory; notes changes of shared objects."""
-        reader, instruction = Reader(memory, pc), self.code[pc]
+        reader = Reader(memory, pc, self.constants, self.defaults)
+        instruction = self.code[pc]
         match instruction:
             case ir.Set(name, ir.Call("py.changed") as call):
                 whole = reader.refs(call)
                 self._report(pc, reader, instruction)
                 memory.variables[f"{name}.0"] = whole
-                memory.variables[f"{name}.1"] = memory.inside(whole)
+                memory.variables[f"{name}.1"] = reader.given_back(call, whole)
             case ir.Set(name, value):
                 refs = reader.refs(value)
                 self._report(pc, reader, instruction, name)
@@ -123,16 +176,20 @@ class _Sharing:
             case ir.Iterate(state, source):
                 parts = [reader.refs(each) for each in walked(source)]
                 memory.variables[state] = frozenset[Ref]().union(*parts)
+                memory.variables[f"{state}.source"] = parts[0]
             case ir.Next(state, names):
-                walked_refs = memory.variables.get(state, NOTHING)
+                walked_refs = memory.variables.get(f"{state}.source", NOTHING)
                 for i, name in enumerate(names):
                     memory.variables[name] = memory.take_out((pc, -1 - i), walked_refs)
-            case ir.Await(_, str(into)) | ir.Take(_, into):
-                memory.variables[into] = memory.come_in((pc, 0))
-            case ir.Start(_, str(into)):
-                memory.variables[into] = NOTHING
-        for handler in self.handlers[pc]:
-            memory.variables.setdefault(handler.into, NOTHING)
+            case ir.Await(_, into) | ir.Take(_, into):
+                memory.variables[BEGUN] = NOTHING  # all that was started runs now
+                if into is not None:
+                    memory.variables[into] = memory.come_in((pc, 0))
+            case ir.Start(operand, into):
+                begun = memory.variables.get(BEGUN, NOTHING)
+                memory.variables[BEGUN] = begun | reader.sent(operand)
+                if into is not None:
+                    memory.variables[into] = NOTHING
 
     def _report(self, pc: int, reader: Reader, instruction: ir.Instruction, into: str = "") -> None:
         for change in reader.changes:
@@ -148,12 +205,17 @@ class _Sharing:
         self, pc: int, reader: Reader, change: InPlaceChange, into: str
     ) -> str | None:
         """Returns the variable that is read later, and through which the change would be seen."""
-        memory, others = reader.memory, self.live[pc] - {change.through, into}
-        refs = memory.same_as(change.refs)
+        if change.into_itself:
+            return change.through
+        memory, others = reader.memory, self.live[pc] - {change.through, into} | {BEGUN, MODULE}
         for name in sorted(others, key=lambda name: (name.startswith("$"), name)):
             held = memory.variables.get(name, NOTHING)
-            # A loop only reads which elements come next, not what is in them.
-            if refs & (held if name.startswith("$for") else memory.reachable(held)):
+            if name in self.next:
+                # A loop only reads which elements come next, not what is in them.
+                refs = memory.same_as(change.refs, self.next[name])
+            else:
+                refs, held = memory.same_as(change.refs), memory.reachable(held)
+            if refs & held:
                 return name
         twice = change.refs & memory.twice and self._is_inside(change.call)
         return change.through if change.through and twice else None
@@ -166,24 +228,29 @@ class _Sharing:
         return deep or not isinstance(call.args[0], ir.Local)
 
     def _refuse(self, pc: int, instruction: ir.Instruction, through: str, other: str) -> None:
-        at = getattr(instruction, "at", 0)
+        at, what = getattr(instruction, "at", 0), _shown(through)
+        copy = "change a copy" if through.startswith("$") else f"change a copy: {through} = "
+        copy += "" if through.startswith("$") else f"list({through}), or dict(…)"
         if other.startswith("$for"):
-            self.found[pc] = SharedChange(
-                "P041",
-                f"`{through}` is changed while a loop walks it",
-                at,
-                f"walk a copy: for … in list({through})",
-            )
-            return
-        where = "in two places" if other == through else f"also in `{_shown(other)}`"
-        self.found[pc] = SharedChange(
-            "P040",
-            f"`{_shown(through)}` is {where}: Python would show this change there, too",
-            at,
-            f"change a copy: {_shown(through)} = list({_shown(through)}), or dict(…), or build a "
-            "new value",
-        )
+            wrong = f"{what} is changed while a loop walks it"
+            found = SharedChange("P041", wrong, at, "walk a copy: for … in list(…)")
+        elif other == MODULE:
+            wrong = f"{what} may be a constant of the module, or a default: all executions share it"
+            found = SharedChange("P025", wrong, at, copy)
+        elif other == BEGUN:
+            wrong = f"{what} was given to a task that Python has not begun yet: it would see this"
+            found = SharedChange("P040", wrong, at, f"{copy}, or await the task first")
+        elif other == through:
+            wrong = f"{what} is in two places: Python would show this change there, too"
+            found = SharedChange("P040", wrong, at, copy)
+        else:
+            wrong = f"{what} is also in {_shown(other)}: Python would show this change there, too"
+            named = "" if other.startswith("$") else f"change it through its place in {other}; or "
+            found = SharedChange("P040", wrong, at, named + copy)
+        self.found[pc] = found
 
 
 def _shown(name: str) -> str:
-    return "another value" if name.startswith("$") else name
+    if name == "$return":
+        return "the value that is returned"
+    return "another value" if name.startswith("$") else f"`{name}`"

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
-from rhythm.lang.python import calls
-from rhythm.lang.python.awaits import collection_of, emitted, started, write_await, write_start
+from rhythm.lang.python import calls, kept, logs, times
+from rhythm.lang.python.awaits import (
+    collection_of,
+    emitted,
+    plain_await,
+    started,
+    write_await,
+    write_start,
+)
 from rhythm.lang.python.effects import CHANGING
 from rhythm.lang.python.exceptions import assert_, raise_, try_
 from rhythm.lang.python.expressions import BINARY, Apart, as_truth
-from rhythm.lang.python.hints import hint_of, iterated, target_hints
+from rhythm.lang.python.hints import hint_of, iterated, named_tuple, target_hints
 from rhythm.lang.python.matching import match
 from rhythm.lang.python.names import operation_of
 from rhythm.lang.python.targets import place_of
@@ -27,7 +34,7 @@ def expression(t: Translation, node: ast.Expr) -> None:
     if isinstance(value, ast.Await):
         return write_await(t, value, None)
     if isinstance(value, ast.Call):
-        made = calls.logged(t, value) or emitted(t, value)
+        made = logs.logged(t, value) or emitted(t, value)
         if made is not None:
             return t.write(at.statement(made))
         if (operand := started(t, value)) is not None:
@@ -37,7 +44,7 @@ def expression(t: Translation, node: ast.Expr) -> None:
             calls.changed(t, value, value.func, used=False)
             return None
     made = t.value(value)
-    if not isinstance(made, nodes.Name | nodes.Literal | nodes.Broken):
+    if not isinstance(made, nodes.Literal | nodes.Broken):
         t.write(at.statement(made))  # it may fail, as Python's would
     return None
 
@@ -77,7 +84,16 @@ def _set(t: Translation, target: ast.AST, value: ast.expr, node: ast.AST) -> Non
         return _set_each(t, target.elts, value.elts, node)  # type: ignore[attr-defined]
     _note_hints(t, target, value)
     made = t.value(_as_list(value))
-    return _take(t, target, made, node)
+    return _take(t, target, _as_parts(t, target, made, hint_of(t, value)), node)
+
+
+def _as_parts(t: Translation, target: ast.AST, value: Node, hint: object) -> Node:
+    """Returns a NamedTuple that is taken apart as the list of its fields."""
+    fields = named_tuple(hint)
+    if fields is None or not isinstance(target, ast.Tuple | ast.List):
+        return value
+    whole, at = t.pinned(value), Make(value.start, value.end)
+    return at.list([at.call("py.attr", whole, at.literal(field)) for field in fields])
 
 
 def _set_variable(t: Translation, target: ast.Name, value: ast.expr, at: Make) -> None:
@@ -111,6 +127,12 @@ def _set_each(
     t: Translation, targets: list[ast.expr], given: list[ast.expr], node: ast.AST
 ) -> None:
     """Writes `a, b = b, a`: all values first, then all names."""
+    shapes = zip(targets, given, strict=True)
+    # A tuple that is taken apart at once is never seen.
+    given = [
+        kept.as_lists(value) if isinstance(target, ast.Tuple | ast.List) else value
+        for target, value in shapes
+    ]
     values = t.values(given)
     held = [v if isinstance(v, nodes.Literal) else t.pinned(v) for v in values]
     for each, one, written in zip(targets, held, given, strict=True):
@@ -157,6 +179,9 @@ def _either(one: object, other: object) -> object:
     return one if other in (None, type(None)) else other
 
 
+IN_PLACE = {"add": "iadd", "mul": "imul", "bitor": "ior"}
+
+
 def augmented(t: Translation, node: ast.AugAssign) -> None:
     """Writes `target += value`."""
     at = t.at(node)
@@ -170,17 +195,13 @@ def augmented(t: Translation, node: ast.AugAssign) -> None:
         return expression(t, ast.fix_missing_locations(
             ast.copy_location(ast.Expr(ast.copy_location(call, node)), node)
         ))  # fmt: skip
-    if isinstance(node.op, ast.Mult) and kind is list:
-        t.refuse("P054", node, "`*=` changes the list itself, wherever else it is held",
-                 f"write {ast.unparse(node.target)} = {ast.unparse(node.target)} * …")  # fmt: skip
-        return None
     place = place_of(t, node.target)
     load = node.target
     timed = None
     if isinstance(node.target, ast.Name):
         reading = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
         both = ast.copy_location(ast.BinOp(reading, node.op, node.value), node)
-        timed = calls.timed_binary(t, both)
+        timed = times.timed_binary(t, both)
     if place is None:
         return None
     if timed is not None:
@@ -191,9 +212,10 @@ def augmented(t: Translation, node: ast.AugAssign) -> None:
     if before:
         old = t.pinned(old)
     t.write(*before)
-    name = "iadd" if isinstance(node.op, ast.Add) else BINARY[type(node.op)]
-    if name == "iadd" and _is_number(load, t) and _is_number(node.value, t):
-        name = "add"
+    name = BINARY[type(node.op)]
+    # Of numbers it is known that nothing is changed in place.
+    if not (_is_number(load, t) and _is_number(node.value, t)):
+        name = IN_PLACE.get(name, name)
     return t.write(place.written(at, at.call(f"py.{name}", old, value)))
 
 
@@ -308,7 +330,8 @@ def _for_each(t: Translation, node: ast.For | ast.AsyncFor, source: Node) -> Non
 
     def body() -> None:
         if not plain:
-            _take(t, target, at.name(name), node)
+            parts = _as_parts(t, target, at.name(name), iterated(t, node.iter))
+            _take(t, target, parts, node)
         t.statements(node.body)
 
     _loop(t, node, body, lambda block: nodes.For(
@@ -323,6 +346,7 @@ def _note_loop_hints(t: Translation, node: ast.For | ast.AsyncFor) -> None:
 
 def _source(t: Translation, node: ast.expr) -> Node:
     """Returns what a loop walks; counting over a `range` builds no list."""
+    kept.refuse_walk(t, node)
     value = t.value(_as_list(node))
     if isinstance(value, nodes.Call) and value.name in ("py.range", "py.enumerate", "py.zip"):
         return value
@@ -357,7 +381,10 @@ def continue_(t: Translation, node: ast.Continue) -> None:
 
 def return_(t: Translation, node: ast.Return) -> None:
     at = t.at(node)
-    value = t.value(_as_list(node.value)) if node.value else at.literal(None)
+    if isinstance(node.value, ast.Await) and (plain := plain_await(t, node.value)) is not None:
+        value: Node = plain
+    else:
+        value = t.value(_as_list(node.value)) if node.value else at.literal(None)
     t.write(nodes.Return(at.start, at.end, value))
 
 
@@ -403,12 +430,48 @@ def _task_group(t: Translation, node: ast.With | ast.AsyncWith, item: ast.withit
     if not isinstance(name, ast.Name):
         t.refuse("P015", node, "a task group needs a name", "async with asyncio.TaskGroup() as g:")
         return
-    held = t.hidden("group")
+    for left in _leaves(node.body):
+        t.refuse("P015", left, "Python waits for the group before it leaves it this way",
+                 "set a variable here, and do this after the group")  # fmt: skip
+    held, error, each = t.hidden("group"), t.hidden("error"), t.hidden("each")
     t.groups[name.id] = [held]
     t.write(at.let(held, at.list([])))
-    t.statements(node.body)
-    t.write(at.statement(at.awaited(at.call("all", at.name(held)))))
+
+    def body() -> None:
+        t.statements(node.body)
+        t.write(at.statement(at.awaited(at.call("all", at.name(held)))))
+
+    tried = t.block(body, node)
+    cancel = at.block(at.statement(at.call("cancel", at.name(each))))
+    several = at.object({
+        "code": at.literal("ExceptionGroup"),
+        "message": at.literal("unhandled errors in a TaskGroup (1 sub-exception)"),
+        "data": at.object({"errors": at.list([at.name(error)])}),
+    })  # fmt: skip
+    failed = at.block(
+        nodes.For(at.start, at.end, (at.name(each),), at.name(held), cancel), at.throw(several)
+    )
+    t.write(nodes.Try(at.start, at.end, tried, at.name(error), failed, None))
     t.finished |= set(t.groups.pop(name.id)[1:])
+
+
+def _leaves(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yields the statements that leave a block from inside."""
+    for statement in body:
+        if isinstance(statement, ast.Return | ast.Break | ast.Continue):
+            yield statement
+        inner = [*_blocks(statement)]
+        loop = isinstance(statement, ast.For | ast.While | ast.AsyncFor)
+        for left in _leaves([each for block in inner for each in block]):
+            if not loop or isinstance(left, ast.Return):
+                yield left
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        yield getattr(statement, name, [])
+    for handler in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        yield handler.body
 
 
 def _refusing(code: str, message: str, help: str) -> Translate:
@@ -432,7 +495,10 @@ STATEMENTS: dict[type, Translate] = {
     ast.Break: break_, ast.Continue: continue_, ast.Return: return_, ast.Pass: pass_,
     ast.With: with_, ast.AsyncWith: with_, ast.Try: try_, ast.Raise: raise_, ast.Assert: assert_,
     ast.Match: match,
-    ast.TryStar: _refusing("P070", "exception groups are not there", "write except, not except*"),
+    ast.TryStar: _refusing(
+        "P070", "`except*` is not there",
+        "write except ExceptionGroup; or asyncio.gather, whose first error is raised as it is",
+    ),
     ast.FunctionDef: _refusing(
         "P010", "a function inside a workflow cannot be kept",
         "write it at the top of the module: as a task, or, if its body is one `return`, as it is",
@@ -460,8 +526,11 @@ STATEMENTS: dict[type, Translate] = {
 }  # fmt: skip
 
 
-def assigned_names(body: list[ast.stmt]) -> set[str]:
-    """Returns the names that the statements give values to; comprehensions have their own."""
+def assigned_names(body: list[ast.stmt], *, errors: bool = True) -> set[str]:
+    """Returns the names that the statements give values to; comprehensions have their own.
+
+    Without `errors`, those that only `except … as name` sets are left out.
+    """
     found: set[str] = set()
     work: list[ast.AST] = list(body)
     while work:
@@ -469,7 +538,9 @@ def assigned_names(body: list[ast.stmt]) -> set[str]:
         match node:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 found.add(name)
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+            case ast.ExceptHandler(name=str(name)):
+                found |= {name} if errors else set()
+            case ast.MatchAs(name=str(name)):
                 found.add(name)
             case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
                 found.add(name)

@@ -18,6 +18,7 @@ from rhythm.lang.flow.problems import Problems
 from rhythm.lang.python.effects import Effects
 from rhythm.lang.python.names import Around
 from rhythm.lang.python.places import FunctionText
+from rhythm.lang.python.problems import ADVICE
 from rhythm.record import Record
 
 Translate = Callable[["Translation", Any], Any]
@@ -45,6 +46,7 @@ class Translation:
         self._expressions, self._statements = expressions, statements
         self.out: list[Node] = []
         self.variables: set[str] = set()  # the names that the function itself gives values to
+        self.lasting: set[str] = set()  # those of them that not only an `except` sets
         self.bound: list[dict[str, Node | None]] = []  # of comprehensions and inlined functions
         self.hints: dict[str, Any] = {}  # what is known of the types of variables
         self.inner_hints: list[dict[str, Any]] = []  # the same for comprehension variables
@@ -171,6 +173,13 @@ class Translation:
             return MISSING
         return self.around.resolve(node)
 
+    def captured(self, node: ast.AST, value: Any) -> Node:
+        """Returns a value of the module, which all executions share, and none may change."""
+        if not isinstance(value, list | dict):
+            return self.at(node).literal(value)
+        self.around.shared.append(value)
+        return nodes.Literal(*self.text.span(node), value)
+
     # Problems.
 
     def refuse(self, code: str, node: ast.AST, message: str, help: str = "") -> Node:
@@ -186,7 +195,8 @@ class Translation:
             return nodes.Broken(start, end)
         line_end = self.text.source.text.find("\n", start)
         shown = min(end, line_end if line_end >= 0 else end)
-        self.problems.report(code, message, start, max(shown, start + 1), help=help)
+        advice = help or ADVICE.get(code, "")
+        self.problems.report(code, message, start, max(shown, start + 1), help=advice)
         return nodes.Broken(start, end)
 
     # The pieces of the tree that is written.

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rhythm.vm.prices import LONG, characters, entries, looked_up
+from rhythm.vm.python.conversions import entries_of
 from rhythm.vm.python.raised import number, too_large
 from rhythm.vm.values import Fault, LimitFault, check_entries, check_text
 
@@ -46,15 +47,19 @@ def _iadd(m: Machine, a: Any, b: Any) -> Any:
     return add(m, a, b)
 
 
-def _iadd_unshared(m: Machine, a: Any, b: Any) -> Any:
+def _unshared(operation: Callable[..., Any], kind: type, sign: str) -> Callable[..., Any]:
     """Returns `a += b` where something else may hold `a`: a list is not changed in place there."""
-    if type(a) is list:
-        raise Fault(
-            "TypeError",
-            "this list is also held elsewhere, where Python would show the change, too; write "
-            "a = a + b, or change a copy",
-        )
-    return _iadd(m, a, b)
+
+    def call(m: Machine, a: Any, b: Any) -> Any:
+        if type(a) is kind:
+            raise Fault(
+                "TypeError",
+                f"this {kind.__name__} is also held elsewhere, where Python would show the change, "
+                f"too; write a = a {sign} b, or change a copy",
+            )
+        return operation(m, a, b)
+
+    return call
 
 
 def _multiply(m: Machine, a: Any, b: Any) -> Any:
@@ -104,6 +109,11 @@ def _or(m: Machine, a: Any, b: Any) -> Any:
     return a | b
 
 
+def _ior(m: Machine, a: Any, b: Any) -> Any:
+    """Returns what `a |= b` gives: a dict takes pairs, too."""
+    return _or(m, a, entries_of(m, b)) if type(a) is dict else _or(m, a, b)
+
+
 def _invert(m: Machine, x: Any) -> Any:
     # Python is about to refuse `~True`, and warns of it already.
     return ~int(x) if type(x) is bool else ~x
@@ -150,7 +160,9 @@ ARITHMETIC: dict[str, Callable[..., Any]] = {
     "div": computed(operator.truediv), "floordiv": computed(operator.floordiv), "mod": _remainder,
     "pow": _power, "bitand": computed(operator.and_), "bitor": _or,
     "bitxor": computed(operator.xor), "lshift": _shift_left, "rshift": computed(operator.rshift),
-    "iadd": _iadd, "iadd_unshared": _iadd_unshared, "append": _append,
+    "iadd": _iadd, "iadd_unshared": _unshared(_iadd, list, "+"),
+    "imul": _multiply, "imul_unshared": _unshared(_multiply, list, "*"),
+    "ior": _ior, "ior_unshared": _unshared(_ior, dict, "|"), "append": _append,
     "neg": computed(operator.neg), "pos": computed(operator.pos),
     "invert": _invert, "sum": _sum, "abs": computed(abs), "round": _round, "divmod": _divmod,
 }  # fmt: skip

@@ -24,6 +24,13 @@ _BUILTIN: dict[str, frozenset[str]] = {
 }
 _BUILTIN["JSONDecodeError"] = _BUILTIN["ValueError"] | {"JSONDecodeError"}
 _BUILTIN["Timeout"] = _BUILTIN["TimeoutError"] | {"Timeout", "RhythmError", "WorkflowError"}
+# What Python would have raised in place of what the engine says.
+_MEANT = {
+    "InvalidArgument": "ValueError", "TypeMismatch": "TypeError", "NotAChild": "TypeError",
+    "MissingProperty": "KeyError", "IndexOutOfRange": "IndexError", "Overflow": "OverflowError",
+    "DivisionByZero": "ZeroDivisionError",
+}  # fmt: skip
+_BUILTIN |= {code: _BUILTIN[meant] | {code} for code, meant in _MEANT.items()}
 for _name in ("ChildFailed", "AllFailed"):
     _BUILTIN[_name] = frozenset({_name, "RhythmError", "WorkflowError", "Exception"})
 

@@ -122,6 +122,7 @@ COMPILED: dict[str, Callable[[ir.Call, Compile], Compiled]] = {
     for name, compiled in {
         "add": _computed(operator.add), "iadd": _computed(operator.add),
         "sub": _computed(operator.sub), "mul": _computed(operator.mul),
+        "imul": _computed(operator.mul),
         "floordiv": _divided(operator.floordiv), "mod": _divided(operator.mod),
         "lt": _ordered(operator.lt), "le": _ordered(operator.le), "gt": _ordered(operator.gt),
         "ge": _ordered(operator.ge), "eq": _equality(operator.eq), "ne": _equality(operator.ne),

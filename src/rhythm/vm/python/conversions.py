@@ -37,7 +37,7 @@ def _float(m: Machine, x: Any) -> float:
     value = float(x)
     if value - value != 0:
         raise ValueError(f"could not convert to a float that is a number: {value}")
-    return value
+    return value or 0.0  # a database keeps no sign of zero
 
 
 def _list(m: Machine, *x: Any) -> list[Any]:

@@ -46,6 +46,8 @@ def number(value: Any) -> Any:
     elif kind is float:
         if not math.isfinite(value):
             raise Fault("OverflowError", f"the result is too large for a float: {value}")
+        if value == 0.0:
+            return 0.0  # a database keeps no sign of zero
     elif kind is complex:
         raise Fault("ValueError", "the result is a complex number, and there are none here")
     return value
