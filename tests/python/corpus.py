@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import functools
 import importlib
 import io
 import json
@@ -87,6 +88,7 @@ def contained() -> Iterator[None]:
         default_workflows.count = count
 
 
+@functools.cache  # a module is imported once, whoever asks
 def load() -> Corpus:
     """The corpus, from all files."""
     with contained():

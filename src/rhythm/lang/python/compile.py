@@ -51,7 +51,7 @@ def compile_function(
         return Compilation(text.source, in_order(problems.found))
     workflow, around = translated
     program = _lowered(text, workflow, around, options)
-    program = _check(program, text, around.shared, problems)
+    program = _check(program, text, around, problems)
     found = in_order(problems.found)
     if problems.errors:
         return Compilation(text.source, found)
@@ -75,9 +75,7 @@ def _lowered(
     return lower_tree(text.source, workflow, options, version, span, LANGUAGE)
 
 
-def _check(
-    program: Program, text: FunctionText, constants: list[Any], problems: Problems
-) -> Program:
+def _check(program: Program, text: FunctionText, around: Around, problems: Problems) -> Program:
     """Reports what only the whole program shows: names without a value, shared values.
 
     Returns the program, which asks when it runs what cannot be known before.
@@ -94,7 +92,7 @@ def _check(
                 *_read_at(text, name, at),
                 help=f"set it on every way that leads here, such as {name} = None before",
             )
-        program, changes = check_sharing(program, constants)
+        program, changes = check_sharing(program, around.shared, around.plain)
         for change in changes:
             problems.report(
                 change.code, change.message, *_line_at(text, change.at), help=change.help
@@ -170,8 +168,13 @@ class _Function:
         given = nodes.Logic(at.start, at.end, "??", at.name("inputs"), at.object({}))
         t.write(at.let(GIVEN, given))
         written = {arg.arg: arg for arg in ast.walk(tree.args) if isinstance(arg, ast.arg)}
-        for p in parameters:
+        for i, p in enumerate(parameters):
             place = t.at(written[p.name])
+            if i == 0 and p.name in ("self", "cls") and p.annotation is p.empty:
+                message = "a method cannot be a workflow: its object is not kept"
+                help = "write the function at the top of the module"
+                t.refuse("P002", written[p.name], message, help)
+                continue
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
                 t.refuse("P002", written[p.name], f"`{p}`: the inputs of a workflow have names",
                          "write each parameter, or take one dict")  # fmt: skip

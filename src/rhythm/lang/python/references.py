@@ -9,6 +9,7 @@ and all that were made before. Of what comes from outside, everything inside is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from rhythm.ir import instructions as ir
@@ -38,6 +39,8 @@ SCALAR = frozenset(
     "isinstance matches error dumps math time randint uniform sub div floordiv mod pow neg pos "
     "invert bitand bitxor lshift rshift any all".split()
 ) | {"date_add", "date_diff", "now", "uuid", "random"}  # fmt: skip
+# These give a list or dict only of two such.
+BOTH = frozenset({"py.add", "py.bitor"})
 # These give an element of their first argument.
 ELEMENT = frozenset({"py.item", "py.attr", "py.min", "py.max", "py.choice"})
 # These give their first argument itself, changed in place.
@@ -188,12 +191,23 @@ class InPlaceChange(Record):
     into_itself: bool = False  # the object would hold itself
 
 
+class Known(Record):
+    """What is known of a program besides its instructions.
+
+    - `constants`: by the identity of its value, which constant of the module it is.
+    - `plain`: where fields are read that hold nothing, with the names of the fields.
+    """
+
+    constants: Mapping[int, int]
+    plain: AbstractSet[tuple[int, str]]
+
+
 class Reader:
     """Says what an expression of one instruction may refer to; makes the objects that it makes."""
 
-    def __init__(self, memory: Memory, pc: int, constants: Mapping[int, int]) -> None:
+    def __init__(self, memory: Memory, pc: int, known: Known) -> None:
         self.memory, self._pc, self._count = memory, pc, 0
-        self._constants = constants  # by the identity of its value: which constant it is
+        self._constants, self._plain = known.constants, known.plain
         self.changes: list[InPlaceChange] = []
 
     def _site(self) -> tuple[int, int]:
@@ -286,7 +300,9 @@ class Reader:
             return self.memory.come_in(self._site())  # each input is a value of its own
         given = [self.refs(arg) for arg in node.args]
         memory = self.memory
-        if node.name in SCALAR:
+        if node.name in SCALAR or (node.at, _field_of(node)) in self._plain:
+            return NOTHING
+        if node.name in BOTH and not all(given):
             return NOTHING
         if node.name in ELEMENT:
             return memory.inside(given[0])
@@ -385,6 +401,16 @@ class Reader:
     def _may_hold(self, node: ir.Call) -> bool:
         """Whether `a += b`, `a *= b` or `a |= b` may be of a list or dict."""
         return bool(self.refs(node.args[0 if node.name == "py.imul" else 1]))
+
+
+def _field_of(node: ir.Call) -> str:
+    """Returns the field of a model that a call reads; no name for any other call."""
+    match node:
+        case ir.Call("py.attr", (_, ir.Const(str(field)))):
+            return field
+        case ir.Call("py.method", (_, ir.Const("get"), ir.ListOf((ir.Const(str(field)), *_)))):
+            return field
+    return ""
 
 
 def _method_name(node: ir.Call) -> str:

@@ -8,6 +8,7 @@ Python through all. The program's instructions are followed on every way with an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from rhythm.ir import instructions as ir
 from rhythm.ir.locals import can_fail, handlers_around, reads, sets, targets
@@ -19,6 +20,7 @@ from rhythm.lang.python.references import (
     MODULE,
     NOTHING,
     InPlaceChange,
+    Known,
     Memory,
     Reader,
     Ref,
@@ -39,16 +41,20 @@ class SharedChange(Record):
 
 
 def check_sharing(
-    program: Program, constants: Sequence[object] = ()
+    program: Program,
+    constants: Sequence[object] = (),
+    plain: AbstractSet[tuple[int, str]] = frozenset(),
 ) -> tuple[Program, list[SharedChange]]:
     """Returns the changes of shared values, in the order of the program, and the program.
 
-    `constants` are the lists and dicts of the module that the program has, the same objects. Where
-    `a += b` may be of a shared list or of numbers, the program asks when it runs.
+    `constants` are the lists and dicts of the module that the program has, the same objects;
+    `plain` are fields that hold nothing, as `Known` has them. Where `a += b` may be of a shared
+    list or of numbers, the program asks when it runs.
     """
     if not any(_may_change(instruction) for instruction in program.code):
         return program, []
-    sharing = _Sharing(program, constants)
+    by_identity = {id(value): i for i, value in enumerate(constants)}
+    sharing = _Sharing(program, Known(by_identity, plain))
     sharing.run()
     code = tuple(
         _asking(instruction) if pc in sharing.unsure else instruction
@@ -78,9 +84,8 @@ def _may_change(instruction: ir.Instruction) -> bool:
 
 
 class _Sharing:
-    def __init__(self, program: Program, constants: Sequence[object]) -> None:
-        self.code, self.handlers = program.code, handlers_around(program)
-        self.constants = {id(value): i for i, value in enumerate(constants)}
+    def __init__(self, program: Program, known: Known) -> None:
+        self.code, self.handlers, self.known = program.code, handlers_around(program), known
         self.next = {  # where each loop takes its next element
             instruction.state: pc
             for pc, instruction in enumerate(self.code)
@@ -99,7 +104,7 @@ class _Sharing:
         """Follows every way through the program until nothing new is learned."""
         arriving: dict[int, Memory] = {pc: Memory() for pc in self.entries}
         for memory in arriving.values():
-            memory.begin(len(self.constants))
+            memory.begin(len(self.known.constants))
         work = list(self.entries)
         for _ in range(MOST_ROUNDS):
             if not work:
@@ -148,7 +153,7 @@ class _Sharing:
 
     def _follow(self, pc: int, memory: Memory) -> None:
         """Carries out one instruction on the abstract memory; notes changes of shared objects."""
-        reader, instruction = Reader(memory, pc, self.constants), self.code[pc]
+        reader, instruction = Reader(memory, pc, self.known), self.code[pc]
         match instruction:
             case ir.Set(name, ir.Call("py.changed") as call):
                 whole = reader.refs(call)
