@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -130,6 +131,26 @@ async def ok_inner_rows(a: dict, b: dict, c: dict):
         row["key"] = key
         out.append(row)
     return out
+
+
+@dataclass
+class Line:
+    sku: str
+    count: int
+    tags: list[str]
+
+
+async def ok_fields_that_hold_nothing(lines: list[Line]):
+    counts = {line.sku: line.count for line in lines}
+    lines[0].count += 1
+    lines.sort(key=lambda line: line.count)
+    return [counts, lines]
+
+
+async def bad_field_that_holds(lines: list[Line]):
+    tags = [line.tags for line in lines]
+    lines[0].tags.append("x")
+    return [tags, lines]
 
 
 async def bad_alias(xs: list):
@@ -335,6 +356,7 @@ FINE: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (ok_state, {"n": 3}),
     (ok_group, {"items": [{"k": "a"}, {"k": "b"}, {"k": "a"}]}),
     (ok_inner_rows, {"a": {"rows": [{}, {}]}, "b": {"rows": [{}]}, "c": {"rows": {"a": {}}}}),
+    (ok_fields_that_hold_nothing, {"lines": [Line("a", 2, []), Line("b", 1, [])]}),
     (ok_constant_copied, {"n": 3}),
     (ok_started_then_awaited, {"n": 3}),
     (ok_doubled, {"xs": [1], "n": 4}),
@@ -352,6 +374,7 @@ SHARED: list[tuple[Callable[..., Any], str]] = [
     (bad_twice, "P040"),
     (bad_dict_loop, "P041"),
     (bad_iadd, "P040"),
+    (bad_field_that_holds, "P040"),
     (bad_finally, "P040"),
     (bad_constant, "P025"),
     (bad_constant_row, "P025"),
@@ -375,11 +398,12 @@ def test_change_of_what_one_name_reaches_gives_what_python_gives(
 ) -> None:
     import copy
 
+    from tests.python.corpus import normal
     from tests.python.engine import run_in_process
 
     workflow: Workflow[..., Any] = Workflow(function, function.__name__, {})
-    ended = run_in_process(workflow, copy.deepcopy(inputs))
-    assert ended == asyncio.run(workflow.local(**copy.deepcopy(inputs)))
+    ended = run_in_process(workflow, normal(inputs))
+    assert ended == normal(asyncio.run(workflow.local(**copy.deepcopy(inputs))))
 
 
 @pytest.mark.parametrize(("function", "code"), SHARED, ids=lambda x: getattr(x, "__name__", ""))

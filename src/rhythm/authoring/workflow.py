@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -207,6 +208,8 @@ def workflow(
 
     def register(function: Callable[P, Coroutine[Any, Any, R]]) -> Workflow[P, R]:
         options = _options(queue, timeout, on, schedule, version)
+        if not isinstance(inspect.unwrap(function), types.FunctionType):
+            raise TypeError(f"@rhythm.workflow goes above an `async def`, not {function!r:.80}")
         called = checked_name(name or function.__name__, "the name of a workflow")
         made = Workflow(function, called, options)
         made.check()

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from rhythm.lang.flow.nodes import Node
-from rhythm.lang.python.hints import hint_of, is_enum, without_none
+from rhythm.lang.python.hints import hint_of, holds_nothing, is_enum, without_none
 from rhythm.lang.python.names import MISSING, Model, json_of, model_of
 from rhythm.lang.python.times import OF_TIMES
 from rhythm.lang.python.translation import Translation
@@ -44,6 +44,8 @@ def attribute(t: Translation, node: ast.Attribute) -> Node:
     model = model_of(hint)
     if model is None:
         return _unknown(t, node, hint)
+    if holds_nothing(model.fields.get(node.attr)):
+        t.around.plain.add((t.at(node).start, node.attr))
     if node.attr in model.fields and (read := _with_default(t, node, model)) is not None:
         return read
     if node.attr in model.fields:

@@ -751,6 +751,7 @@ def _written_in_place(
     t.around, t.variables, t.hints = outer, variables, hints
     t.around.take(function.__name__, {"source": ast.unparse(body), **inner.taken})
     t.around.shared += inner.shared
+    t.around.plain |= inner.plain
     return made
 
 

@@ -56,7 +56,7 @@ def compile_function(
         return Compilation(text.source, in_order(problems.found))
     workflow, around = translated
     program = _lowered(text, workflow, around, options)
-    program = _check(program, text, around.shared, problems)
+    program = _check(program, text, around, problems)
     found = in_order(problems.found)
     if problems.errors:
         return Compilation(text.source, found)
@@ -80,9 +80,7 @@ def _lowered(
     return lower_tree(text.source, workflow, options, version, span, LANGUAGE)
 
 
-def _check(
-    program: Program, text: FunctionText, constants: list[Any], problems: Problems
-) -> Program:
+def _check(program: Program, text: FunctionText, around: Around, problems: Problems) -> Program:
     """Reports what only the whole program shows: names without a value, shared values.
 
     Returns the program, with checks at run time for what cannot be known before.
@@ -99,7 +97,7 @@ def _check(
                 *_read_at(text, name, at),
                 help=f"set it on every way that leads here, such as {name} = None before",
             )
-        program, changes = check_sharing(program, constants)
+        program, changes = check_sharing(program, around.shared, around.plain)
         for change in changes:
             problems.report(
                 change.code, change.message, *_line_at(text, change.at), help=change.help
@@ -183,8 +181,12 @@ class _Function:
         t, tree = self.t, self.text.tree
         written = {arg.arg: arg for arg in ast.walk(tree.args) if isinstance(arg, ast.arg)}
         found: list[nodes.Parameter] = []
-        for p in inspect.signature(self.function).parameters.values():
+        for i, p in enumerate(inspect.signature(self.function).parameters.values()):
             node = written[p.name]
+            if i == 0 and p.name in ("self", "cls") and p.annotation is p.empty:
+                message = "a method cannot be a workflow: its object is not kept"
+                t.refuse("P002", node, message, "write the function at the top of the module")
+                continue
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
                 star, kind = ("**", "dict") if p.kind is p.VAR_KEYWORD else ("*", "list")
                 t.refuse("P002", node, f"`{star}{p.name}`: inputs of a workflow have names",

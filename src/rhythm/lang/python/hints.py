@@ -30,7 +30,7 @@ def hint_of(t: Translation, node: ast.AST | None) -> Any:
     return hint if isinstance(hint, Hashable) and _is_hashable(hint) else None
 
 
-def _is_hashable(hint: Hashable) -> bool:
+def _is_hashable(hint: Any) -> bool:
     try:
         hash(hint)
     except TypeError:
@@ -274,6 +274,13 @@ def named_tuple(hint: Any) -> tuple[str, ...] | None:
     """Returns the fields of a NamedTuple, in order; None for any other hint."""
     model = model_of(without_none(hint))
     return tuple(model.fields) if model and issubclass(model.cls, tuple) else None
+
+
+def holds_nothing(hint: Any) -> bool:
+    """Whether the hint is of a value that is no list or dict: nobody can change it in place."""
+    hint = without_none(hint)
+    plain = (str, int, float, bool, datetime, timedelta, type(None))
+    return hint in plain or is_enum(hint) if _is_hashable(hint) else False
 
 
 def is_enum(hint: Any) -> bool:

@@ -47,6 +47,8 @@ class Around:
         self._spaces = (more or {}, closed, plain.__globals__, vars(builtins))
         self.taken: dict[str, Any] = {}  # for the version: what each name stood for, as JSON
         self.shared: list[Any] = []  # lists and dicts of the module, as they are in the program
+        # Fields whose hints say that they hold nothing: where they are read, and their names.
+        self.plain = set[tuple[int, str]]()
 
     def find(self, name: str) -> Any:
         """Returns the object that a name stands for, or MISSING."""
@@ -73,12 +75,18 @@ class Around:
         return [name for space in self._spaces for name in space if not name.startswith("_")]
 
     def take(self, name: str, value: Any) -> None:
-        """Notes that the workflow depends on this value of a name."""
+        """Notes that the workflow depends on this value of a name.
+
+        Two modules may have the same name for different things: both count.
+        """
+        while name in self.taken and self.taken[name] != value:
+            name += "'"
         self.taken[name] = value
 
     def constants(self) -> str:
         """Returns the values that the workflow took from around it, as text for its version."""
-        return json.dumps(self.taken, sort_keys=True, ensure_ascii=False)
+        # The order of the entries of a constant matters: a loop walks them.
+        return json.dumps(dict(sorted(self.taken.items())), ensure_ascii=False)
 
 
 def _filled(cell: types.CellType) -> bool:

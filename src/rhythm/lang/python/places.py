@@ -93,4 +93,4 @@ def _parsed(text: str, first: int, name: str) -> ast.AsyncFunctionDef:
             if isinstance(node, ast.FunctionDef):
                 raise Unreadable(f"a workflow is an `async def`: write `async def {name}(…)`")
             return node
-    raise Unreadable(f"there is no `async def {name}` in its source")
+    raise Unreadable("a workflow is an `async def`: write @rhythm.workflow above one")

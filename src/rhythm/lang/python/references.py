@@ -9,6 +9,7 @@ and all that were made before. Of what comes from outside, everything inside is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from rhythm.ir import instructions as ir
@@ -40,6 +41,8 @@ SCALAR = frozenset(
     "isinstance matches error dumps math time randint uniform sub div floordiv mod pow neg pos "
     "invert bitand bitxor lshift rshift any all".split()
 ) | {"date_add", "date_diff", "now", "uuid", "random"}  # fmt: skip
+# These give a list or dict only of two such.
+BOTH = frozenset({"py.add", "py.bitor"})
 # These give an element of their first argument.
 ELEMENT = frozenset({"py.item", "py.attr", "py.min", "py.max", "py.choice"})
 # These give their first argument itself, changed in place.
@@ -195,15 +198,25 @@ class InPlaceChange(Record):
     into_itself: bool = False  # the object would hold itself
 
 
+class ProgramFacts(Record):
+    """What is known of a program besides its instructions.
+
+    - `constants`: by the identity of its value, which constant of the module it is.
+    - `defaults`: by the name of an input, which constant its default is: Python makes that once.
+    - `plain`: where fields are read that hold nothing, with the names of the fields.
+    """
+
+    constants: Mapping[int, int]
+    defaults: Mapping[str, int]
+    plain: AbstractSet[tuple[int, str]]
+
+
 class Reader:
     """Finds what the expressions of an instruction refer to, and records the objects they make."""
 
-    def __init__(
-        self, memory: Memory, pc: int, constants: Mapping[int, int], defaults: Mapping[str, int]
-    ) -> None:
-        """`constants`: which constant a value is, by its identity; `defaults`: by its input."""
+    def __init__(self, memory: Memory, pc: int, known: ProgramFacts) -> None:
         self.memory, self._pc, self._count = memory, pc, 0
-        self._constants, self._defaults = constants, defaults
+        self._constants, self._defaults, self._plain = known.constants, known.defaults, known.plain
         self.changes: list[InPlaceChange] = []
 
     def _site(self) -> tuple[int, int]:
@@ -297,7 +310,9 @@ class Reader:
             return self._change(node)
         given = [self.refs(arg) for arg in node.args]
         memory = self.memory
-        if node.name in SCALAR:
+        if node.name in SCALAR or (node.at, _field_of(node)) in self._plain:
+            return NOTHING
+        if node.name in BOTH and not all(given):
             return NOTHING
         if node.name in ELEMENT:
             return memory.inside(given[0])
@@ -396,6 +411,16 @@ class Reader:
     def _may_hold(self, node: ir.Call) -> bool:
         """Whether `a += b`, `a *= b` or `a |= b` may be of a list or dict."""
         return bool(self.refs(node.args[0 if node.name == "py.imul" else 1]))
+
+
+def _field_of(node: ir.Call) -> str:
+    """Returns the field of a model that a call reads; no name for any other call."""
+    match node:
+        case ir.Call("py.attr", (_, ir.Const(str(field)))):
+            return field
+        case ir.Call("py.method", (_, ir.Const("get"), ir.ListOf((ir.Const(str(field)), *_)))):
+            return field
+    return ""
 
 
 def _method_name(node: ir.Call) -> str:

@@ -7,7 +7,8 @@ Python through all. It follows the instructions of the program on every path, wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from rhythm.ir import instructions as ir
 from rhythm.ir.locals import can_fail, handlers_around, reads, sets, targets
@@ -20,6 +21,7 @@ from rhythm.lang.python.references import (
     NOTHING,
     InPlaceChange,
     Memory,
+    ProgramFacts,
     Reader,
     Ref,
     walked,
@@ -39,23 +41,38 @@ class SharedChange(Record):
 
 
 def check_sharing(
-    program: Program, constants: Sequence[object] = ()
+    program: Program,
+    constants: Sequence[object] = (),
+    plain: AbstractSet[tuple[int, str]] = frozenset(),
 ) -> tuple[Program, list[SharedChange]]:
     """Returns the changes of shared values, in the order of the program, and the program.
 
-    `constants` are the lists and dicts of the module that the program has, the same objects. If
-    nobody knows whether `a += b` changes a shared list or adds numbers, the returned program checks
-    it at run time.
+    `constants` are the lists and dicts of the module that the program has, the same objects;
+    `plain` are fields that hold nothing, as `ProgramFacts` has them. If nobody knows whether
+    `a += b` changes a shared list or adds numbers, the returned program checks it at run time.
     """
     if not any(_may_change(instruction) for instruction in program.code):
         return program, []
-    sharing = _Sharing(program, constants)
+    by_identity = {id(value): i for i, value in enumerate(constants)}
+    sharing = _Sharing(program, ProgramFacts(by_identity, _defaults(program, by_identity), plain))
     sharing.run()
     code = tuple(
         _asking(instruction) if pc in sharing.unsure else instruction
         for pc, instruction in enumerate(program.code)
     )
     return program.replace(code=code), [sharing.found[pc] for pc in sorted(sharing.found)]
+
+
+def _defaults(program: Program, constants: Mapping[int, int]) -> dict[str, int]:
+    """Returns the inputs whose default is a constant, each with the number of that."""
+    found: dict[str, int] = {}
+    for instruction in program.code:
+        match instruction:
+            case ir.Set(value=ir.Call("check_inputs", (_, ir.Const(schema), _))):
+                for name, one in schema["properties"].items():
+                    if id(one.get("default")) in constants:
+                        found[name] = constants[id(one["default"])]
+    return found
 
 
 def _asking(instruction: ir.Instruction) -> ir.Instruction:
@@ -79,10 +96,8 @@ def _may_change(instruction: ir.Instruction) -> bool:
 
 
 class _Sharing:
-    def __init__(self, program: Program, constants: Sequence[object]) -> None:
-        self.code, self.handlers = program.code, handlers_around(program)
-        self.constants = {id(value): i for i, value in enumerate(constants)}
-        self.defaults = self._defaults()
+    def __init__(self, program: Program, known: ProgramFacts) -> None:
+        self.code, self.handlers, self.known = program.code, handlers_around(program), known
         self.next = {  # where each loop takes its next element
             instruction.state: pc
             for pc, instruction in enumerate(self.code)
@@ -97,22 +112,11 @@ class _Sharing:
         self.found: dict[int, SharedChange] = {}
         self.unsure = set[int]()
 
-    def _defaults(self) -> dict[str, int]:
-        """Returns the inputs whose default is a list or dict, each with the number of that."""
-        found: dict[str, int] = {}
-        for instruction in self.code:
-            match instruction:
-                case ir.Set(value=ir.Call("check_inputs", (_, ir.Const(schema), _))):
-                    for name, one in schema["properties"].items():
-                        if id(one.get("default")) in self.constants:
-                            found[name] = self.constants[id(one["default"])]
-        return found
-
     def run(self) -> None:
         """Follows every path through the program until nothing new is learned."""
         arriving: dict[int, Memory] = {pc: Memory() for pc in self.entries}
         for memory in arriving.values():
-            memory.begin(len(self.constants))
+            memory.begin(len(self.known.constants))
         work = list(self.entries)
         for _ in range(MOST_ROUNDS):
             if not work:
@@ -161,8 +165,7 @@ class _Sharing:
 
     def _follow(self, pc: int, memory: Memory) -> None:
         """Carries out one instruction on the abstract memory; notes changes of shared objects."""
-        reader = Reader(memory, pc, self.constants, self.defaults)
-        instruction = self.code[pc]
+        reader, instruction = Reader(memory, pc, self.known), self.code[pc]
         match instruction:
             case ir.Set(name, ir.Call("py.changed") as call):
                 whole = reader.refs(call)
