@@ -12,7 +12,7 @@ import pytest
 
 from rhythm.errors import InvalidInputs
 from rhythm.ir.input_schema import check_inputs
-from rhythm.lang.python.calls import FUNCTIONS
+from rhythm.lang.python.functions import FUNCTIONS
 from rhythm.lang.python.problems import CODES
 from rhythm.worker.handlers import default_tasks
 from tests.python.engine import run_in_process

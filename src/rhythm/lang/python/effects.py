@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import ast
 
+# Methods that give a value, and change nothing.
+METHODS = frozenset(
+    "upper lower strip lstrip rstrip split rsplit splitlines join replace startswith endswith "
+    "find rfind index rindex count title capitalize swapcase casefold center ljust rjust zfill "
+    "isdigit isalpha isalnum isspace isupper islower isnumeric isdecimal isidentifier istitle "
+    "isascii removeprefix removesuffix partition rpartition expandtabs copy get keys values items "
+    "bit_length bit_count is_integer".split()
+)
 # Methods that change their object. No type of JSON has one of these names for anything else.
 CHANGING = frozenset(
     "append extend insert pop remove clear sort reverse update popitem setdefault".split()

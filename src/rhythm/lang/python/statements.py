@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
-from rhythm.lang.python import calls, kept, logs, times
+from rhythm.lang.python import kept, logs, methods, times
 from rhythm.lang.python.awaits import (
     collection_of,
     emitted,
@@ -41,7 +41,7 @@ def expression(t: Translation, node: ast.Expr) -> None:
             write_start(t, value, operand, None, needed=False)
             return None
         if isinstance(value.func, ast.Attribute) and value.func.attr in CHANGING:
-            calls.changed(t, value, value.func, used=False)
+            methods.changed(t, value, value.func, used=False)
             return None
     made = t.value(value)
     if not isinstance(made, nodes.Literal | nodes.Broken):
