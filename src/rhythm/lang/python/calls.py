@@ -652,7 +652,6 @@ def _member(t: Translation, node: ast.Call, cls: type[enum.Enum]) -> Node:
     if len(node.args) != 1 or node.keywords or values is MISSING:
         return t.refuse("P033", node, f"`{cls.__name__}` takes one value here")
     at = t.at(node)
-    t.around.take(cls.__name__, values)
     members = t.captured(node, values)
     place = at.call("py.method", members, at.literal("index"), at.list([t.value(node.args[0])]))
     return at.call("py.item", members, place)
@@ -678,7 +677,6 @@ def _captured(t: Translation, node: ast.AST, name: str, value: Any) -> Node:
     found = json_of(value)
     if found is MISSING:
         return t.refuse("P024", node, f"the default of `{name}` is not JSON", "give the field")
-    t.around.take(name, found)
     return t.at(node).literal(found)
 
 
@@ -749,7 +747,6 @@ def _written_in_place(
     made = t.value(body)
     t.bound.pop()
     t.around, t.variables, t.hints = outer, variables, hints
-    t.around.take(function.__name__, {"source": ast.unparse(body), **inner.taken})
     t.around.shared += inner.shared
     t.around.plain |= inner.plain
     return made

@@ -113,7 +113,6 @@ def outside(t: Translation, node: ast.Name | ast.Attribute) -> Node:
         found = list(found)
     value = json_of(found)
     if value is not MISSING:
-        t.around.take(written, value)
         return t.captured(node, value)
     if callee_of(found) or operation_of(found):
         return t.refuse("P030", node, f"`{written}` is called, not used as a value")
