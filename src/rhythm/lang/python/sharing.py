@@ -28,6 +28,11 @@ from rhythm.lang.python.references import (
 )
 from rhythm.record import Record
 
+# Of what is in a dict or list it is not known where: any element that was put in again may be it.
+COPY_INSIDE = (
+    "where an element of it is put in again, put in a copy: list(…) or dict(…) of it, or int(…) or "
+    "str(…) if it is a number or text; or keep it in a variable of its own"
+)
 MOST_ROUNDS = 200_000  # a bound, for programs that no author writes
 
 
@@ -244,8 +249,8 @@ class _Sharing:
             wrong = f"{what} was given to a task that Python has not begun yet: it would see this"
             found = SharedChange("P040", wrong, at, f"{copy}, or await the task first")
         elif other == through:
-            wrong = f"{what} is in two places: Python would show this change there, too"
-            found = SharedChange("P040", wrong, at, copy)
+            wrong = f"this may be in {what} twice: Python would show the change in both places"
+            found = SharedChange("P040", wrong, at, COPY_INSIDE)
         else:
             wrong = f"{what} is also in {_shown(other)}: Python would show this change there, too"
             named = "" if other.startswith("$") else f"change it through its place in {other}; or "
