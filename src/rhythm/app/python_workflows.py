@@ -24,6 +24,11 @@ class PythonRegistration:
         self._known = _known(given)
         self._registered = 0  # how many there were when they were last registered
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the workflows, also of those that are not registered yet."""
+        return frozenset(self._known)
+
     def register(self, files: Iterable[str] = ()) -> None:
         """Registers what was added since the last call.
 
