@@ -30,6 +30,7 @@ from rhythm.lang.python.kept import KEPT_AS, as_lists, not_kept, refuse_walk, sh
 from rhythm.lang.python.lazy import refused, walked
 from rhythm.lang.python.names import (
     MISSING,
+    Around,
     Model,
     callee_of,
     json_of,
@@ -734,8 +735,6 @@ def _written_in_place(
     scope: dict[str, Node | None],
     node: ast.Call,
 ) -> Node:
-    from rhythm.lang.python.names import Around
-
     for each in ast.walk(body):  # problems are shown at the call
         ast.copy_location(each, node)
     t.walked |= walked(body)

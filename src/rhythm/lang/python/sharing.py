@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from rhythm.ir import instructions as ir
-from rhythm.ir.locals import can_fail, handlers_around, reads, sets, targets
+from rhythm.ir.locals import can_fail, handlers_around, nodes, reads, sets, targets
 from rhythm.ir.locals import falls_through as goes_on
 from rhythm.ir.program import Program
 from rhythm.lang.python.references import (
     AUGMENTED,
     BEGUN,
+    CHANGES,
     MODULE,
     NOTHING,
     InPlaceChange,
@@ -94,9 +95,6 @@ def _asking(instruction: ir.Instruction) -> ir.Instruction:
 
 
 def _may_change(instruction: ir.Instruction) -> bool:
-    from rhythm.ir.locals import nodes
-    from rhythm.lang.python.references import CHANGES
-
     return any(isinstance(node, ir.Call) and node.name in CHANGES for node, _ in nodes(instruction))
 
 
