@@ -45,6 +45,16 @@ def test_python_workflow_is_warned_of_once(
     assert warned(caplog) == [("P101", "this is never reached")]
 
 
+def test_flow_that_calls_a_python_workflow_is_not_warned_of(
+    make_app: MakeApp, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = make_app()
+    default_workflows.add(Workflow(unreached, "in_python", {}))
+    with caplog.at_level(logging.WARNING):
+        app.register('workflow caller {\n  return await workflow("in_python", { n: 1 })\n}')
+    assert warned(caplog) == []
+
+
 def test_calls_of_a_flow_are_compared_with_the_tasks_that_are_known_here(
     make_app: MakeApp, caplog: pytest.LogCaptureFixture
 ) -> None:

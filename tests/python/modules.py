@@ -23,12 +23,13 @@ def functions_of(text: str, folder: Path, keep: bool = False) -> dict[str, Any]:
     linecache.cache.pop(str(place), None)
     module = types.ModuleType("module")
     sys.modules["module"] = module  # dataclasses look there
-    tasks, workflows = dict(default_tasks._tasks), dict(default_workflows._workflows)
+    tasks, workflows = default_tasks._tasks, default_workflows._workflows
+    if not keep:
+        default_tasks._tasks, default_workflows._workflows = dict(tasks), dict(workflows)
     try:
         exec(compile(text, str(place), "exec"), vars(module))
     finally:
-        if not keep:
-            default_tasks._tasks, default_workflows._workflows = tasks, workflows
+        default_tasks._tasks, default_workflows._workflows = tasks, workflows
     return vars(module)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
@@ -145,6 +145,19 @@ async def ok_fields_that_hold_nothing(lines: list[Line]):
     lines[0].count += 1
     lines.sort(key=lambda line: line.count)
     return [counts, lines]
+
+
+class State(TypedDict):
+    steps: list[dict[str, int]]
+    n: int
+
+
+async def ok_typed_state(n: int):
+    state: State = {"steps": [], "n": 0}
+    while state["n"] < n:
+        state["steps"].append({"i": state["n"]})
+        state["n"] += 1
+    return state
 
 
 async def bad_field_that_holds(lines: list[Line]):
@@ -341,6 +354,7 @@ async def bad_count(n: int):
 
 
 FINE: list[tuple[Callable[..., Any], dict[str, Any]]] = [
+    (ok_typed_state, {"n": 3}),
     (ok_rows, {"items": [1, 2]}),
     (ok_dict, {"order": {}}),
     (ok_count, {"items": ["a", "b", "a"]}),

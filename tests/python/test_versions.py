@@ -14,8 +14,11 @@ from tests.python.modules import functions_of
 MODULE = """
 import rhythm
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
+from typing import NamedTuple
 
+LIMIT = 60
 RATE = 2
 TABLE = {"a": 1, "b": 2}
 UNUSED = 1
@@ -40,11 +43,29 @@ async def task(x: int, y: int = 1) -> int:
     return x
 
 
-@rhythm.workflow(name="versions")
+class Pair(NamedTuple):
+    left: int
+    right: int
+
+
+@rhythm.task(name="versions_pair")
+async def pair() -> Pair:
+    raise NotImplementedError
+
+
+@rhythm.task(name="versions_time")
+async def time() -> datetime:
+    raise NotImplementedError
+
+
+@rhythm.workflow(name="versions", timeout=LIMIT)
 async def workflow(order: Order, k: int = 3):
     # a comment
     done = await task(order.count)
-    return [helper(done), list(TABLE), k, Colour.RED]
+    ends = await pair()
+    begin = await time()
+    end = await time()
+    return [helper(done), list(TABLE), k, Colour.RED, ends[0], begin < end]
 """
 CHANGES = {
     "comment": ("# a comment", "# another"),
@@ -57,6 +78,14 @@ CHANGES = {
     "default of a field": ("count: int = 1", "count: int = 2"),
     "member": ("RED = 1", "RED = 2"),
     "name of a task": ("versions_task", "versions_other"),
+    "parameter of a task": (
+        "x: int, y: int = 1) -> int:\n    return x",
+        "z: int, y: int = 1) -> int:\n    return z",
+    ),
+    "field of a result": ("left: int", "start: int"),
+    "type of a result": ("-> Pair", "-> list[int]"),
+    "type of a time": ("-> datetime", "-> float"),
+    "option that is a constant": ("LIMIT = 60", "LIMIT = 61"),
 }
 SAME = {
     "nothing": ("RATE = 2", "RATE = 2"),

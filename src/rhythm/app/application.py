@@ -107,8 +107,7 @@ class Rhythm:
         self.database = Database(self.store)
         try:
             self._prepare()
-            self.register(*self.settings.workflow_paths)
-            context.python.register()
+            context.python.register(self.register(*self.settings.workflow_paths))
         except BaseException:
             self.close()
             raise

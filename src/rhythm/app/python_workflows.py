@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from rhythm.errors import DuplicateWorkflow
+
 if TYPE_CHECKING:
     from rhythm.authoring.workflow import PythonWorkflows, Workflow
     from rhythm.store.interfaces.store import Store
@@ -22,10 +24,17 @@ class PythonRegistration:
         self._known = _known(given)
         self._registered = 0  # how many there were when they were last registered
 
-    def register(self) -> None:
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the workflows, also of those that are not registered yet."""
+        return frozenset(self._known)
+
+    def register(self, files: Iterable[str] = ()) -> None:
         """Registers what was added since the last call.
 
-        Raises `FlowError` with every problem of each that does not compile.
+        `files` has the names of the workflows in the application's files. Raises
+        `DuplicateWorkflow` if a function has one of them, and `FlowError` with every problem of
+        each that does not compile.
         """
         count = self._known.count
         if self._registered == count:
@@ -33,6 +42,12 @@ class PythonRegistration:
         from rhythm.app.loading import compile_functions
         from rhythm.app.schedules import annotated_schedules
 
+        for name in self._known.keys() & {*files}:
+            # Each start of a process would register both, one after the other.
+            raise DuplicateWorkflow(
+                f"two workflows are called {name!r}: one at {self._known[name].place}, and one in "
+                f"a file of workflow_paths\nGive one another name: @rhythm.workflow(name=…)"
+            )
         if definitions := compile_functions(list(self._known.values())):
             self._store.definitions.register(definitions, annotated_schedules(definitions, None))
         self._registered = count

@@ -11,7 +11,7 @@ from rhythm.app.handle import Handle
 from rhythm.app.views import Start
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
-from rhythm.ir.input_schema import check_inputs
+from rhythm.ir.input_schema import DeclaredInputs
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.lifecycle import TASK, WORKFLOW, OnConflict
 from rhythm.store.provenance import dump_authority, provenance_of
@@ -92,17 +92,21 @@ class Starts:
         self._context.python.register()
         program = self._workflows.current(name if isinstance(name, str) else name.name, store)
         asked = [request if isinstance(request, Start) else Start(request) for request in requests]
-        rows = [self._workflow_row(program, request) for request in asked]
+        declared = program.options.get("inputs")
+        inputs = None if declared is None else DeclaredInputs(declared)
+        rows = [self._workflow_row(program, inputs, request) for request in asked]
         actor = acting(by) if by else None
         return self._start(
             [_started_by(row, actor) for row in rows] if actor else rows, on_conflict, store, actor
         )
 
-    def _workflow_row(self, program: Program, request: Start) -> NewExecution:
+    def _workflow_row(
+        self, program: Program, declared: DeclaredInputs | None, request: Start
+    ) -> NewExecution:
         queue = request.queue or program.options.get("queue") or "default"
         row = self._row(WORKFLOW, program.name, request, queue)
-        if (declared := program.options.get("inputs")) is not None:
-            check_inputs(program.name, declared, load(row.inputs))
+        if declared is not None:
+            declared.check(program.name, load(row.inputs))
         return row.replace(version=program.version, timeout_s=program.options.get("timeout"))
 
     def task(

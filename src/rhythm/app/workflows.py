@@ -79,9 +79,8 @@ class Workflows:
         from rhythm.app.schedules import annotated_schedules
 
         actor, texts = acting(by) if by else None, read_flows(sources)
-        others = (
-            name for name in (listed.name for listed in self._listed()) if within(known, name)
-        )
+        stored = (listed.name for listed in self._listed())
+        others = (name for name in (*self._context.python.names, *stored) if within(known, name))
         definitions = compile_flows(texts, others, self._context.tasks) if texts else []
         _refuse_others([definition.name for definition in definitions], scope)
         if definitions:

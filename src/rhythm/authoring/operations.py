@@ -220,9 +220,27 @@ class timeout:
 
     def __enter__(self) -> None:
         _here("timeout")
+        self._task = asyncio.current_task()
+        self._late = False
+        self._timer = asyncio.get_running_loop().call_later(self.limit_s, self._end)
 
-    def __exit__(self, *raised: Any) -> None:
-        """Does nothing: a local run has no time limits."""
+    def _end(self) -> None:
+        self._late = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def __exit__(self, kind: type[BaseException] | None, *raised: Any) -> None:
+        self._timer.cancel()
+        # Whoever else has cancelled the task wants it to end.
+        others = self._task is not None and self._late and self._task.uncancel()
+        if self._late and not others and kind is asyncio.CancelledError:
+            raise Timeout("it was not done in time")
+
+    async def __aenter__(self) -> None:
+        self.__enter__()
+
+    async def __aexit__(self, kind: type[BaseException] | None, *raised: Any) -> None:
+        self.__exit__(kind, *raised)
 
 
 @operation("run_task")

@@ -134,8 +134,7 @@ class PythonWorkflows(Mapping[str, Workflow[..., Any]]):
     def add(self, workflow: Workflow[..., Any]) -> None:
         """Adds a workflow. Raises `DuplicateWorkflow` if another function has its name."""
         known = self._workflows.get(workflow.name)
-        # The same function means that its module was loaded again, or a notebook's cell was run.
-        if known is not None and known.function.__qualname__ != workflow.function.__qualname__:
+        if known is not None and not _same_function(known, workflow):
             raise DuplicateWorkflow(
                 f"two workflows are called {workflow.name!r}:\n  {known.place}\n  "
                 f"{workflow.place}\nGive one another name: @rhythm.workflow(name=…)"
@@ -151,6 +150,17 @@ class PythonWorkflows(Mapping[str, Workflow[..., Any]]):
 
     def __len__(self) -> int:
         return len(self._workflows)
+
+
+def _same_function(known: Workflow[..., Any], other: Workflow[..., Any]) -> bool:
+    """Whether a function was decorated again: its file was loaded anew, or a notebook's cell run.
+
+    A file may be loaded under another name of its module; each run of a cell is another file.
+    """
+    before, after = known.function, other.function
+    return before.__qualname__ == after.__qualname__ and (
+        known.file == other.file or before.__module__ == after.__module__
+    )
 
 
 default_workflows = PythonWorkflows()

@@ -85,6 +85,12 @@ def dump_program(program: Program) -> str:
     return "".join(_parts(program))
 
 
+def dump_without_places(program: Program) -> str:
+    """Returns what a program does, as JSON text: all but where it is in its file."""
+    parts = (program.code, program.handlers, program.branches, program.steps)
+    return _json([program.options, *(_encode(part, places=False) for part in parts)])
+
+
 def dump_within(program: Program, limit: int) -> str | None:
     """Returns the text of `dump_program`, or None if it has more than `limit` bytes.
 
@@ -122,15 +128,15 @@ def load_program(text: str | bytes) -> Program:
     return decode_program(data)
 
 
-def _encode(value: Any) -> Any:
+def _encode(value: Any, places: bool = True) -> Any:
     if isinstance(value, tuple):
-        return [_encode(item) for item in value]
+        return [_encode(item, places) for item in value]
     if not isinstance(value, Record):
         return value
     encoded = {"is": type(value).__name__.lower()}
     for name, field in value.__dict__.items():
-        if field != getattr(type(value), name, _encode):
-            encoded[name] = field if isinstance(value, Const) else _encode(field)
+        if field != getattr(type(value), name, _encode) and (places or name != "at"):
+            encoded[name] = field if isinstance(value, Const) else _encode(field, places)
     return encoded
 
 

@@ -97,7 +97,7 @@ def check_inputs(workflow: str, schema: Schema, inputs: Any) -> Any:
 
     Raises `InvalidInputs` that names what is missing, unknown or of another type.
     """
-    return DeclaredInputs(schema).check(workflow, inputs, _Budget().spend)
+    return DeclaredInputs(schema).check(workflow, inputs)
 
 
 def words_taken(schema: Schema) -> frozenset[str]:
@@ -136,8 +136,9 @@ class DeclaredInputs:
         self.parts = reading.parts
         self._names = [*schema.get("properties", ())]
 
-    def check(self, workflow: str, inputs: Any, spend: Spend) -> Any:
+    def check(self, workflow: str, inputs: Any, spend: Spend | None = None) -> Any:
         """Returns the inputs as the workflow takes them. Raises `InvalidInputs`."""
+        spend = spend or _Budget().spend
         given = {} if inputs is None else inputs
         if self._kind is None:
             return given

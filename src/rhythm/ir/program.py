@@ -57,11 +57,12 @@ def position_of(program: Program, statement: int) -> tuple[str | None, str | Non
     return id, next
 
 
-def version_of(language: str, text: str, constants: str = "") -> str:
+def version_of(language: str, text: str, program: str = "") -> str:
     """Returns the version of a workflow: a SHA-256.
 
-    It covers the language, the workflow's own text and the constants that it captured.
+    It covers the language and the workflow's own text. Where that text alone does not say what
+    runs, it also covers the program, as `dump_without_places` writes it.
     """
     return hashlib.sha256(
-        f"{language}\0{text}\0{constants}".encode("utf-8", "surrogatepass")
+        f"{language}\0{text}\0{program}".encode("utf-8", "surrogatepass")
     ).hexdigest()

@@ -66,7 +66,6 @@ def _of_enum(t: Translation, node: ast.Attribute, cls: type[enum.Enum]) -> Node:
     if node.attr == "value":
         return t.value(node.value)
     if node.attr == "name" and len(names) == len(cls):
-        t.around.take(cls.__name__, names)
         return at.call("py.item", at.literal(names), at.call("py.str", t.value(node.value)))
     return t.refuse("P061", node, f"`{node.attr}` of `{cls.__name__}` is not kept: value and name "
                     "are", "write it with a match on the members, or compute it in a task"
@@ -79,7 +78,6 @@ def _with_default(t: Translation, node: ast.Attribute, model: Model) -> Node | N
     if default is MISSING:
         return None
     at = t.at(node)
-    t.around.take(f"{model.cls.__name__}.{node.attr}", default)
     given = at.list([at.literal(node.attr), at.literal(default)])
     return at.call("py.method", t.value(node.value), at.literal("get"), given)
 

@@ -190,7 +190,6 @@ def called(t: Translation, function: ast.AST) -> tuple[Callee | None, list[ast.k
 
 def _started(t: Translation, node: ast.Call, callee: Callee, given: list[ast.keyword]) -> Node:
     at = t.at(node)
-    t.around.take(ast.unparse(node.func), [callee.kind, callee.name])
     inputs = _inputs(t, node, callee)
     allowed = TASK_OPTIONS if callee.kind == "task" else CHILD_OPTIONS
     options = _options(t, node, given, allowed, f"{callee.kind} `{callee.name}`")

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_type_hints
 
+from rhythm.ir.codec import dump_without_places
 from rhythm.ir.locals import unset_reads
 from rhythm.ir.program import Program, version_of
 from rhythm.ir.verify import verify
@@ -55,12 +56,13 @@ def compile_function(
     if translated is None or problems.errors:
         return Compilation(text.source, in_order(problems.found))
     workflow, around = translated
-    program = _lowered(text, workflow, around, options)
+    program = _lowered(text, workflow, options)
     program = _check(program, text, around, problems)
     found = in_order(problems.found)
     if problems.errors:
         return Compilation(text.source, found)
-    return Compilation(text.source, found, ((workflow, options),), (verify(program),))
+    verified = verify(_with_version(program, text))
+    return Compilation(text.source, found, ((workflow, options),), (verified,))
 
 
 def _unreadable(function: Callable[..., Any], message: str) -> Compilation:
@@ -72,12 +74,18 @@ def _unreadable(function: Callable[..., Any], message: str) -> Compilation:
     return Compilation(source, [wrong])
 
 
-def _lowered(
-    text: FunctionText, workflow: nodes.Workflow, around: Around, options: dict[str, Any]
-) -> Program:
-    version = version_of(LANGUAGE, text.own, around.constants())
+def _lowered(text: FunctionText, workflow: nodes.Workflow, options: dict[str, Any]) -> Program:
     span = (workflow.start, workflow.end)
-    return lower_tree(text.source, workflow, options, version, span, LANGUAGE)
+    return lower_tree(text.source, workflow, options, "", span, LANGUAGE)
+
+
+def _with_version(program: Program, text: FunctionText) -> Program:
+    """Returns the program with its version.
+
+    The same text may be compiled to another program: constants, hints and the parameters of tasks
+    are written elsewhere. So the version covers the program, too.
+    """
+    return program.replace(version=version_of(LANGUAGE, text.own, dump_without_places(program)))
 
 
 def _check(program: Program, text: FunctionText, around: Around, problems: Problems) -> Program:
@@ -199,7 +207,6 @@ class _Function:
             if isinstance(default := schema.get("default"), list | dict):
                 self.around.shared.append(default)  # Python makes it once, for all calls
             found.append(nodes.Parameter(*self.text.span(node), p.name, schema, required))
-        self.around.take("(inputs)", declared)
         return tuple(found)
 
 

@@ -59,7 +59,6 @@ def _member(t: Translation, node: ast.Call, cls: type[enum.Enum]) -> Node:
     if len(node.args) != 1 or node.keywords or values is MISSING:
         return t.refuse("P033", node, f"`{cls.__name__}` takes one value here")
     at = t.at(node)
-    t.around.take(cls.__name__, values)
     members = t.captured(node, values)
     place = at.call("py.method", members, at.literal("index"), at.list([t.value(node.args[0])]))
     return at.call("py.item", members, place)
@@ -82,8 +81,8 @@ def replaced(t: Translation, node: ast.Call) -> Node:
 
 
 def captured_default(t: Translation, node: ast.AST, name: str, value: Any) -> Node:
+    """Returns the default of a field or parameter as a literal; refuses one that is not JSON."""
     found = json_of(value)
     if found is MISSING:
         return t.refuse("P024", node, f"the default of `{name}` is not JSON", "give the field")
-    t.around.take(name, found)
     return t.at(node).literal(found)

@@ -176,7 +176,6 @@ def _error(t: Translation, node: ast.expr, cause: ast.expr | None) -> Node | Non
     data: dict[str, Any] | None = None
     if getattr(builtins, cls.__name__, None) is not cls:
         bases = [base.__name__ for base in cls.__mro__[1:-2]]
-        t.around.take(cls.__name__, bases)
         data = {"type": cls.__name__, "bases": bases}
     made = {"code": at.literal(code), "message": text, "data": at.literal(data)}
     because = _cause(t, cause)

@@ -6,7 +6,7 @@ import ast
 import enum
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, is_typeddict
 
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
@@ -16,6 +16,7 @@ from rhythm.lang.python.awaits import awaited, write_await
 from rhythm.lang.python.hints import (
     enum_of,
     hint_of,
+    holds_nothing,
     is_enum,
     is_tuple,
     is_value,
@@ -113,7 +114,6 @@ def outside(t: Translation, node: ast.Name | ast.Attribute) -> Node:
         found = list(found)
     value = json_of(found)
     if value is not MISSING:
-        t.around.take(written, value)
         return t.captured(node, value)
     if callee_of(found) or operation_of(found):
         return t.refuse("P030", node, f"`{written}` is called, not used as a value")
@@ -364,6 +364,9 @@ def subscript(t: Translation, node: ast.Subscript) -> Node:
     if hint in kept.KEPT_AS or (is_enum(hint) and not is_value(hint)):
         return t.refuse("P061", node, f"a {hint.__name__} has no elements",
                         "take it apart in a task that takes the value")  # fmt: skip
+    match node.slice:
+        case ast.Constant(str(name)) if is_typeddict(hint) and holds_nothing(hint_of(t, node)):
+            t.around.plain.add((at.start, name))
     target, key = t.values([node.value, node.slice])
     return at.call("py.item", target, key)
 

@@ -11,6 +11,7 @@ from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.python.construction import captured_default
 from rhythm.lang.python.lazy import walked
+from rhythm.lang.python.names import Around
 from rhythm.lang.python.translation import Translation
 
 
@@ -68,8 +69,6 @@ def _written_in_place(
     scope: dict[str, Node | None],
     node: ast.Call,
 ) -> Node:
-    from rhythm.lang.python.names import Around
-
     for each in ast.walk(body):  # problems are shown at the call
         ast.copy_location(each, node)
     t.walked |= walked(body)
@@ -81,7 +80,6 @@ def _written_in_place(
     made = t.value(body)
     t.bound.pop()
     t.around, t.variables, t.hints = outer, variables, hints
-    t.around.take(function.__name__, {"source": ast.unparse(body), **inner.taken})
     t.around.shared += inner.shared
     t.around.plain |= inner.plain
     return made

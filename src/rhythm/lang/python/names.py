@@ -11,7 +11,6 @@ import builtins
 import dataclasses
 import enum
 import inspect
-import json
 import math
 import types
 from collections.abc import Callable, Mapping
@@ -38,14 +37,13 @@ class Callee(Record):
 
 
 class Around:
-    """The names around a function: closure, module, builtins; and what was taken from there."""
+    """The names around a function: closure, module, builtins."""
 
     def __init__(self, function: Callable[..., Any], more: Mapping[str, Any] | None = None) -> None:
         plain = inspect.unwrap(function)
         cells = zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=False)
         closed = {name: cell.cell_contents for name, cell in cells if _filled(cell)}
         self._spaces = (more or {}, closed, plain.__globals__, vars(builtins))
-        self.taken: dict[str, Any] = {}  # for the version: what each name stood for, as JSON
         self.shared: list[Any] = []  # lists and dicts of the module, as they are in the program
         # Fields whose hints say that they hold nothing: where they are read, and their names.
         self.plain = set[tuple[int, str]]()
@@ -73,20 +71,6 @@ class Around:
     def similar(self) -> list[str]:
         """Returns all names, for suggestions."""
         return [name for space in self._spaces for name in space if not name.startswith("_")]
-
-    def take(self, name: str, value: Any) -> None:
-        """Notes that the workflow depends on this value of a name.
-
-        Two modules may have the same name for different things: both count.
-        """
-        while name in self.taken and self.taken[name] != value:
-            name += "'"
-        self.taken[name] = value
-
-    def constants(self) -> str:
-        """Returns the values that the workflow took from around it, as text for its version."""
-        # The order of the entries of a constant matters: a loop walks them.
-        return json.dumps(dict(sorted(self.taken.items())), ensure_ascii=False)
 
 
 def _filled(cell: types.CellType) -> bool:

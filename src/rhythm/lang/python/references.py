@@ -416,7 +416,7 @@ class Reader:
 def _field_of(node: ir.Call) -> str:
     """Returns the field of a model that a call reads; no name for any other call."""
     match node:
-        case ir.Call("py.attr", (_, ir.Const(str(field)))):
+        case ir.Call("py.attr" | "py.item", (_, ir.Const(str(field)))):
             return field
         case ir.Call("py.method", (_, ir.Const("get"), ir.ListOf((ir.Const(str(field)), *_)))):
             return field

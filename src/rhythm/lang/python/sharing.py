@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from rhythm.ir import instructions as ir
-from rhythm.ir.locals import can_fail, handlers_around, reads, sets, targets
+from rhythm.ir.locals import can_fail, handlers_around, nodes, reads, sets, targets
 from rhythm.ir.locals import falls_through as goes_on
 from rhythm.ir.program import Program
 from rhythm.lang.python.references import (
     AUGMENTED,
     BEGUN,
+    CHANGES,
     MODULE,
     NOTHING,
     InPlaceChange,
@@ -28,6 +29,11 @@ from rhythm.lang.python.references import (
 )
 from rhythm.record import Record
 
+# Of what is in a dict or list it is not known where: any element that was put in again may be it.
+COPY_INSIDE = (
+    "where an element of it is put in again, put in a copy: list(…) or dict(…) of it, or int(…) or "
+    "str(…) if it is a number or text; or keep it in a variable of its own"
+)
 MOST_ROUNDS = 200_000  # a bound, for programs that no author writes
 
 
@@ -89,9 +95,6 @@ def _asking(instruction: ir.Instruction) -> ir.Instruction:
 
 
 def _may_change(instruction: ir.Instruction) -> bool:
-    from rhythm.ir.locals import nodes
-    from rhythm.lang.python.references import CHANGES
-
     return any(isinstance(node, ir.Call) and node.name in CHANGES for node, _ in nodes(instruction))
 
 
@@ -244,8 +247,8 @@ class _Sharing:
             wrong = f"{what} was given to a task that Python has not begun yet: it would see this"
             found = SharedChange("P040", wrong, at, f"{copy}, or await the task first")
         elif other == through:
-            wrong = f"{what} is in two places: Python would show this change there, too"
-            found = SharedChange("P040", wrong, at, copy)
+            wrong = f"this may be in {what} twice: Python would show the change in both places"
+            found = SharedChange("P040", wrong, at, COPY_INSIDE)
         else:
             wrong = f"{what} is also in {_shown(other)}: Python would show this change there, too"
             named = "" if other.startswith("$") else f"change it through its place in {other}; or "

@@ -16,7 +16,7 @@ from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.python.effects import Effects
-from rhythm.lang.python.names import Around
+from rhythm.lang.python.names import MISSING, Around
 from rhythm.lang.python.places import FunctionText
 from rhythm.lang.python.problems import ADVICE
 from rhythm.record import Record
@@ -60,9 +60,8 @@ class Translation:
         self.finished: set[str] = set()  # those of them that a TaskGroup has waited for
         self.pure = 0  # inside how many comprehensions: nothing can be written there
         self.walked = set[int]()  # the identities of expressions that are only walked
-        self.readable_errors = set[
-            int
-        ]()  # those that are shown or raised, where an exception may stand
+        # Of expressions that are shown or raised, where an exception may stand.
+        self.readable_errors = set[int]()
         self.broken = set[str]()  # names whose values were refused: what follows is no news
         self.strayed = False  # something was written there: the comprehension must be a loop
         self._hidden = 0
@@ -167,8 +166,6 @@ class Translation:
         root = node
         while isinstance(root, ast.Attribute):
             root = root.value
-        from rhythm.lang.python.names import MISSING
-
         if not isinstance(root, ast.Name) or self.is_local(root.id):
             return MISSING
         return self.around.resolve(node)
