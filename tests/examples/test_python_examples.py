@@ -3,7 +3,6 @@ when the process dies in the middle."""
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import json
 import re
@@ -18,12 +17,11 @@ from bench.samples import SAMPLES, table
 
 from rhythm.app import Rhythm
 from rhythm.authoring.workflow import default_workflows
-from rhythm.engine.definitions import definition_of
 from rhythm.errors import ExecutionFailed
 from rhythm.worker.handlers import Task, default_tasks
 from tests.app.conftest import url
-from tests.engine.driver import EPOCH_US, World
 from tests.python.engine import run_in_process
+from tests.python.interrupted import PythonWorld, deaths
 from tests.support.length import sampled, sweep
 from tests.support.stores import MakeStore, sqlite_in_memory
 
@@ -96,42 +94,12 @@ def test_example_ends_as_expected(
     assert ended == end
 
 
-class ExampleWorld(World):
-    """A world with the tasks and workflows that are defined now."""
-
-    def __init__(self, fail_at: int, mode: str, make_store: MakeStore) -> None:
-        super().__init__("workflow nothing { return null }", fail_at, mode, make_store)
-        programs = [(each.program, each.compilation.source) for each in default_workflows.values()]
-        self.inner.definitions.register([definition_of(p, s.text) for p, s in programs])
-
-    def _wait(self, wait_s: float) -> None:
-        """Jumps to the next timer if nothing is left but timers: some are months away."""
-        due = self.inner.maintenance.fire_timers(0)[1]
-        if due is None or self.signals or self.handlers.agenda or not self._quiet():
-            return super()._wait(wait_s)
-        self.clock.seconds = max(self.clock.seconds + 0.001, (due - EPOCH_US) / 1e6)
-        return None
-
-    def _tasks(self) -> list[Task[..., Any]]:
-        return [self._plain(task) for task in default_tasks.values()]
-
-    def _plain(self, task: Task[..., Any]) -> Task[..., Any]:
-        """The same task as a function that ends when it is called."""
-
-        def call(**inputs: Any) -> Any:
-            self.ran[task.name] += 1
-            made = task.handler(**inputs)
-            return asyncio.run(made) if task.is_async else made
-
-        backoff_s = task.backoff_s
-        return Task(call, task.name, "default", task.retries, None, backoff_s, task.give_up_on)
-
-
 def _run_interrupted(
     fail_at: int, mode: str, make_store: MakeStore,
     name: str, inputs: dict[str, Any], signals: list[tuple[str, Any]], end: Any,
-) -> ExampleWorld:  # fmt: skip
-    world = ExampleWorld(fail_at, mode, make_store)
+) -> PythonWorld:  # fmt: skip
+    workflows, tasks = default_workflows.values(), default_tasks
+    world = PythonWorld(workflows, tasks, fail_at, mode, make_store)
     world.start(name, inputs)
     for signal, payload in signals:
         world.signal(0.0, signal, payload)
@@ -154,10 +122,9 @@ def test_example_that_is_interrupted_ends_the_same(
     fresh = _resetting(module)
     calls = _run_interrupted(0, "", make_store, *run).store.calls
     few = 3 if make_store is sqlite_in_memory else 1
-    every = max(calls // sampled(few, 20), 1)
-    for number, at in enumerate(range(1 + every // 2, calls + 1, every)):
+    for at, mode in deaths(calls, sampled(few, 20)):
         fresh()
-        _run_interrupted(at, ("before", "after", "lost")[number % 3], make_store, *run)
+        _run_interrupted(at, mode, make_store, *run)
 
 
 def _resetting(module: ModuleType) -> Callable[[], None]:

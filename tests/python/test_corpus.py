@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import random
+from typing import Any
 
 import pytest
 
-from tests.python.corpus import calls, in_process, in_world, load, local
+from tests.python.corpus import (
+    Ended,
+    calls,
+    completed,
+    failed,
+    in_process,
+    in_world,
+    load,
+    local,
+    normal,
+)  # fmt: skip
 from tests.python.given import GIVEN
+from tests.python.interrupted import PythonWorld, deaths
 from tests.support.length import sampled, sweep
 from tests.support.stores import MakeStore, sqlite_in_memory
 
@@ -39,3 +52,28 @@ def test_program_gives_the_same_on_every_store(name: str, make_store: MakeStore)
     for inputs in GIVEN[name]:
         expected = local(CORPUS, name, inputs)
         assert in_process(CORPUS, make_store, name, inputs) == expected, inputs
+
+
+@sweep
+@pytest.mark.parametrize("name", CHOSEN)
+def test_program_that_is_interrupted_gives_the_same(name: str, make_store: MakeStore) -> None:
+    """The worker dies before a commit, after it, or before it has the answer."""
+    inputs = GIVEN[name][0]
+    expected = local(CORPUS, name, inputs)
+    straight, calls_of_store = _interrupted(make_store, name, inputs, 0, "")
+    assert straight == expected
+    for at, mode in deaths(calls_of_store, sampled(2, 12)):
+        assert _interrupted(make_store, name, inputs, at, mode)[0] == expected, (at, mode)
+
+
+def _interrupted(
+    make_store: MakeStore, name: str, inputs: dict[str, Any], fail_at: int, mode: str
+) -> tuple[Ended, int]:
+    """How it ends if its worker dies at a call of the store, and how many calls there were."""
+    family = [CORPUS.workflows[each.name] for each in CORPUS.family(name)]
+    world = PythonWorld(family, CORPUS.tasks, fail_at, mode, make_store)
+    world.start(name, normal(inputs))
+    ended = world.run()
+    if ended.status == "completed":
+        return completed(json.loads(ended.result or "null")), world.store.calls
+    return failed(json.loads(ended.error or "null")), world.store.calls
