@@ -100,6 +100,26 @@ def test_app_that_does_not_compile_shows_all_problems(shell: Shell) -> None:
     assert "Traceback" not in ran.stderr
 
 
+def test_check_finds_one_name_in_two_files(shell: Shell) -> None:
+    """No database takes them together."""
+    shell.write("shop.py", SHOP)
+    shell.write("other.flow", "workflow order() { return 1 }")
+    ran = shell.rhythm("check", "shop.py", "other.flow", "--format", "json")
+    found = json.loads(ran.stdout)["diagnostics"]
+    assert ran.returncode == 1
+    assert [(d["code"], d["file"], d["line"]) for d in found] == [
+        ("F021", "shop.py", 18),
+        ("F021", "other.flow", 1),
+    ]
+
+
+def test_check_of_a_flow_needs_only_the_tasks_of_its_app(shell: Shell) -> None:
+    shell.write("broken.py", BROKEN)
+    shell.write("good.flow", 'workflow good() { return await task("later", { x: 1 }) }')
+    ran = shell.rhythm("check", "good.flow", "--app", "broken.py")
+    assert (ran.returncode, ran.stdout) == (0, "1 file, 1 workflow: no problems\n")
+
+
 def test_fmt_leaves_python_alone(shell: Shell) -> None:
     shell.write("shop.py", SHOP)
     ran = shell.rhythm("fmt", "shop.py")

@@ -11,7 +11,7 @@ from rhythm.engine.definitions import definition_of
 from rhythm.errors import FlowError, InvalidProgram
 from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.languages import FOUND_IN_FOLDERS, parse_text, part_of
-from rhythm.lang.report import Compilation
+from rhythm.lang.report import Compilation, named_twice
 from rhythm.lang.source import Diagnostic, render_all
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.permissions import Scope, within
@@ -124,20 +124,10 @@ def _log_warnings(compiled: Sequence[Compilation]) -> None:
 
 
 def _twice(compiled: Sequence[Compilation]) -> list[str]:
-    """Returns an error for each name that several workflows have.
-
-    A call by it would be ambiguous.
-    """
-    places: dict[str, list[str]] = {}
-    for one in compiled:
-        for workflow, _ in one.workflows:
-            places.setdefault(workflow.name, []).append(
-                f"{one.source.name}:{one.source.position(workflow.start)[0]}"
-            )
+    """Returns an error for each name that several workflows have."""
     return [
-        f"error: two workflows are called `{name}`: {' and '.join(found)}"
-        for name, found in places.items()
-        if len(found) > 1
+        f"error: two workflows are called `{name}`: {' and '.join(places)}"
+        for name, places in named_twice(compiled).items()
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rhythm.lang.source import Diagnostic, Source, render_all
@@ -23,6 +24,19 @@ class Checked(Record):
     def errors(self) -> list[Diagnostic]:
         """The diagnostics that are errors."""
         return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
+
+
+def named_twice(files: Iterable[Checked]) -> dict[str, list[str]]:
+    """Returns each name that several workflows have, with the places of these workflows.
+
+    A call by it would be ambiguous, so no database takes them together.
+    """
+    places: dict[str, list[str]] = {}
+    for one in files:
+        for workflow, _ in one.workflows:
+            line = one.source.position(workflow.start)[0]
+            places.setdefault(workflow.name, []).append(f"{one.source.name}:{line}")
+    return {name: found for name, found in places.items() if len(found) > 1}
 
 
 class Compilation(Checked):

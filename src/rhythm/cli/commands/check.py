@@ -8,7 +8,7 @@ Exit code 0: there is no error; 1: there is one; 2: a file cannot be read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.command import Arguments, argument, command, option
@@ -17,8 +17,8 @@ from rhythm.cli.output import print
 from rhythm.cli.types import FileName, OneOf
 from rhythm.lang.flow.rules.surroundings import Surroundings, TaskShape
 from rhythm.lang.languages import parse_text
-from rhythm.lang.report import Checked
-from rhythm.lang.source import as_json, render_all
+from rhythm.lang.report import Checked, named_twice
+from rhythm.lang.source import Diagnostic, as_json, render_all
 from rhythm.record import Record
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def run(args: Arguments) -> int:
     ]
     names = frozenset().union(*(file.names for file in found)) if len(found) > 1 else None
     known = Surroundings(_tasks(args.app), names)
-    checked = [one for file in found for one in _checked(file, known, args.failures)]
+    checked = _unambiguous([one for file in found for one in _checked(file, known, args.failures)])
     failures = _failures(checked) if args.failures else None
     counts = {
         severity: sum(d.severity == severity for c in checked for d in c.diagnostics)
@@ -99,6 +99,24 @@ def _checked(
     return [file.compile(known) if programs else file.check(known)]
 
 
+def _unambiguous(checked: list[Checked]) -> list[Checked]:
+    """Returns the files, with an error at each workflow whose name another one has, too."""
+    twice = named_twice(checked)
+    if not twice:
+        return checked
+    return [one.replace(diagnostics=[*one.diagnostics, *_ambiguous(one, twice)]) for one in checked]
+
+
+def _ambiguous(one: Checked, twice: dict[str, list[str]]) -> Iterator[Diagnostic]:
+    for workflow, _ in one.workflows:
+        if workflow.name in twice:
+            message = (
+                f"two workflows are called `{workflow.name}`: {' and '.join(twice[workflow.name])}"
+            )
+            end = workflow.start + 1
+            yield Diagnostic("F021", "error", message, workflow.start, end, help=("rename one",))
+
+
 class _Unhandled(Record):
     """An await whose failure ends its workflow."""
 
@@ -121,10 +139,10 @@ def _failures(checked: Sequence[Checked]) -> list[_Unhandled]:
 def _tasks(app: str | None) -> dict[str, TaskShape] | None:
     if app is None:
         return None
-    from rhythm.cli.app import load_app
+    from rhythm.cli.app import load_workflows
     from rhythm.worker.handlers import default_tasks
 
-    load_app(app)
+    load_workflows(app)  # one of them that does not compile is no problem of these files
     return default_tasks.shapes()
 
 
