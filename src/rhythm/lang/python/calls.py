@@ -125,12 +125,37 @@ def _operation(t: Translation, node: ast.Call, operation: str) -> Node:
 
 def _unknown_function(t: Translation, node: ast.Call) -> Node:
     written = ast.unparse(node.func)
+    if isinstance(node.func, ast.Attribute):
+        owner = t.outside(node.func.value)
+        if owner is not MISSING:
+            return _unknown_member(t, node.func, owner)
     near = nearest(written, [*FUNCTIONS, *t.around.similar()])
     return t.refuse(
         "P020",
         node.func,
         f"there is no function `{written}`",
         f"did you mean `{near}`?" if near else "",
+    )
+
+
+def _unknown_member(t: Translation, function: ast.Attribute, owner: Any) -> Node:
+    """Refuses the call of something that a task, a module or an object of the module has not."""
+    written, of = ast.unparse(function), ast.unparse(function.value)
+    if (callee := callee_of(owner)) is not None:
+        called = of if callee.is_async else f"{of}.run"
+        return t.refuse("P020", function, f"`{written}` is not there: `{of}` is awaited",
+                        f"write await {called}(…); to go on meanwhile: started = "
+                        f"asyncio.create_task({called}(…))")  # fmt: skip
+    if not isinstance(owner, types.ModuleType | type):
+        return t.refuse("P024", function, f"`{of}` is an object of the module, which cannot be kept",
+                        f"put this in a task: a function with @rhythm.task that calls {written}(…)"
+                        )  # fmt: skip
+    near = nearest(function.attr, [name for name in dir(owner) if not name.startswith("_")])
+    return t.refuse(
+        "P020",
+        function,
+        f"there is no function `{written}`",
+        f"did you mean `{of}.{near}`?" if near else "",
     )
 
 
@@ -187,7 +212,8 @@ def _no_task(t: Translation, node: ast.Call, found: Any, key: str) -> Node:
 
 def _of_library(found: Any) -> bool:
     """Whether a function is of Python's own library: nobody can put a decorator above it."""
-    module = getattr(found, "__module__", None) or ""
+    owner = getattr(found, "__self__", None)  # the class of `date.today`
+    module = getattr(found, "__module__", None) or getattr(owner, "__module__", None) or ""
     return module.partition(".")[0] in sys.stdlib_module_names and module != "__main__"
 
 
@@ -214,6 +240,15 @@ BUILTIN_ADVICE = {
     "vars": "write the names of the values",
     "locals": "write the names of the values",
     "globals": "constants of the module can be used by their names",
+}
+
+
+CLASS_ADVICE = {
+    "Counter": "count in a dict: counts[key] = counts.get(key, 0) + 1",
+    "OrderedDict": "use a dict: it keeps the order of its keys",
+    "chain": "write a list: [*first, *second]",
+    "defaultdict": "use a dict: found[key] = found.get(key, 0) + 1, or found.setdefault(key, [])",
+    "deque": "use a list",
 }
 
 
@@ -624,7 +659,7 @@ def _constructed(t: Translation, node: ast.Call, cls: type) -> Node:
             "P022",
             node,
             f"`{cls.__name__}` is a class whose instances cannot be made here",
-            (ASYNCIO_ADVICE.get(cls.__name__) if of_asyncio else None)
+            (ASYNCIO_ADVICE if of_asyncio else CLASS_ADVICE).get(cls.__name__)
             or "return it from a task, or use a dict or a plain dataclass",
         )
     names = list(model.fields)

@@ -28,6 +28,11 @@ from rhythm.lang.python.references import (
 )
 from rhythm.record import Record
 
+# A copy of the outer list has the same parts: only copies of the parts help.
+TWICE = (
+    "put copies in: [list(part) for part in parts]; "
+    "and [[0] * 3 for _ in range(3)] in place of [[0] * 3] * 3"
+)
 MOST_ROUNDS = 200_000  # a bound, for programs that no author writes
 
 
@@ -233,7 +238,7 @@ class _Sharing:
     def _refuse(self, pc: int, instruction: ir.Instruction, through: str, other: str) -> None:
         at, what = getattr(instruction, "at", 0), _shown(through)
         copy = "change a copy" if through.startswith("$") else f"change a copy: {through} = "
-        copy += "" if through.startswith("$") else f"list({through}), or dict(…)"
+        copy += "" if through.startswith("$") else f"list({through}), dict(…) or replace(…)"
         if other.startswith("$for"):
             wrong = f"{what} is changed while a loop walks it"
             found = SharedChange("P041", wrong, at, "walk a copy: for … in list(…)")
@@ -244,8 +249,8 @@ class _Sharing:
             wrong = f"{what} was given to a task that Python has not begun yet: it would see this"
             found = SharedChange("P040", wrong, at, f"{copy}, or await the task first")
         elif other == through:
-            wrong = f"{what} is in two places: Python would show this change there, too"
-            found = SharedChange("P040", wrong, at, copy)
+            wrong = f"{what} has one value in two places: Python would show this change in both"
+            found = SharedChange("P040", wrong, at, TWICE)
         else:
             wrong = f"{what} is also in {_shown(other)}: Python would show this change there, too"
             named = "" if other.startswith("$") else f"change it through its place in {other}; or "
