@@ -240,7 +240,8 @@ class _Asked:
             )
         if standing.state == DELAYED:
             return Reason(
-                f"{who} is not known to the worker that took it: it was put back, and is tried again",
+                f"{who} is not known to the worker that took it: it was put back, and is "
+                "tried again",
                 None,
                 moment_of(standing.due_at),
                 (_serving(standing.queue),),

@@ -147,7 +147,7 @@ def _unknown_member(t: Translation, function: ast.Attribute, owner: Any) -> Node
                         f"write await {called}(…); to go on meanwhile: started = "
                         f"asyncio.create_task({called}(…))")  # fmt: skip
     if not isinstance(owner, types.ModuleType | type):
-        return t.refuse("P024", function, f"`{of}` is an object of the module, which cannot be kept",
+        return t.refuse("P024", function, f"`{of}` is an object of the module: it cannot be kept",
                         f"put this in a task: a function with @rhythm.task that calls {written}(…)"
                         )  # fmt: skip
     near = nearest(function.attr, [name for name in dir(owner) if not name.startswith("_")])
