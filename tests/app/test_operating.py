@@ -284,6 +284,16 @@ def test_why_names_nobody_of_a_queue_out_of_scope(make_app: MakeApp) -> None:
     )
 
 
+def test_why_says_that_no_worker_has_the_task(make_app: MakeApp) -> None:
+    flow = 'workflow call(inputs) {\n  return await task("renamed", {})\n}\n'
+    app = make_app(flows=(flow,))
+    app.start_workflow("call", id="c")
+    with app.worker():
+        told = until(lambda: [each for each in why(app, "c") if "was put back" in each[0]])
+    what = "task `renamed` (c.1) is not known to the worker that took it"
+    assert told == [(f"{what}: it was put back, and is tried again", ("rhythm worker --app FILE",))]
+
+
 def test_why_says_that_nobody_serves_a_queue_or_that_it_is_paused(make_app: MakeApp) -> None:
     app = make_app(flows=(HOLD,))
     app.start_workflow("hold", id="h", queue="slow")

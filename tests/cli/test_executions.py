@@ -175,7 +175,8 @@ def test_start_of_a_name_that_nobody_registered_looks_into_the_folder_of_workflo
 ) -> None:
     assert (
         rhythm("start other").err
-        == "rhythm: there is no workflow `other`; none is registered yet: register its file first\n"
+        == "rhythm: there is no workflow `other`; none is registered yet: "
+        "`rhythm worker --app FILE` and `rhythm start FILE` register those of a file\n"
     )
     (tmp_path / "workflows").mkdir()
     (tmp_path / "workflows" / "other.flow").write_text("workflow other(inputs) {\n  return 1\n}\n")

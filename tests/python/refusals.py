@@ -72,6 +72,12 @@ REFUSED: list[tuple[str, str, str]] = [
     # names and calls
     ("P020", "return missing  # <-", "x"),
     ("P020", "return missing(1)  # <-", "x"),
+    ("P020", 'await rhythm.slep("1h")  # <-', "x"),
+    ("P020", "charge.delay(1)  # <-", "x"),
+    ("P024", "return OBJECT.get(1)  # <-", "x"),
+    ("P034", 'await rhythm.signal("go", "3d")  # <-', "x"),
+    ("P034", "return (await charge.options(retrys=3)(1)).id  # <-", "x"),
+    ("P031", "return (await plain(1)).id  # <-", "x"),
     ("P021", "if a:\n    b = 1\nreturn b  # <-", "a"),
     ("P021", "for x in a:\n    last = x\nreturn last  # <-", "a"),
     ("P022", "return helper(a)  # <-", "a"),

@@ -50,3 +50,25 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     body = "import os\nx = {1, 2}\nf = lambda: 1\nreturn missing"
     compilation, _ = _compiled(body, "", tmp_path)
     assert [wrong.code for wrong in compilation.errors] == ["P013", "P051", "P011", "P020"]
+
+
+@pytest.mark.parametrize(
+    ("body", "advice"),
+    [
+        ('await rhythm.slep("1h")', "did you mean `rhythm.sleep`?"),
+        ("charge.delay(1)", "write await charge(…)"),
+        ("pack.delay(1)", "write await pack.run(…)"),
+        ("return OBJECT.get(1)", "that calls OBJECT.get(…)"),
+        ("return date.today()", "that calls date.today(…)"),
+        ('await rhythm.signal("go", "3d")', "timeout='3d'"),
+        ("a = [[0] * 3] * 3\na[0][0] = 1\nreturn a", "[[0] * 3 for _ in range(3)]"),
+    ],
+)
+def test_advice_can_be_followed(body: str, advice: str, tmp_path: Path) -> None:
+    [wrong] = _compiled(body, "", tmp_path)[0].errors
+    assert any(advice in help for help in wrong.help)
+
+
+def test_a_limit_is_refused_only_where_a_signal_would_be_sent_by_that_name(tmp_path: Path) -> None:
+    assert not _compiled('rhythm.signal(x, "go", "3d")', "x", tmp_path)[0].errors
+    assert not _compiled('rhythm.signal(x, "go")', "x", tmp_path)[0].errors

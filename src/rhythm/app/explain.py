@@ -200,12 +200,7 @@ class _Asked:
                 if name == SYSTEM_QUEUE
                 else f"no worker serves the queue `{name}`"
             )
-            help = (
-                "rhythm worker --app FILE"
-                if name in (SYSTEM_QUEUE, "default")
-                else f"rhythm worker --app FILE --queues {quote(name)}"
-            )
-            return Reason(f"{who} is ready, and {where}", since, None, (help,))
+            return Reason(f"{who} is ready, and {where}", since, None, (_serving(name),))
         before = f", with {queue.ready - 1:,} others" if queue and queue.ready > 1 else ""
         return Reason(
             f"{who} is ready in the queue `{name}`"
@@ -242,6 +237,14 @@ class _Asked:
                 f"{who} failed in {attempts or 'its attempt'}, and is tried again",
                 None,
                 moment_of(standing.due_at),
+            )
+        if standing.state == DELAYED:
+            return Reason(
+                f"{who} is not known to the worker that took it: it was put back, and is "
+                "tried again",
+                None,
+                moment_of(standing.due_at),
+                (_serving(standing.queue),),
             )
         found = self.queued(standing, who)
         return found.replace(what=f"{found.what}, {attempts}") if attempts else found
@@ -377,6 +380,13 @@ def _held(row: Execution) -> Reason:
         moment_of(row.paused_until),
         (_rhythm("resume", row.id),),
     )
+
+
+def _serving(queue: str) -> str:
+    """Returns the command that starts a worker for a queue."""
+    if queue in (SYSTEM_QUEUE, "default"):
+        return "rhythm worker --app FILE"
+    return f"rhythm worker --app FILE --queues {quote(queue)}"
 
 
 def _workers(count: int) -> str:

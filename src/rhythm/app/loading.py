@@ -167,6 +167,7 @@ def no_workflow(name: Any, names: Sequence[str]) -> str:
         if near
         else f"registered are {some_of(names)}"
         if names
-        else "none is registered yet: register its file first"
+        else "none is registered yet: `rhythm worker --app FILE` and `rhythm start FILE` register "
+        "those of a file"
     )
     return f"there is no workflow `{name!s:.200}`; {help}"

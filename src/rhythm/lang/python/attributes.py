@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from rhythm.lang.flow.nodes import Node
+from rhythm.lang.flow.nodes import Broken, Node
 from rhythm.lang.python.hints import hint_of, holds_nothing, is_enum, without_none
 from rhythm.lang.python.names import MISSING, Model, json_of, model_of
 from rhythm.lang.python.times import OF_TIMES
@@ -133,6 +133,13 @@ def _of_time(t: Translation, node: ast.Attribute, hint: Any) -> Node:
 
 def _unknown(t: Translation, node: ast.Attribute, hint: Any) -> Node:
     written = ast.unparse(node.value)
+    if isinstance(node.value, ast.Await):
+        # What is wrong with the await itself is why its type is not known.
+        known = len(t.problems.found)
+        t.value(node.value)
+        if len(t.problems.found) > known:
+            return Broken(*t.text.span(node))
+        written = f"({written})"
     if hint in (dict, list, str, int, float, bool) or getattr(hint, "__origin__", None) in (
         dict,
         list,

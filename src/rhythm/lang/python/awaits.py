@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+from rhythm.durations import duration_s
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.python.names import MISSING, Callee, callee_of, operation_of
@@ -437,10 +438,25 @@ def emitted(t: Translation, node: ast.Call) -> Node | None:
     operation, at = _emits(t, node), t.at(node)
     if operation is None:
         return None
+    if operation == "send" and (limit := _limit(node)) is not None:
+        return t.refuse("P034", limit, "what comes after the name of a signal is no limit",
+                        f"write await {ast.unparse(node.func)}({ast.unparse(node.args[0])}, "
+                        f"timeout={ast.unparse(limit)})")  # fmt: skip
     if operation == "cancel":
         return at.call("cancel", *t.values(node.args))
     parts = [*node.args, *(keyword.value for keyword in node.keywords)]
     return at.call(operation, *t.values(parts))
+
+
+def _limit(node: ast.Call) -> ast.expr | None:
+    """Returns the `"3d"` of `signal("name", "3d")`, which would send a signal of that name."""
+    if len(node.args) != 2 or not isinstance(node.args[1], ast.Constant):
+        return None
+    try:
+        duration_s(node.args[1].value)
+    except ValueError:
+        return None
+    return node.args[1]
 
 
 def _emits(t: Translation, node: ast.Call) -> str | None:

@@ -89,12 +89,37 @@ def _operation(t: Translation, node: ast.Call, operation: str) -> Node:
 
 def _unknown_function(t: Translation, node: ast.Call) -> Node:
     written = ast.unparse(node.func)
+    if isinstance(node.func, ast.Attribute):
+        owner = t.outside(node.func.value)
+        if owner is not MISSING:
+            return _unknown_member(t, node.func, owner)
     near = nearest(written, [*FUNCTIONS, *t.around.similar()])
     return t.refuse(
         "P020",
         node.func,
         f"there is no function `{written}`",
         f"did you mean `{near}`?" if near else "",
+    )
+
+
+def _unknown_member(t: Translation, function: ast.Attribute, owner: Any) -> Node:
+    """Refuses the call of something that a task, a module or an object of the module has not."""
+    written, of = ast.unparse(function), ast.unparse(function.value)
+    if (callee := callee_of(owner)) is not None:
+        called = of if callee.is_async else f"{of}.run"
+        return t.refuse("P020", function, f"`{written}` is not there: `{of}` is awaited",
+                        f"write await {called}(…); to go on meanwhile: started = "
+                        f"asyncio.create_task({called}(…))")  # fmt: skip
+    if not isinstance(owner, types.ModuleType | type):
+        return t.refuse("P024", function, f"`{of}` is an object of the module: it cannot be kept",
+                        f"put this in a task: a function with @rhythm.task that calls {written}(…)"
+                        )  # fmt: skip
+    near = nearest(function.attr, [name for name in dir(owner) if not name.startswith("_")])
+    return t.refuse(
+        "P020",
+        function,
+        f"there is no function `{written}`",
+        f"did you mean `{of}.{near}`?" if near else "",
     )
 
 
@@ -151,7 +176,8 @@ def _no_task(t: Translation, node: ast.Call, found: Any, key: str) -> Node:
 
 def _of_library(found: Any) -> bool:
     """Whether a function is of Python's own library: nobody can put a decorator above it."""
-    module = getattr(found, "__module__", None) or ""
+    owner = getattr(found, "__self__", None)  # the class of `date.today`
+    module = getattr(found, "__module__", None) or getattr(owner, "__module__", None) or ""
     return module.partition(".")[0] in sys.stdlib_module_names and module != "__main__"
 
 

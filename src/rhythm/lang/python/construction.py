@@ -14,6 +14,15 @@ from rhythm.lang.python.names import MISSING, json_of, model_of
 from rhythm.lang.python.times import moment
 from rhythm.lang.python.translation import Translation
 
+# What to write in place of classes whose instances cannot be made.
+CLASS_ADVICE = {
+    "Counter": "count in a dict: counts[key] = counts.get(key, 0) + 1",
+    "OrderedDict": "use a dict: it keeps the order of its keys",
+    "chain": "write a list: [*first, *second]",
+    "defaultdict": "use a dict: found[key] = found.get(key, 0) + 1, or found.setdefault(key, [])",
+    "deque": "use a list",
+}
+
 
 def constructed(t: Translation, node: ast.Call, cls: type) -> Node:
     """Returns an instance of a model: an object with its fields."""
@@ -31,7 +40,7 @@ def constructed(t: Translation, node: ast.Call, cls: type) -> Node:
             "P022",
             node,
             f"`{cls.__name__}` is a class whose instances cannot be made here",
-            (ASYNCIO_ADVICE.get(cls.__name__) if of_asyncio else None)
+            (ASYNCIO_ADVICE if of_asyncio else CLASS_ADVICE).get(cls.__name__)
             or "return it from a task, or use a dict or a plain dataclass",
         )
     names = list(model.fields)

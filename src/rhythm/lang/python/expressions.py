@@ -121,7 +121,9 @@ def outside(t: Translation, node: ast.Name | ast.Attribute) -> Node:
         "P024",
         node,
         f"`{written}` is a value of the module that is not JSON ({type(found).__name__})",
-        "pass what you need of it as an input, or use it in a task",
+        "JSON has no sets: make it a list in the module"
+        if isinstance(found, set | frozenset)
+        else "pass what you need of it as an input, or use it in a task",
     )
 
 

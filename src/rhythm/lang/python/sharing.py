@@ -31,8 +31,8 @@ from rhythm.record import Record
 
 # Of what is in a dict or list it is not known where: any element that was put in again may be it.
 COPY_INSIDE = (
-    "where an element of it is put in again, put in a copy: list(…) or dict(…) of it, or int(…) or "
-    "str(…) if it is a number or text; or keep it in a variable of its own"
+    "put copies in: list(…) or dict(…) of the element, [[0] * 3 for _ in range(3)] in place of "
+    "[[0] * 3] * 3, int(…) or str(…) if it is a number or text; or use a variable of its own"
 )
 MOST_ROUNDS = 200_000  # a bound, for programs that no author writes
 
@@ -236,7 +236,7 @@ class _Sharing:
     def _refuse(self, pc: int, instruction: ir.Instruction, through: str, other: str) -> None:
         at, what = getattr(instruction, "at", 0), _shown(through)
         copy = "change a copy" if through.startswith("$") else f"change a copy: {through} = "
-        copy += "" if through.startswith("$") else f"list({through}), or dict(…)"
+        copy += "" if through.startswith("$") else f"list({through}), dict(…) or replace(…)"
         if other.startswith("$for"):
             wrong = f"{what} is changed while a loop walks it"
             found = SharedChange("P041", wrong, at, "walk a copy: for … in list(…)")
