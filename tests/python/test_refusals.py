@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rhythm.authoring.workflow import Workflow
 from rhythm.lang.python.problems import CODES
 from rhythm.lang.report import Compilation
 from rhythm.lang.source import render_all
@@ -50,3 +54,20 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     body = "import os\nx = {1, 2}\nf = lambda: 1\nreturn missing"
     compilation, _ = _compiled(body, "", tmp_path)
     assert [wrong.code for wrong in compilation.errors] == ["P013", "P051", "P011", "P020"]
+
+
+def test_decorator_that_would_not_run_is_refused() -> None:
+    def logged(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        async def call(*args: Any) -> Any:
+            return [await function(*args)]
+
+        return call
+
+    @logged
+    async def decorated() -> int:
+        return 1
+
+    compiled = Workflow(decorated, "decorated", {}).compilation
+    assert [wrong.code for wrong in compiled.errors] == ["P001"]
+    assert "another decorator" in compiled.errors[0].message

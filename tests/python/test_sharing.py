@@ -340,6 +340,25 @@ async def bad_count(n: int):
     return log
 
 
+async def ok_starred(xs: list):
+    first, *rest, last = xs
+    rest.append(first)
+    return [xs, rest, last]
+
+
+async def bad_starred(xs: list):
+    first, *rest = xs
+    rest[0].append(first)
+    return xs
+
+
+async def bad_starred_in_loop(rows: list):
+    for _first, *rest in rows:
+        for each in rest:
+            each.append(1)
+    return rows
+
+
 FINE: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (ok_rows, {"items": [1, 2]}),
     (ok_dict, {"order": {}}),
@@ -363,6 +382,7 @@ FINE: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (ok_doubled, {"xs": [1], "n": [4]}),
     (ok_merged, {"d": {"a": 1}}),
     (ok_numbers_by_name, {"items": ["a", "b", "a"]}),
+    (ok_starred, {"xs": [1, [2], 3]}),
 ]
 SHARED: list[tuple[Callable[..., Any], str]] = [
     (bad_alias, "P040"),
@@ -389,6 +409,8 @@ SHARED: list[tuple[Callable[..., Any], str]] = [
     (bad_popitem, "P040"),
     (bad_flat, "P040"),
     (bad_count, "P040"),
+    (bad_starred, "P040"),
+    (bad_starred_in_loop, "P040"),
 ]
 
 
