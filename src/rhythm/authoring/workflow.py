@@ -67,6 +67,15 @@ class Workflow(Generic[P, R]):
         """The file in which the function is defined."""
         return str(inspect.unwrap(self.function).__code__.co_filename)
 
+    def is_again(self, other: Workflow[..., Any]) -> bool:
+        """Whether the other is this function: its module was loaded again, or a notebook's cell.
+
+        A cell has another file each time, and a file that is run has another module.
+        """
+        mine, its = self.function, other.function
+        near = mine.__module__ == its.__module__ or self.file == other.file
+        return near and mine.__qualname__ == its.__qualname__
+
     @property
     def compilation(self) -> Compilation:
         """The program, or everything that is wrong with the function."""
@@ -134,8 +143,7 @@ class PythonWorkflows(Mapping[str, Workflow[..., Any]]):
     def add(self, workflow: Workflow[..., Any]) -> None:
         """Adds a workflow. Raises `DuplicateWorkflow` if another function has its name."""
         known = self._workflows.get(workflow.name)
-        # The same function means that its module was loaded again, or a notebook's cell was run.
-        if known is not None and known.function.__qualname__ != workflow.function.__qualname__:
+        if known is not None and not known.is_again(workflow):
             raise DuplicateWorkflow(
                 f"two workflows are called {workflow.name!r}:\n  {known.place}\n  "
                 f"{workflow.place}\nGive one another name: @rhythm.workflow(name=…)"
