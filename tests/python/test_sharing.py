@@ -359,6 +359,27 @@ async def bad_starred_in_loop(rows: list):
     return rows
 
 
+async def bad_in_every_entry(names: list):
+    base: list[int] = []
+    by_name = {name: base for name in names}  # noqa: C420  # the comprehension is what is tested
+    by_name["a"].append(1)
+    return by_name
+
+
+async def bad_inside_every_element(names: list):
+    base: list[int] = []
+    rows = [{"name": name, "seen": base} for name in names]
+    rows[0]["seen"].append(1)
+    return rows
+
+
+async def bad_added_to_itself(n: int):
+    rows = [[n]]
+    both = rows + rows
+    both[0].append(1)
+    return both
+
+
 FINE: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (ok_rows, {"items": [1, 2]}),
     (ok_dict, {"order": {}}),
@@ -411,6 +432,9 @@ SHARED: list[tuple[Callable[..., Any], str]] = [
     (bad_count, "P040"),
     (bad_starred, "P040"),
     (bad_starred_in_loop, "P040"),
+    (bad_in_every_entry, "P040"),
+    (bad_inside_every_element, "P040"),
+    (bad_added_to_itself, "P040"),
 ]
 
 

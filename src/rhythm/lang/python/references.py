@@ -308,7 +308,9 @@ class Reader:
         elements = self.refs(node.element) if isinstance(node.element, ir.Expression) else NOTHING
         memory.variables = before
         made = memory.make(self._site(), elements)
-        memory.twice |= elements & outer  # the same object for every element
+        # The same object for every element, or inside every element.
+        taken = memory.reachable(memory.inside(source))
+        memory.twice |= memory.reachable(elements) & outer - taken
         return made
 
     def _call(self, node: ir.Call) -> Refs:
@@ -336,6 +338,8 @@ class Reader:
         made = memory.make(self._site(), inner)
         if node.name == "py.mul":  # `[x] * 3` holds the same x three times
             memory.twice |= inner
+        elif node.name == "py.add":  # and `xs + xs` each of them twice
+            memory.twice |= memory.inside(given[0]) & memory.inside(given[1])
         return made
 
     def _method(self, node: ir.Call, given: list[Refs]) -> Refs:
