@@ -15,6 +15,7 @@ from rhythm.ir.input_schema import (
     DeclaredInputs,
     InvalidSchema,
     WrongValue,
+    _hashable,
     check_inputs,
     fitted,
     words_taken,
@@ -237,3 +238,80 @@ def exact_twice(schema: Any, kept: Any) -> bool:
 )
 def test_the_types_that_may_fit_are_known(schema: Any, words: set[str]) -> None:
     assert words_taken(schema) == words
+
+
+def _colliding_pairs(count: int) -> list[list[int]]:
+    """Pairs of integers that have one hash as tuples of CPython."""
+    first, second, start, size = (
+        11400714785074694791,
+        14029467366897019727,
+        2870177450012600261,
+        2**64,
+    )
+    inverse, found, left = pow(second, -1, size), list[list[int]](), 0
+    while len(found) < count:
+        left += 1
+        lane = (start + left * second) % size
+        lane = ((lane << 31) | (lane >> 33)) % size * first % size
+        right = (12345 - lane) * inverse % size
+        right -= size if right >= size // 2 else 0
+        if abs(right) < 2**61 - 2:
+            found.append([left, right])
+    return found
+
+
+def test_members_of_a_set_are_told_apart_by_text_that_nobody_can_make_collide() -> None:
+    pairs = _colliding_pairs(100)
+    assert len({hash(tuple(pair)) for pair in pairs}) == 1
+    assert len({hash(_hashable(pair, lambda work: None)) for pair in pairs}) == 100
+
+
+def test_a_set_keeps_what_pythons_sets_keep() -> None:
+    unique = {"type": "array", "uniqueItems": True}
+    assert fitted(unique, [[1, "a"], [1.0, "a"], [True, "a"], ["1", "a"]]) == [["1", "a"], [1, "a"]]
+    assert fitted(unique, [1, True, 1.0, "1"]) == [1, "1"]
+
+
+HOSTILE: dict[str, dict[str, Any]] = {
+    "many types": {"type": ["string"] * 20_000},
+    "names that parts share": {
+        "type": "object",
+        "properties": {str(i): {"type": "object", "required": ["a"] * 100} for i in range(300)},
+    },
+    "many positions": {"type": "object", "x-positional": ["a"] * 20_000},
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_names_in_the_lists_of_a_schema_are_counted(what: str) -> None:
+    with pytest.raises(InvalidSchema, match="names in its lists"):
+        DeclaredInputs(HOSTILE[what])
+
+
+def test_properties_that_nothing_reads_may_be_anything() -> None:
+    assert DeclaredInputs({"enum": [{}], "properties": 5}).check("w", {}, lambda work: None) == {}
+
+
+def test_a_choice_that_is_a_list_is_compared_as_scalars_are() -> None:
+    assert fitted({"enum": [[1, {"a": "b"}]]}, [1, {"a": "b"}]) == [1, {"a": "b"}]
+    for other in ([True, {"a": "b"}], [1], [1, {"b": "b"}], [1, {"a": []}]):
+        with pytest.raises(WrongValue):
+            fitted({"enum": [[1, {"a": "b"}]]}, other)
+
+
+def test_comparing_with_a_choice_is_counted() -> None:
+    def shared() -> Any:
+        value: Any = [0]
+        for _ in range(60):
+            value = [value, value]
+        return value
+
+    with pytest.raises(InvalidInputs, match="too large"):
+        fitted({"enum": [shared()]}, shared())
+
+
+def test_a_message_cuts_long_names() -> None:
+    schema = {"type": "object", "required": ["a" * 10**5], "properties": {"b" * 10**5: {}}}
+    with pytest.raises(InvalidInputs) as caught:
+        check_inputs("w", schema, {})
+    assert len(str(caught.value)) < 500

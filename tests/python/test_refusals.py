@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rhythm.authoring.workflow import Workflow
 from rhythm.lang.python.problems import CODES
 from rhythm.lang.report import Compilation
 from rhythm.lang.source import render_all
@@ -72,3 +76,20 @@ def test_advice_can_be_followed(body: str, advice: str, tmp_path: Path) -> None:
 def test_a_limit_is_refused_only_where_a_signal_would_be_sent_by_that_name(tmp_path: Path) -> None:
     assert not _compiled('rhythm.signal(x, "go", "3d")', "x", tmp_path)[0].errors
     assert not _compiled('rhythm.signal(x, "go")', "x", tmp_path)[0].errors
+
+
+def test_decorator_that_would_not_run_is_refused() -> None:
+    def logged(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        async def call(*args: Any) -> Any:
+            return [await function(*args)]
+
+        return call
+
+    @logged
+    async def decorated() -> int:
+        return 1
+
+    compiled = Workflow(decorated, "decorated", {}).compilation
+    assert [wrong.code for wrong in compiled.errors] == ["P001"]
+    assert "another decorator" in compiled.errors[0].message

@@ -353,6 +353,46 @@ async def bad_count(n: int):
     return log
 
 
+async def ok_starred(xs: list):
+    first, *rest, last = xs
+    rest.append(first)
+    return [xs, rest, last]
+
+
+async def bad_starred(xs: list):
+    first, *rest = xs
+    rest[0].append(first)
+    return xs
+
+
+async def bad_starred_in_loop(rows: list):
+    for _first, *rest in rows:
+        for each in rest:
+            each.append(1)
+    return rows
+
+
+async def bad_in_every_entry(names: list):
+    base: list[int] = []
+    by_name = {name: base for name in names}  # noqa: C420  # the comprehension is what is tested
+    by_name["a"].append(1)
+    return by_name
+
+
+async def bad_inside_every_element(names: list):
+    base: list[int] = []
+    rows = [{"name": name, "seen": base} for name in names]
+    rows[0]["seen"].append(1)
+    return rows
+
+
+async def bad_added_to_itself(n: int):
+    rows = [[n]]
+    both = rows + rows
+    both[0].append(1)
+    return both
+
+
 FINE: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (ok_typed_state, {"n": 3}),
     (ok_rows, {"items": [1, 2]}),
@@ -377,6 +417,7 @@ FINE: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (ok_doubled, {"xs": [1], "n": [4]}),
     (ok_merged, {"d": {"a": 1}}),
     (ok_numbers_by_name, {"items": ["a", "b", "a"]}),
+    (ok_starred, {"xs": [1, [2], 3]}),
 ]
 SHARED: list[tuple[Callable[..., Any], str]] = [
     (bad_alias, "P040"),
@@ -403,6 +444,11 @@ SHARED: list[tuple[Callable[..., Any], str]] = [
     (bad_popitem, "P040"),
     (bad_flat, "P040"),
     (bad_count, "P040"),
+    (bad_starred, "P040"),
+    (bad_starred_in_loop, "P040"),
+    (bad_in_every_entry, "P040"),
+    (bad_inside_every_element, "P040"),
+    (bad_added_to_itself, "P040"),
 ]
 
 

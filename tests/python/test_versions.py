@@ -140,3 +140,19 @@ def test_execution_ends_on_its_version_when_the_function_is_gone(url: str, tmp_p
             app.result(ids[0], timeout="30s")
         assert app.result(ids[1], timeout="30s") == ["old", [2, "later"]]
     assert error.value.error["code"] == "ValueError"
+
+
+def test_functions_of_two_modules_cannot_have_one_name(tmp_path: Path) -> None:
+    from rhythm.authoring.workflow import PythonWorkflows
+
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    text = "async def same() -> int:\n    return 1\n"
+    one = functions_of(text, tmp_path / "one")["same"]
+    two = functions_of(text, tmp_path / "two")["same"]
+    two.__module__ = "another"
+    known = PythonWorkflows()
+    known.add(Workflow(one, "same", {}))
+    known.add(Workflow(one, "same", {}))  # its module was loaded again
+    with pytest.raises(rhythm.DuplicateWorkflow, match="two workflows are called 'same'"):
+        known.add(Workflow(two, "same", {}))

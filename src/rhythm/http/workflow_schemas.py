@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rhythm.app.views import WorkflowView
+from rhythm.http.answers import document as as_json
 from rhythm.http.guard import Asker
 from rhythm.permissions import READ, within
 
 MAX_WORKFLOWS = 500  # that the document describes; the rest is found at /workflows/{name}
+MAX_BYTES = 4 * 1024 * 1024  # all their inputs together, as JSON
 MAX_INSPECTED = 5_000  # workflows that are read to find them
-PAGE = 200
+PAGE = 50
 START = "/api/v1/executions"
 NEW = "NewExecution"
 
@@ -34,18 +36,21 @@ def with_workflows(document: dict[str, Any], asker: Asker) -> dict[str, Any]:
 
 
 def _seen(asker: Asker) -> Iterator[WorkflowView]:
-    """Yields the workflows that declare inputs and that the caller may read, by name."""
-    scope, after, found = asker.permissions.get(READ, ()), "", 0
+    """Yields the workflows that declare inputs and that the caller may read, by name.
+
+    It ends with the first that is one too many, or too large beside the others.
+    """
+    scope, after, found, size = asker.permissions.get(READ, ()), "", 0, 0
     if scope == ():
         return
     for _ in range(MAX_INSPECTED // PAGE):
         page = asker.app.workflows(PAGE, after)
         for view in page:
             if view.inputs is not None and within(scope, view.name):
-                yield view
-                found += 1
-                if found == MAX_WORKFLOWS:
+                found, size = found + 1, size + len(as_json(view.inputs))
+                if found > MAX_WORKFLOWS or size > MAX_BYTES:
                     return
+                yield view
         if len(page) < PAGE:
             return
         after = page[-1].name

@@ -134,7 +134,8 @@ class DeclaredInputs:
         reading = _Reading()
         self._kind = reading.kind(schema, 0)
         self.parts = reading.parts
-        self._names = [*schema.get("properties", ())]
+        properties = schema.get("properties")
+        self._names = [*properties] if isinstance(properties, dict) else []
 
     def check(self, workflow: str, inputs: Any, spend: Spend | None = None) -> Any:
         """Returns the inputs as the workflow takes them. Raises `InvalidInputs`."""
@@ -184,7 +185,7 @@ class _Unknown(WrongValue):
 
 class _Missing(WrongValue):
     def __init__(self, names: list[str]) -> None:
-        *others, last = (f"`{name}`" for name in names[:MAX_NAMES])
+        *others, last = (f"`{_cut(name)}`" for name in names[:MAX_NAMES])
         listed = f"{', '.join(others)} and {last}" if others else last
         self.inputs = f"the input{'s' if others else ''} {listed}"
         super().__init__(f"also needs {listed}")
@@ -192,7 +193,7 @@ class _Missing(WrongValue):
 
 def _listed(names: list[str]) -> str:
     more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + more
+    return ", ".join(map(_cut, names[:MAX_NAMES])) + more
 
 
 def _cut(text: str) -> str:
@@ -221,7 +222,7 @@ class _Reading:
     """Turns a schema into kinds, and counts its parts."""
 
     def __init__(self) -> None:
-        self.parts = 0
+        self.parts = self.names = 0
 
     def kind(self, schema: Any, depth: int) -> SchemaCheck | None:
         """Returns what a schema asks for; None if it says nothing."""
@@ -238,6 +239,7 @@ class _Reading:
         if isinstance(form, str) and form in FORMATS:
             return _formatted(form)
         types = _list_of(schema, "type") if isinstance(schema["type"], list) else [schema["type"]]
+        self._count_names(len(types) - 1)
         return _union([self._typed(name, schema, depth) for name in types])
 
     def _count(self, parts: int, depth: int) -> None:
@@ -246,6 +248,12 @@ class _Reading:
             raise InvalidSchema(
                 f"a schema has at most {MAX_PARTS:,} parts, and is nested at most {MAX_DEPTH} deep"
             )
+
+    def _count_names(self, names: int) -> None:
+        """Counts names in lists beside the parts: a list that parts share is read for each."""
+        self.names += names
+        if self.names > 2 * MAX_PARTS:
+            raise InvalidSchema(f"a schema has at most {2 * MAX_PARTS:,} names in its lists")
 
     def _typed(self, name: Any, schema: dict[str, Any], depth: int) -> SchemaCheck:
         if name == "array":
@@ -275,6 +283,8 @@ class _Reading:
     def _object(self, schema: dict[str, Any], depth: int) -> SchemaCheck:
         properties = schema.get("properties", {})
         required, order = schema.get("required", []), schema.get("x-positional")
+        for names in (required, order):
+            self._count_names(len(names) if isinstance(names, list) else 0)
         if not isinstance(properties, dict) or not _are_names(required):
             raise InvalidSchema("`properties` is an object, and `required` a list of names")
         if order is not None and not _are_names(order):
@@ -372,20 +382,31 @@ def _unique(items: list[Any], spend: Spend) -> list[Any]:
     """Returns what a set of these keeps: each once, in order if they have one."""
     members: dict[Any, Any] = {}
     for item in items:
-        members.setdefault(_hashable(item, spend, 0), item)
+        members.setdefault(_hashable(item, spend), item)
     try:
         return sorted(members.values())
     except TypeError:
         return sorted(members.values(), key=lambda item: (type(item).__name__, repr(item)))
 
 
-def _hashable(item: Any, spend: Spend, depth: int) -> Any:
+def _hashable(item: Any, spend: Spend) -> Any:
+    """Returns what tells members of a set apart.
+
+    A list becomes text: whoever sends numbers can make tuples of them that all have one hash.
+    """
+    member = _member(item, spend, 0)
+    return (repr(member), list) if type(item) is list else member
+
+
+def _member(item: Any, spend: Spend, depth: int) -> Any:
+    """Returns the item with equal numbers written alike: sets take True and 1.0 for 1."""
     spend(4 + (len(item) // CHARACTERS if type(item) is str else 0))
     if type(item) is dict or depth > MAX_MEMBER_DEPTH:
         raise WrongValue("is a list with members that cannot be in a set")
     if type(item) is list:
-        return tuple(_hashable(part, spend, depth + 1) for part in item)
-    return item
+        return [_member(part, spend, depth + 1) for part in item]
+    whole = type(item) is bool or (type(item) is float and item.is_integer())
+    return int(item) if whole else item
 
 
 def _tuple(kinds: list[SchemaCheck | None]) -> SchemaCheck:
@@ -469,13 +490,12 @@ def _union(parts: list[SchemaCheck | None]) -> SchemaCheck | None:
         return None
     if len(kinds) == 1:
         return kinds[0]
-    exact = set[type]()
-    for i, part in enumerate(kinds):
-        earlier = [before.takes for before in kinds[:i]]
-        exact |= {
-            cls for cls in part.exact if all(takes and WORDS[cls] not in takes for takes in earlier)
-        }
-    takes = frozenset[str]().union(*(part.takes for part in kinds))
+    exact, earlier, open_ended = set[type](), set[str](), False
+    for part in kinds:
+        exact |= {cls for cls in part.exact if not open_ended and WORDS[cls] not in earlier}
+        earlier |= part.takes
+        open_ended = open_ended or not part.takes
+    takes = frozenset(earlier)
     expected = " or ".join(dict.fromkeys(word for part in kinds for word in sorted(part.takes)))
 
     def convert(value: Any, spend: Spend) -> Any:
@@ -513,14 +533,30 @@ def _choice(choices: list[Any]) -> SchemaCheck:
         whole = type(value) is float and value.is_integer() and abs(value) < 2**63
         for form in (value, int(value)) if whole else (value,):
             if type(form) in (list, dict):
-                spend(10 * len(others))
-                if form in others:
+                if any(_equal(form, each, spend) for each in others):
                     return form
             elif (key := _key(form)) in scalars:
                 return scalars[key]
         raise _refused(value, takes, expected)
 
     return SchemaCheck(takes, convert)
+
+
+def _equal(value: Any, choice: Any, spend: Spend) -> bool:
+    """Whether a value is a choice: true is not 1. Each comparison is counted."""
+    spend(2 + (len(value) // LONG if type(value) is str else 0))
+    if type(value) is list and type(choice) is list:
+        return len(value) == len(choice) and all(
+            _equal(*pair, spend) for pair in zip(value, choice, strict=True)
+        )
+    if type(value) is dict and type(choice) is dict:
+        spend(len(choice))
+        return value.keys() == choice.keys() and all(
+            _equal(part, choice[key], spend) for key, part in value.items()
+        )
+    if {type(value), type(choice)} & {list, dict}:
+        return False
+    return (type(value) is bool) is (type(choice) is bool) and bool(value == choice)
 
 
 def _key(value: Any) -> tuple[type, Any]:

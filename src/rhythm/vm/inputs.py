@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rhythm.errors import InvalidInputs
 from rhythm.ir import instructions as ir
-from rhythm.ir.input_schema import DeclaredInputs, InvalidSchema
+from rhythm.ir.input_schema import MAX_PARTS, DeclaredInputs, InvalidSchema
 from rhythm.vm.closures import Compile, Compiled, Frame, placed
 from rhythm.vm.prices import made, price_of
 from rhythm.vm.values import Fault, kind
@@ -30,6 +30,7 @@ def _read(m: Machine, schema: Any) -> DeclaredInputs:
     try:
         declared = DeclaredInputs(schema)
     except InvalidSchema as problem:
+        m.charge(READ * MAX_PARTS)  # nobody knows how much of it was read
         raise Fault("InvalidArgument", f"the schema of `check_inputs`: {problem}") from None
     m.charge(READ * declared.parts)
     return declared

@@ -51,6 +51,11 @@ def looked_up(value: Any) -> int:
     return characters(value) // LONG
 
 
+def key_looked_up(key: Any) -> int:
+    """Returns the price of looking up one key. What is no text is refused without being read."""
+    return characters(key) // LONG
+
+
 def made(value: Any) -> int:
     """Returns the price of having made a value."""
     return entries(value) + characters(value) // 16

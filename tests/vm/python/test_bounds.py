@@ -301,3 +301,48 @@ def test_a_loop_counts_without_a_list() -> None:
 
 def test_what_is_made_is_paid_for() -> None:
     assert made(FUNCTIONS["py.range"](machine(), 1000)) == 1000
+
+
+TREE = shared(60)
+UNWRITTEN: dict[str, tuple[Any, ...]] = {
+    "method": (1, TREE, []), "changed": (1, TREE, []), "attr": ({}, TREE), "math": (TREE, []),
+    "isinstance": (1, [TREE]), "format": (1, "d", TREE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNWRITTEN)
+def test_a_name_that_is_no_text_is_not_written_out(name: str) -> None:
+    assert "<list>" in refusal(name, UNWRITTEN[name]).message
+
+
+@pytest.mark.parametrize(
+    "error", [{"message": TREE}, {"data": {"task": TREE}}, {"data": {"type": TREE}}]
+)
+def test_an_error_whose_parts_are_no_text_is_measured(error: dict[str, Any]) -> None:
+    assert refusal("error", (error, "text")).code == LIMIT
+
+
+def test_a_key_that_an_empty_dict_does_not_look_at_is_measured() -> None:
+    assert refusal("changed", ({}, "pop", [TREE])).code == LIMIT
+    assert called("changed", {}, "pop", [TREE, 1]) == [{}, 1]
+
+
+PAID: dict[str, tuple[str, tuple[Any, ...], int]] = {
+    "a format of many numbers": ("format", (1, "0 " * 9_999), 9_999),
+    "a template of many brackets": ("percent", ("%(" * 9_999, []), 9_999),
+    "texts in place of pairs": ("dict", (["a" * 9_999],), 9_999),
+}
+
+
+@pytest.mark.parametrize("what", PAID)
+def test_what_is_read_before_it_is_refused_is_paid_for(what: str) -> None:
+    name, args, least = PAID[what]
+    m = machine()
+    before = m.fuel
+    with pytest.raises(Fault):
+        FUNCTIONS[f"py.{name}"](m, *args)
+    assert before - m.fuel >= least
+
+
+def test_arguments_of_math_are_a_list() -> None:
+    assert refusal("math", ("floor", LONG)).code == "TypeError"

@@ -54,6 +54,12 @@ class FunctionText(Record):
 def read_function(function: Callable[..., Any]) -> FunctionText:
     """Returns the text of a function. Raises `Unreadable` if it cannot be had."""
     code = inspect.unwrap(function).__code__
+    plain = function.__func__ if isinstance(function, staticmethod) else function
+    if inspect.unwrap(plain) is not plain:
+        raise Unreadable(
+            "another decorator is below @rhythm.workflow: the source is compiled, so what that "
+            "does would not be done; write it in the workflow, or in a task"
+        )
     try:
         lines, first = inspect.getsourcelines(inspect.unwrap(function))
     except (OSError, TypeError) as problem:

@@ -245,6 +245,8 @@ class Reader:
             case ir.Index(ir.Call("py.changed") as call, ir.Const(part)):
                 changed = self._change(call)
                 return changed if part == 0 else self.given_back(call, changed)
+            case ir.Index(ir.Call("py.unpack") as call, ir.Const(part)) if part == starred(call):
+                return self.rest(self.refs(call))
             case ir.Index(ir.Local(name), ir.Const(part)) if f"{name}.{part}" in memory.variables:
                 return memory.variables[f"{name}.{part}"]
             case ir.Member(ir.Local(name), field) if name == GIVEN:
@@ -262,6 +264,10 @@ class Reader:
         if _method_name(call) == "popitem":
             return self.memory.make(self._site(), inner)
         return inner
+
+    def rest(self, parts: Refs) -> Refs:
+        """Returns the list that the starred name of `a, *b = x` gets, given all parts."""
+        return self.memory.make(self._site(), self.memory.inside(parts))
 
     def sent(self, operand: Any) -> Refs:
         """Returns what the arguments of an operation, or of a group of them, may be."""
@@ -302,7 +308,9 @@ class Reader:
         elements = self.refs(node.element) if isinstance(node.element, ir.Expression) else NOTHING
         memory.variables = before
         made = memory.make(self._site(), elements)
-        memory.twice |= elements & outer  # the same object for every element
+        # The same object for every element, or inside every element.
+        taken = memory.reachable(memory.inside(source))
+        memory.twice |= memory.reachable(elements) & outer - taken
         return made
 
     def _call(self, node: ir.Call) -> Refs:
@@ -330,6 +338,8 @@ class Reader:
         made = memory.make(self._site(), inner)
         if node.name == "py.mul":  # `[x] * 3` holds the same x three times
             memory.twice |= inner
+        elif node.name == "py.add":  # and `xs + xs` each of them twice
+            memory.twice |= memory.inside(given[0]) & memory.inside(given[1])
         return made
 
     def _method(self, node: ir.Call, given: list[Refs]) -> Refs:
@@ -411,6 +421,14 @@ class Reader:
     def _may_hold(self, node: ir.Call) -> bool:
         """Whether `a += b`, `a *= b` or `a |= b` may be of a list or dict."""
         return bool(self.refs(node.args[0 if node.name == "py.imul" else 1]))
+
+
+def starred(call: ir.Call) -> int | None:
+    """Returns the position of the starred name of `a, *b = x`; None if there is none."""
+    match call.args:
+        case (_, ir.Const(int(before)), ir.Const(int())):
+            return before
+    return None
 
 
 def _field_of(node: ir.Call) -> str:

@@ -25,6 +25,7 @@ from rhythm.lang.python.references import (
     ProgramFacts,
     Reader,
     Ref,
+    starred,
     walked,
 )
 from rhythm.record import Record
@@ -175,14 +176,19 @@ class _Sharing:
                 self._report(pc, reader, instruction)
                 memory.variables[f"{name}.0"] = whole
                 memory.variables[f"{name}.1"] = reader.given_back(call, whole)
+            case ir.Set(name, ir.Call("py.unpack") as call) if (star := starred(call)) is not None:
+                parts = reader.refs(call)
+                self._report(pc, reader, instruction, name)
+                memory.variables[name] = parts
+                memory.variables[f"{name}.{star}"] = reader.rest(parts)
             case ir.Set(name, value):
                 refs = reader.refs(value)
                 self._report(pc, reader, instruction, name)
                 memory.variables[name] = refs
             case ir.Iterate(state, source):
-                parts = [reader.refs(each) for each in walked(source)]
-                memory.variables[state] = frozenset[Ref]().union(*parts)
-                memory.variables[f"{state}.source"] = parts[0]
+                sources = [reader.refs(each) for each in walked(source)]
+                memory.variables[state] = frozenset[Ref]().union(*sources)
+                memory.variables[f"{state}.source"] = sources[0]
             case ir.Next(state, names):
                 walked_refs = memory.variables.get(f"{state}.source", NOTHING)
                 for i, name in enumerate(names):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rhythm.vm.machine import Machine
+from rhythm.vm.python.text import written
 from rhythm.vm.values import Fault
 
 # What the engine itself calls its failures; no task has raised them.
@@ -85,18 +86,20 @@ def _error(m: Machine, error: Any, what: Any) -> str:
         raise Fault("TypeError", 'an error, and "text" or "name"')
     error = _of_innermost_child(error)
     data: dict[str, Any] = error["data"] if type(error.get("data")) is dict else {}
-    message, kind = str(error.get("message", "")), data.get("type")
+    kind = _text(m, data.get("type") or "")
     if what == "name":
-        return str(kind or error.get("code", "Exception"))
+        return kind or _text(m, error.get("code", "Exception"))
+    message, task = _text(m, error.get("message", "")), _text(m, data.get("task", ""))
     # A failed task is shown to people with its name and class; Python shows the message alone.
-    for before in (
-        f"task `{data.get('task')}` failed: {kind}: ",
-        f"task `{data.get('task')}` failed: ",
-    ):
+    for before in (f"task `{task}` failed: {kind}: ", f"task `{task}` failed: "):
         if message.startswith(before):
             rest = message.removeprefix(before)
             return "" if rest == kind else rest
     return message
+
+
+def _text(m: Machine, value: Any) -> str:
+    return value if type(value) is str else written(m, value, str)
 
 
 def _of_innermost_child(error: dict[str, Any]) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rhythm.vm.prices import looked_up
+from rhythm.vm.prices import key_looked_up, looked_up
 from rhythm.vm.python.comparing import find, ordered
 from rhythm.vm.python.conversions import entries_of
 from rhythm.vm.python.methods import check_arguments, check_call, no_method
-from rhythm.vm.python.raised import no_key
-from rhythm.vm.values import check_entries
+from rhythm.vm.python.raised import no_key, shortened
+from rhythm.vm.python.text import written
+from rhythm.vm.values import Fault, check_entries
 
 if TYPE_CHECKING:
     from rhythm.vm.machine import Machine
@@ -75,7 +76,10 @@ def _update(m: Machine, x: dict[str, Any], args: list[Any], kwargs: dict[str, An
 
 
 def _pop(m: Machine, x: dict[str, Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
-    m.charge(looked_up(args[0]) if args else 0)
+    m.charge(key_looked_up(args[0]) if args else 0)
+    if not x and len(args) == 1 and type(args[0]) in (list, dict):
+        # Of an empty dict Python looks at no key: its message would show all of it.
+        raise Fault("KeyError", shortened(written(m, args[0], repr)))
     return x.pop(*args, **kwargs)
 
 
@@ -83,7 +87,7 @@ def _setdefault(m: Machine, x: dict[str, Any], args: list[Any], kwargs: dict[str
     check_arguments({}.setdefault, args, kwargs)
     if type(args[0]) is not str:
         raise no_key(args[0])
-    m.charge(looked_up(args[0]))
+    m.charge(key_looked_up(args[0]))
     return x.setdefault(*args)
 
 

@@ -13,7 +13,7 @@ from functools import cmp_to_key
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from rhythm.vm.prices import LONG, characters, looked_up, search
+from rhythm.vm.prices import LONG, characters, key_looked_up, search
 from rhythm.vm.python.walking import items_of
 from rhythm.vm.values import Charge, deep_equal
 
@@ -72,7 +72,7 @@ def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[..., bool]:
 def _contains(m: Machine, container: Any, item: Any) -> bool:
     if type(container) is list:
         return find(m, container, item) >= 0
-    m.charge(looked_up(item) if type(container) is dict else search(container, item))
+    m.charge(key_looked_up(item) if type(container) is dict else search(container, item))
     return item in container
 
 

@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rhythm.vm.prices import looked_up
-from rhythm.vm.python.raised import no_key
+from rhythm.vm.prices import key_looked_up
+from rhythm.vm.python.raised import named, no_key
 from rhythm.vm.values import Fault, check_entries, did_you_mean
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ HINT = 200  # the price of finding the nearest name
 def item(m: Machine, x: Any, key: Any) -> Any:
     """Returns `x[key]`."""
     if type(x) is dict:
-        m.charge(looked_up(key))
+        m.charge(key_looked_up(key))
     return x[key]
 
 
@@ -32,12 +32,12 @@ def _slice(m: Machine, x: Any, start: Any, stop: Any, step: Any) -> Any:
 def _attribute(m: Machine, x: Any, name: Any) -> Any:
     """Returns the field of a model, which is stored as an object."""
     if type(x) is not dict:
-        raise AttributeError(f"'{type(x).__name__}' object has no attribute '{name}'")
-    m.charge(looked_up(name))
+        raise AttributeError(f"'{type(x).__name__}' object has no attribute '{named(name)}'")
+    m.charge(key_looked_up(name))
     if type(name) is str and name in x:
         return x[name]
     m.charge(HINT)
-    raise AttributeError(f"there is no field '{name}'{did_you_mean(str(name), x)}")
+    raise AttributeError(f"there is no field '{named(name)}'{did_you_mean(named(name), x)}")
 
 
 def _set(m: Machine, x: Any, path: Any, value: Any) -> Any:
@@ -57,7 +57,7 @@ def _parents(m: Machine, x: Any, path: Any) -> list[Any]:
     for key in path:
         x = item(m, parents[-1], path[len(parents) - 1]) if parents else x
         parents.append(x)
-        m.charge(3 + looked_up(key))
+        m.charge(3 + key_looked_up(key))
     return parents
 
 
@@ -65,7 +65,7 @@ def _replaced(m: Machine, parent: Any, key: Any, value: Any) -> Any:
     if type(parent) is dict:
         if type(key) is not str:
             raise no_key(key)
-        m.charge(len(parent) // 8 + 3 * looked_up(key))
+        m.charge(len(parent) // 8 + 3 * key_looked_up(key))
         check_entries(len(parent) + (key not in parent), m.limits)
         return {**parent, key: value}
     if type(parent) is list:
@@ -84,7 +84,7 @@ def _without(m: Machine, x: Any, path: Any) -> Any:
         raise Fault("TypeError", "a path has at least one key")
     new = parents.pop()
     if type(new) is dict or type(new) is list:
-        m.charge(len(new) // 8 + looked_up(path[-1]))
+        m.charge(len(new) // 8 + key_looked_up(path[-1]))
         new = new.copy()
     operator.delitem(new, path[-1])
     for parent, key in zip(reversed(parents), reversed(path[:-1]), strict=True):

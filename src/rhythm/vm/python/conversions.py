@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rhythm.vm.json_text import read_json
 from rhythm.vm.prices import LONG, characters, walked
-from rhythm.vm.python.raised import check_keys, number
+from rhythm.vm.python.raised import check_keys, named, number
 from rhythm.vm.python.walking import items_of
 from rhythm.vm.values import Fault, LimitFault, check_entries, check_text, measure
 
@@ -55,7 +55,9 @@ def entries_of(m: Machine, x: Any) -> dict[str, Any]:
     if type(x) is list:
         check_entries(len(x), m.limits)
         keys = sum(characters(pair[0]) for pair in x if type(pair) is list and pair)
-        m.charge(4 * len(x) + keys // LONG)
+        # What is no list is made one, before Python sees that it is no pair.
+        others = sum(len(pair) for pair in x if type(pair) in (str, dict))
+        m.charge(4 * len(x) + keys // LONG + others)
     made = dict(x)
     check_keys(made)
     return made
@@ -67,7 +69,7 @@ def _isinstance(m: Machine, x: Any, names: Any) -> bool:
     m.charge(len(names))
     for name in names:
         if name not in _TYPES:
-            raise Fault("TypeError", f"a type is one of {', '.join(_TYPES)}, not {name!r:.40}")
+            raise Fault("TypeError", f"a type is one of {', '.join(_TYPES)}, not {named(name)}")
     return type(x).__name__ in names or (type(x) is bool and "int" in names)
 
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from rhythm.vm.prices import characters, entries, looked_up, search, search_back
+from rhythm.vm.prices import characters, entries, key_looked_up, looked_up, search, search_back
 from rhythm.vm.python.comparing import find, same
+from rhythm.vm.python.raised import named
 from rhythm.vm.python.text import written
 from rhythm.vm.values import LimitFault, check_entries, check_text
 
@@ -40,7 +41,7 @@ def check_call(args: Any, kwargs: Any) -> tuple[list[Any], dict[str, Any]]:
 def no_method(x: Any, name: Any) -> AttributeError:
     """Returns the error of a method that the value does not have, in Python or only here."""
     here = " in a workflow" if type(name) is str and hasattr(x, name) else ""
-    return AttributeError(f"'{type(x).__name__}' object has no attribute '{name}'{here}")
+    return AttributeError(f"'{type(x).__name__}' object has no attribute '{named(name)}'{here}")
 
 
 def _native(name: str, guard: Guard) -> Callable[..., Any]:
@@ -188,7 +189,7 @@ def _copy(m: Machine, x: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _get(m: Machine, x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    m.charge(looked_up(args[0]) if args else 0)
+    m.charge(key_looked_up(args[0]) if args else 0)
 
 
 def _items(m: Machine, x: dict[str, Any], args: list[Any], kwargs: dict[str, Any]) -> list[Any]:

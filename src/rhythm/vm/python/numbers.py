@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rhythm.vm.prices import entries
-from rhythm.vm.python.raised import number, too_large
+from rhythm.vm.python.methods import check_call
+from rhythm.vm.python.raised import named, number, too_large
 
 if TYPE_CHECKING:
     from rhythm.vm.machine import Machine
@@ -50,9 +51,10 @@ _MATH: dict[str, Callable[..., Any]] = {
 def _math(m: Machine, name: Any, args: Any, kwargs: Any = None) -> Any:
     function = _MATH.get(name) if type(name) is str else None
     if function is None:
-        raise AttributeError(f"module 'math' has no attribute {name!r:.60}")
+        raise AttributeError(f"module 'math' has no attribute '{named(name)}'")
+    args, kwargs = check_call(args, kwargs)
     m.charge(entries(args) + 4 * sum(map(entries, args)))
-    return number(function(*args, **(kwargs or {})))
+    return number(function(*args, **kwargs))
 
 
 NUMBERS: dict[str, Callable[..., Any]] = {"math": _math}

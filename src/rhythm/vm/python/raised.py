@@ -37,6 +37,14 @@ def shortened(message: str) -> str:
     return message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
 
 
+def named(value: Any) -> str:
+    """Returns a name for a message. Of what is no text only its type is shown.
+
+    Through sharing, a small list can be an enormous tree, which nobody must write out.
+    """
+    return shortened(value) if type(value) is str else f"<{type(value).__name__}>"
+
+
 def number(value: Any) -> Any:
     """Returns the result of a computation. Raises a Fault if JSON cannot hold it."""
     kind = type(value)

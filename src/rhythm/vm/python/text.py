@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rhythm.vm.prices import walked
+from rhythm.vm.python.raised import named
 from rhythm.vm.values import Fault, LimitFault, check_text, measure
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ LONGEST_NUMBER = 400  # characters of a number without a width: 1e308 has 309 di
 _CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
 _DIGITS = re.compile(r"\d+")
 _FLAGS = "#0- +"
+_BRACKETS = {"(": 1, ")": -1}
 
 
 def written(m: Machine, value: Any, write: Callable[[Any], str]) -> str:
@@ -49,10 +51,11 @@ def _format(m: Machine, x: Any, spec: Any, conversion: Any = "") -> str:
     if conversion:
         write = _CONVERSIONS.get(conversion) if type(conversion) is str else None
         if write is None:
-            raise Fault("ValueError", f"a conversion is r, s or a, not {conversion!r:.40}")
+            raise Fault("ValueError", f"a conversion is r, s or a, not {named(conversion)}")
         x = written(m, x, write)
     if not spec:
         return written(m, x, str)
+    m.charge(len(spec))
     m.charge(sum(_bounded(digits) for digits in _DIGITS.findall(spec)) // 4)
     if spec.endswith("n"):
         raise Fault("ValueError", "the format 'n' depends on the machine; write ',' or 'd'")
@@ -83,7 +86,7 @@ def _percent(m: Machine, template: Any, values: Any) -> str:
     """Returns what `template % values` gives: the values are a list, or a dict for `%(key)s`."""
     if type(template) is not str or type(values) not in (list, dict):
         raise TypeError("a text and a list or dict of values")
-    m.charge(len(template) // 4)
+    m.charge(len(template))
     size, position = len(template), 0
     for key, width, how in _conversions(template):
         m.charge(4 + width // 4)
@@ -137,7 +140,7 @@ def _key(template: str, at: int) -> tuple[int, str | None]:
         return at, None
     depth, end = 1, at + 1
     while depth and end < len(template):
-        depth += {"(": 1, ")": -1}.get(template[end], 0)
+        depth += _BRACKETS.get(template[end], 0)
         end += 1
     return end, template[at + 1 : end - 1]
 
