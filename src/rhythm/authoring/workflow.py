@@ -72,9 +72,9 @@ class Workflow(Generic[P, R]):
 
         A cell has another file each time, and a file that is run has another module.
         """
-        mine, its = self.function, other.function
-        near = mine.__module__ == its.__module__ or self.file == other.file
-        return near and mine.__qualname__ == its.__qualname__
+        this, that = self.function, other.function
+        near = this.__module__ == that.__module__ or self.file == other.file
+        return near and this.__qualname__ == that.__qualname__
 
     @property
     def compilation(self) -> Compilation:
