@@ -193,3 +193,24 @@ async def batches(xs: list[int]) -> Any:
     for i in range(0, len(xs), 2):
         out += await asyncio.gather(*[double(x) for x in xs[i : i + 2]])
     return out
+
+
+@given({"inner": 1, "outer": 50}, {"inner": 50, "outer": 1}, {"inner": 500, "outer": 500})
+@rhythm.workflow
+async def cleans_up_after_a_timeout(inner: int, outer: int) -> Any:
+    """Hours, so that the time a worker takes to come back does not matter."""
+    log: list[str] = []
+    try:
+        with rhythm.timeout(outer * 3600):
+            try:
+                with rhythm.timeout(inner * 3600):
+                    try:
+                        await rhythm.sleep(200 * 3600)
+                    finally:
+                        log.append(await echo("inner cleanup"))
+            finally:
+                await rhythm.sleep(1)
+                log.append(await echo("outer cleanup"))
+    except rhythm.Timeout:
+        log.append("late")
+    return log

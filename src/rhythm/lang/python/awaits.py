@@ -39,6 +39,7 @@ ASYNCIO_ADVICE = {
     "get_event_loop": "there is no event loop here: await tasks",
     "get_running_loop": "there is no event loop here: await tasks",
 }
+NEVER = "9999-01-01T00:00:00Z"  # a time limit that has passed, and counts no more
 EMITS = ("publish", "log", "progress", "set_attribute")
 
 
@@ -544,7 +545,16 @@ def _within(
     t.write(at.let(first.name, at.awaited(at.call("race", at.list([operand, *timers])))))
     late = {"code": "Timeout", "message": "it was not done in time", "data": None}
     in_time = at.equal(at.member(first, "key"), at.literal(0))
-    t.write(at.when(at.negated(in_time), at.block(at.throw(at.literal(late)))))
+    # A limit ends what it limits once: what a `finally` awaits after that runs to its end.
+    spent = [
+        at.when(
+            at.equal(at.member(first, "key"), at.literal(number)),
+            at.block(at.assign(name, at.literal(NEVER))),
+        )
+        for number, name in enumerate(deadlines, 1)
+        if name in t.deadlines
+    ]
+    t.write(at.when(at.negated(in_time), at.block(*spent, at.throw(at.literal(late)))))
     done = at.equal(at.member(first, "status"), at.literal("completed"))
     t.write(at.when(at.negated(done), at.block(at.throw(at.member(first, "error")))))
     if into is not None:
