@@ -387,7 +387,7 @@ def test_database_without_tables_is_left_as_it_is(rhythm: Command, tmp_path: Pat
     assert (ran.code, ran.err) == (
         1,
         (
-            "rhythm: the database has no tables of Rhythm yet; `rhythm migrate` brings them, "
+            "rhythm: the database has no tables of Rhythm yet: run `rhythm migrate`, "
             "or give another --database\n"
         ),
     )
