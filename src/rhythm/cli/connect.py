@@ -91,9 +91,7 @@ def _must_be_current(pending: list[Any], version: int) -> None:
 
     if pending:
         what = "is not up to date" if version else "has no tables of Rhythm yet"
-        raise StoreError(
-            f"the database {what}: run `rhythm migrate`, or give another --database"
-        )
+        raise StoreError(f"the database {what}: run `rhythm migrate`, or give another --database")
 
 
 @contextmanager

@@ -37,8 +37,12 @@ def attribute(t: Translation, node: ast.Attribute) -> Node:
     if hint in (datetime, timedelta, date, time):
         return _of_time(t, node, hint)
     if hint in (Decimal, UUID, bytes):
-        return t.refuse("P061", node, f"a {hint.__name__} is kept as text here",
-                        "read it in a task that takes the value")  # fmt: skip
+        return t.refuse(
+            "P061",
+            node,
+            f"a {hint.__name__} is kept as text here",
+            "read it in a task that takes the value",
+        )
     if is_enum(hint):
         return _of_enum(t, node, hint)
     model = model_of(hint)
@@ -67,9 +71,12 @@ def _of_enum(t: Translation, node: ast.Attribute, cls: type[enum.Enum]) -> Node:
         return t.value(node.value)
     if node.attr == "name" and len(names) == len(cls):
         return at.call("py.item", at.literal(names), at.call("py.str", t.value(node.value)))
-    return t.refuse("P061", node, f"`{node.attr}` of `{cls.__name__}` is not kept: value and name "
-                    "are", "write it with a match on the members, or compute it in a task"
-                    )  # fmt: skip
+    return t.refuse(
+        "P061",
+        node,
+        f"`{node.attr}` of `{cls.__name__}` is not kept: value and name are",
+        "write it with a match on the members, or compute it in a task",
+    )
 
 
 def _with_default(t: Translation, node: ast.Attribute, model: Model) -> Node | None:

@@ -92,8 +92,12 @@ def operand_of(t: Translation, node: ast.AST) -> Node | None:
         from rhythm.lang.python.hints import hint_of
 
         if not _is_started(t, node) and hint_of(t, node) in (str, int, float, bool, list, dict):
-            return t.refuse("P031", node, f"`{ast.unparse(node)[:60]}` is a value, and nothing to "
-                            "wait for", "leave out the `await`")  # fmt: skip
+            return t.refuse(
+                "P031",
+                node,
+                f"`{ast.unparse(node)[:60]}` is a value, and nothing to wait for",
+                "leave out the `await`",
+            )
         return t.value(node)  # the id of what was started before
     if not isinstance(node, ast.Call):
         _refuse(t, node)
@@ -336,8 +340,12 @@ def _group(mode: str) -> Any:
 
     def made(t: Translation, node: ast.Call) -> Node | None:
         if len(node.args) != 1:
-            t.refuse("P033", node, f"`{mode}` takes one list or dict of what to start",
-                     f"write rhythm.{mode}([first(), second()])")  # fmt: skip
+            t.refuse(
+                "P033",
+                node,
+                f"`{mode}` takes one list or dict of what to start",
+                f"write rhythm.{mode}([first(), second()])",
+            )
             return None
         items = collection_of(t, node.args[0])
         options = _options(t, node, node.keywords, GROUP_OPTIONS[mode], f"`{mode}`")
@@ -352,8 +360,12 @@ def _gather(t: Translation, node: ast.Call) -> Node | None:
     settle = [k for k in node.keywords if k.arg == "return_exceptions"]
     others = [k for k in node.keywords if k.arg != "return_exceptions"]
     if settle and not (isinstance(settle[0].value, ast.Constant) and not settle[0].value.value):
-        t.refuse("P034", node, "return_exceptions= would give exceptions as values",
-                 "write rhythm.all([…], settle=True): each item has a status")  # fmt: skip
+        t.refuse(
+            "P034",
+            node,
+            "return_exceptions= would give exceptions as values",
+            "write rhythm.all([…], settle=True): each item has a status",
+        )
         return None
     options = _options(t, node, others, GROUP_OPTIONS["all"], "`gather`")
     if len(node.args) == 1 and isinstance(node.args[0], ast.Starred):
@@ -394,8 +406,12 @@ def _fan_out(t: Translation, node: ast.ListComp | ast.GeneratorExp) -> Node:
 
     inner = node.elt
     if t.effects.has(inner) or any(t.effects.has(g.iter) for g in node.generators):
-        return t.refuse("P032", node, "what is started together cannot await before it starts",
-                        "await it before, in a loop, or make it a workflow")  # fmt: skip
+        return t.refuse(
+            "P032",
+            node,
+            "what is started together cannot await before it starts",
+            "await it before, in a loop, or make it a workflow",
+        )
     return fan_out(t, node, lambda: _item(t, inner))
 
 
@@ -411,8 +427,9 @@ def _item(t: Translation, node: ast.AST) -> Node:
             )
         return nodes.Spread(at.start, at.end, t.value(node.value))
     if isinstance(node, ast.Await):
-        return t.refuse("P032", node, "an item of a group is started, not awaited",
-                        "leave out the `await`")  # fmt: skip
+        return t.refuse(
+            "P032", node, "an item of a group is started, not awaited", "leave out the `await`"
+        )
     operand = operand_of(t, node)
     start, end = t.text.span(node)
     return operand if operand is not None else nodes.Broken(start, end)
@@ -440,9 +457,13 @@ def emitted(t: Translation, node: ast.Call) -> Node | None:
     if operation is None:
         return None
     if operation == "send" and (limit := _limit(node)) is not None:
-        return t.refuse("P034", limit, "what comes after the name of a signal is no limit",
-                        f"write await {ast.unparse(node.func)}({ast.unparse(node.args[0])}, "
-                        f"timeout={ast.unparse(limit)})")  # fmt: skip
+        return t.refuse(
+            "P034",
+            limit,
+            "what comes after the name of a signal is no limit",
+            f"write await {ast.unparse(node.func)}({ast.unparse(node.args[0])}, "
+            f"timeout={ast.unparse(limit)})",
+        )
     if operation == "cancel":
         return at.call("cancel", *t.values(node.args))
     parts = [*node.args, *(keyword.value for keyword in node.keywords)]

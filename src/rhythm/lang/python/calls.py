@@ -65,8 +65,12 @@ def _not_awaited(t: Translation, node: ast.Call) -> Node:
     written = ast.unparse(node.func)
     callee = callee_of(t.outside(node.func))
     if callee is not None and not callee.is_async:
-        return t.refuse("P030", node, f"`{written}` is a task: a workflow awaits it",
-                        f"write await {written}.run(…)")  # fmt: skip
+        return t.refuse(
+            "P030",
+            node,
+            f"`{written}` is a task: a workflow awaits it",
+            f"write await {written}.run(…)",
+        )
     return t.refuse(
         "P030",
         node,
@@ -107,13 +111,20 @@ def _unknown_member(t: Translation, function: ast.Attribute, owner: Any) -> Node
     written, of = ast.unparse(function), ast.unparse(function.value)
     if (callee := callee_of(owner)) is not None:
         called = of if callee.is_async else f"{of}.run"
-        return t.refuse("P020", function, f"`{written}` is not there: `{of}` is awaited",
-                        f"write await {called}(…); to go on meanwhile: started = "
-                        f"asyncio.create_task({called}(…))")  # fmt: skip
+        return t.refuse(
+            "P020",
+            function,
+            f"`{written}` is not there: `{of}` is awaited",
+            f"write await {called}(…); to go on meanwhile: started = "
+            f"asyncio.create_task({called}(…))",
+        )
     if not isinstance(owner, types.ModuleType | type):
-        return t.refuse("P024", function, f"`{of}` is an object of the module: it cannot be kept",
-                        f"put this in a task: a function with @rhythm.task that calls {written}(…)"
-                        )  # fmt: skip
+        return t.refuse(
+            "P024",
+            function,
+            f"`{of}` is an object of the module: it cannot be kept",
+            f"put this in a task: a function with @rhythm.task that calls {written}(…)",
+        )
     near = nearest(function.attr, [name for name in dir(owner) if not name.startswith("_")])
     return t.refuse(
         "P020",
@@ -126,8 +137,12 @@ def _unknown_member(t: Translation, function: ast.Attribute, owner: Any) -> Node
 def _known_function(t: Translation, node: ast.Call, found: Any) -> Node:
     key = key_of(found)
     if isinstance(found, type) and issubclass(found, BaseException):
-        return t.refuse("P070", node, "an exception is raised, and no value otherwise",
-                        f"write raise {ast.unparse(node)}")  # fmt: skip
+        return t.refuse(
+            "P070",
+            node,
+            "an exception is raised, and no value otherwise",
+            f"write raise {ast.unparse(node)}",
+        )
     asked = key in COMPARING
     if key in COMPUTING and (kept := not_kept(t, *node.args, compared=asked)) is not None:
         return kept
@@ -148,12 +163,18 @@ def _no_task(t: Translation, node: ast.Call, found: Any, key: str) -> Node:
     root = key.partition(".")[0]
     if key == "builtins.super" or key.startswith("builtins."):
         return t.refuse(
-            "P063", node, f"`{written}` is not there in a workflow", BUILTIN_ADVICE.get(
-                written, "put this in a task")
-        )  # fmt: skip
+            "P063",
+            node,
+            f"`{written}` is not there in a workflow",
+            BUILTIN_ADVICE.get(written, "put this in a task"),
+        )
     if key == "time.sleep":
-        return t.refuse("P023", node, "`time.sleep` would block the worker",
-                        "write await asyncio.sleep(…) or await rhythm.sleep(…)")  # fmt: skip
+        return t.refuse(
+            "P023",
+            node,
+            "`time.sleep` would block the worker",
+            "write await asyncio.sleep(…) or await rhythm.sleep(…)",
+        )
     if root in BLOCKING:
         return t.refuse(
             "P023",

@@ -197,13 +197,21 @@ class _Function:
                 continue
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
                 star, kind = ("**", "dict") if p.kind is p.VAR_KEYWORD else ("*", "list")
-                t.refuse("P002", node, f"`{star}{p.name}`: inputs of a workflow have names",
-                         f"write each of them, or take one: {p.name}: {kind}")  # fmt: skip
+                t.refuse(
+                    "P002",
+                    node,
+                    f"`{star}{p.name}`: inputs of a workflow have names",
+                    f"write each of them, or take one: {p.name}: {kind}",
+                )
                 continue
             schema, required = declared["properties"][p.name], p.default is p.empty
             if not required and "default" not in schema:
-                t.refuse("P002", node, f"the default of `{p.name}` is not JSON",
-                         f"write {p.name} = None, and set it in the workflow")  # fmt: skip
+                t.refuse(
+                    "P002",
+                    node,
+                    f"the default of `{p.name}` is not JSON",
+                    f"write {p.name} = None, and set it in the workflow",
+                )
             if isinstance(default := schema.get("default"), list | dict):
                 self.around.shared.append(default)  # Python makes it once, for all calls
             found.append(nodes.Parameter(*self.text.span(node), p.name, schema, required))

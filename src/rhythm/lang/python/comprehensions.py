@@ -183,8 +183,12 @@ def refuse_awaits(t: Translation, node: ast.GeneratorExp) -> None:
     for part in parts:
         for each in ast.walk(part):
             if isinstance(each, ast.Await):
-                t.refuse("P032", each, "an `await` makes this an async generator, which cannot be "
-                         "walked", "write a list: [await … for … in …]")  # fmt: skip
+                t.refuse(
+                    "P032",
+                    each,
+                    "an `await` makes this an async generator, which cannot be walked",
+                    "write a list: [await … for … in …]",
+                )
                 return
 
 

@@ -31,8 +31,12 @@ def constructed(t: Translation, node: ast.Call, cls: type) -> Node:
     if cls is datetime:
         return moment(t, node)
     if cls in (date, time):
-        return t.refuse("P090", node, f"a {cls.__name__} is kept as ISO text here",
-                        "make it in a task, or use a datetime")  # fmt: skip
+        return t.refuse(
+            "P090",
+            node,
+            f"a {cls.__name__} is kept as ISO text here",
+            "make it in a task, or use a datetime",
+        )
     model = model_of(cls)
     if model is None or not model.plain:
         of_asyncio = cls.__module__.partition(".")[0] == "asyncio"
@@ -77,12 +81,20 @@ def replaced(t: Translation, node: ast.Call) -> Node:
     """Returns `dataclasses.replace(value, field=…)`."""
     model = model_of(hint_of(t, node.args[0])) if len(node.args) == 1 else None
     if model is None or not model.plain:
-        return t.refuse("P033", node, "`replace` takes a plain dataclass whose hint is known",
-                        "give the variable a hint, or make a new one")  # fmt: skip
+        return t.refuse(
+            "P033",
+            node,
+            "`replace` takes a plain dataclass whose hint is known",
+            "give the variable a hint, or make a new one",
+        )
     odd = [k for k in node.keywords if k.arg not in model.fields]
     if odd:
-        return t.refuse("P033", odd[0].value, f"`{model.cls.__name__}` has no such field",
-                        f"it has {', '.join(model.fields)}")  # fmt: skip
+        return t.refuse(
+            "P033",
+            odd[0].value,
+            f"`{model.cls.__name__}` has no such field",
+            f"it has {', '.join(model.fields)}",
+        )
     at = t.at(node)
     whole, *values = t.values([node.args[0], *(k.value for k in node.keywords)])
     changed = dict(zip([str(k.arg) for k in node.keywords], values, strict=True))

@@ -122,8 +122,12 @@ def class_names(t: Translation, parts: list[ast.expr]) -> list[str]:
             t.refuse("P070", part, f"`{ast.unparse(part)}` is no exception class")
             continue
         if cls.__name__ in UNCATCHABLE:
-            t.refuse("P071", part, "a cancellation cannot be caught",
-                     "write `finally:` for what must be cleaned up")  # fmt: skip
+            t.refuse(
+                "P071",
+                part,
+                "a cancellation cannot be caught",
+                "write `finally:` for what must be cleaned up",
+            )
             continue
         names.append("Exception" if cls is BaseException else cls.__name__)
     return names
@@ -159,12 +163,20 @@ def _error(t: Translation, node: ast.expr, cause: ast.expr | None) -> Node | Non
     if cls.__name__ == "TaskFailed" and hasattr(cls, "code"):
         return _task_failed(t, node, args, named)
     if (own := _own_method(cls)) is not None:
-        t.refuse("P070", node, f"`{cls.__name__}` has its own `{own}`, which would not run here",
-                 f"raise it in a task, or give `{cls.__name__}` only a message")  # fmt: skip
+        t.refuse(
+            "P070",
+            node,
+            f"`{cls.__name__}` has its own `{own}`, which would not run here",
+            f"raise it in a task, or give `{cls.__name__}` only a message",
+        )
         return None
     if len(args) > 1 or named:
-        t.refuse("P070", node, "an exception has one message here",
-                 "put more into rhythm.TaskFailed(message, code=…, data=…)")  # fmt: skip
+        t.refuse(
+            "P070",
+            node,
+            "an exception has one message here",
+            "put more into rhythm.TaskFailed(message, code=…, data=…)",
+        )
         return None
     at = t.at(node)
     message = t.value(args[0]) if args else at.literal("")
@@ -220,11 +232,13 @@ def _task_failed(
     at = t.at(node)
     message, *rest = t.values([args[0], *named.values()])
     given = dict(zip(named, rest, strict=True))
-    return at.object({
-        "code": given.get("code", at.literal("TaskFailed")),
-        "message": at.call("py.str", message),
-        "data": given.get("data", at.literal(None)),
-    })  # fmt: skip
+    return at.object(
+        {
+            "code": given.get("code", at.literal("TaskFailed")),
+            "message": at.call("py.str", message),
+            "data": given.get("data", at.literal(None)),
+        }
+    )
 
 
 def assert_(t: Translation, node: ast.Assert) -> None:

@@ -276,9 +276,11 @@ def _shows_a_tuple(t: Translation, op: ast.cmpop, left: ast.expr, right: ast.exp
     if not isinstance(side, ast.Tuple) and hint_of(t, other) is None:
         return None
     return t.refuse(
-        "P052", side, "a tuple is kept as a list, so this would not be Python's answer",
+        "P052",
+        side,
+        "a tuple is kept as a list, so this would not be Python's answer",
         "compare with a list: [a, b]",
-    )  # fmt: skip
+    )
 
 
 def _shows_an_enum(t: Translation, left: ast.expr, right: ast.expr) -> Node | None:
@@ -288,9 +290,11 @@ def _shows_an_enum(t: Translation, left: ast.expr, right: ast.expr) -> Node | No
         if kind and not is_value(kind) and hint_of(t, other) in (str, int, float, bool):
             member = next(iter(kind)).name
             return t.refuse(
-                "P058", other, f"a member of `{kind.__name__}` equals no plain value in Python",
+                "P058",
+                other,
+                f"a member of `{kind.__name__}` equals no plain value in Python",
                 f"compare with a member, such as {kind.__name__}.{member}, or compare .value",
-            )  # fmt: skip
+            )
     return None
 
 
@@ -315,9 +319,11 @@ def _identity(
         return at.call(name, *t.values([left, right]))
     if not isinstance(right, ast.Constant) or right.value not in (None, True, False):
         return t.refuse(
-            "P055", node, "values have no identity here, so `is` has nothing to compare",
+            "P055",
+            node,
+            "values have no identity here, so `is` has nothing to compare",
             "compare with ==; `is None` is fine",
-        )  # fmt: skip
+        )
     same = at.equal(t.value(left), at.literal(right.value))
     return same if isinstance(op, ast.Is) else same.replace(op="!=")
 
@@ -359,13 +365,20 @@ def subscript(t: Translation, node: ast.Subscript) -> Node:
     if (fields := named_tuple(hint_of(t, node.value))) is not None:
         return _of_named_tuple(t, node, fields)
     if (model := model_of(without_none(hint_of(t, node.value)))) is not None:
-        return t.refuse("P061", node, f"`{model.cls.__name__}` has fields, and no elements",
-                        f"write the name of a field: .{next(iter(model.fields), 'name')}"
-                        )  # fmt: skip
+        return t.refuse(
+            "P061",
+            node,
+            f"`{model.cls.__name__}` has fields, and no elements",
+            f"write the name of a field: .{next(iter(model.fields), 'name')}",
+        )
     hint = without_none(hint_of(t, node.value))
     if hint in kept.KEPT_AS or (is_enum(hint) and not is_value(hint)):
-        return t.refuse("P061", node, f"a {hint.__name__} has no elements",
-                        "take it apart in a task that takes the value")  # fmt: skip
+        return t.refuse(
+            "P061",
+            node,
+            f"a {hint.__name__} has no elements",
+            "take it apart in a task that takes the value",
+        )
     match node.slice:
         case ast.Constant(str(name)) if is_typeddict(hint) and holds_nothing(hint_of(t, node)):
             t.around.plain.add((at.start, name))
@@ -383,16 +396,24 @@ def _of_named_tuple(t: Translation, node: ast.Subscript, fields: tuple[str, ...]
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(i))):
             place = -i
     if place is None or not -len(fields) <= place < len(fields):
-        return t.refuse("P058", node, "a NamedTuple is kept as its fields, and has no positions",
-                        f"write the name of a field: .{fields[0]}")  # fmt: skip
+        return t.refuse(
+            "P058",
+            node,
+            "a NamedTuple is kept as its fields, and has no positions",
+            f"write the name of a field: .{fields[0]}",
+        )
     return at.call("py.attr", t.value(node.value), at.literal(fields[place]))
 
 
 def _member_of_enum(t: Translation, node: ast.Subscript, cls: Any) -> Node:
     key = node.slice.value if isinstance(node.slice, ast.Constant) else None
     if not isinstance(key, str) or key not in cls.__members__:
-        return t.refuse("P024", node, f"`{cls.__name__}` is looked up when the workflow is made",
-                        f"write the member: {cls.__name__}.NAME")  # fmt: skip
+        return t.refuse(
+            "P024",
+            node,
+            f"`{cls.__name__}` is looked up when the workflow is made",
+            f"write the member: {cls.__name__}.NAME",
+        )
     return t.at(node).literal(json_of(cls[key]))
 
 
@@ -446,8 +467,12 @@ def dict_(t: Translation, node: ast.Dict) -> Node:
 def _computed_keys(t: Translation, node: ast.Dict) -> Node:
     at = t.at(node)
     if any(key is None for key in node.keys):
-        return t.refuse("P053", node, "`**` and computed keys do not stand together",
-                        "build it in two steps: one = {…}; both = {**one, **other}")  # fmt: skip
+        return t.refuse(
+            "P053",
+            node,
+            "`**` and computed keys do not stand together",
+            "build it in two steps: one = {…}; both = {**one, **other}",
+        )
     pairs = [part for pair in zip(node.keys, node.values, strict=True) for part in pair]
     made = t.values([part for part in pairs if part is not None])
     return at.call("py.dict", at.list([at.list(made[i : i + 2]) for i in range(0, len(made), 2)]))
@@ -491,8 +516,9 @@ def lambda_(t: Translation, node: ast.Lambda) -> Node:
 def generator(t: Translation, node: ast.GeneratorExp) -> Node:
     written = ast.unparse(node)[1:-1]
     shown = written if len(written) < 60 else "…"
-    return t.refuse("P012", node, "a generator cannot be kept in a snapshot",
-                    f"write a list: [{shown}]")  # fmt: skip
+    return t.refuse(
+        "P012", node, "a generator cannot be kept in a snapshot", f"write a list: [{shown}]"
+    )
 
 
 def yield_(t: Translation, node: ast.AST) -> Node:

@@ -125,8 +125,12 @@ def sort_keys(
         return source, None
     function = _one_argument(t, key)
     if function is None:
-        t.refuse("P011", key, "the key of a sort is a lambda of one argument, or str, len, abs …",
-                 'write key=lambda item: item["name"]')  # fmt: skip
+        t.refuse(
+            "P011",
+            key,
+            "the key of a sort is a lambda of one argument, or str, len, abs …",
+            'write key=lambda item: item["name"]',
+        )
         return None
     if not isinstance(source, nodes.Name) and not t.pure:
         source = t.pinned(source)

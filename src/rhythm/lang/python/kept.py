@@ -37,12 +37,18 @@ def not_kept(t: Translation, *sides: ast.AST, compared: bool = False) -> Node | 
                 continue
             if kind in KEPT_AS:
                 return t.refuse(
-                    "P058", side, f"a {kind.__name__} is kept as {KEPT_AS[kind]} here",
+                    "P058",
+                    side,
+                    f"a {kind.__name__} is kept as {KEPT_AS[kind]} here",
                     "compute with it in a task; or use whole numbers, such as cents",
-                )  # fmt: skip
+                )
             if not compared and issubclass(kind, enum.Enum) and not is_value(kind):
-                return t.refuse("P058", side, f"a member of `{kind.__name__}` is kept as its value",
-                                "compute with its .value")  # fmt: skip
+                return t.refuse(
+                    "P058",
+                    side,
+                    f"a member of `{kind.__name__}` is kept as its value",
+                    "compute with its .value",
+                )
     return None
 
 
@@ -81,8 +87,12 @@ def shows_a_tuple(t: Translation, node: ast.AST, plain: bool = True) -> bool:
         return False  # a StrEnum or IntEnum is shown as its value
     if (model := model_of(hint)) is not None or is_enum(hint):
         what = model.cls.__name__ if model else without_none(hint).__name__
-        t.refuse("P061", node, f"`{what}` is kept as JSON, and would be shown as that",
-                 "show its fields, or .value of an enumeration")  # fmt: skip
+        t.refuse(
+            "P061",
+            node,
+            f"`{what}` is kept as JSON, and would be shown as that",
+            "show its fields, or .value of an enumeration",
+        )
         return True
     return False
 

@@ -49,5 +49,9 @@ def refused(t: Translation, node: ast.Call) -> Node | None:
     view = isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS and not node.args
     if not view and t.outside(node.func) not in ITERATORS:
         return None
-    return t.refuse("P057", node, f"`{ast.unparse(node)[:60]}` would be kept as a list",
-                    f"write list({ast.unparse(node)[:60]})")  # fmt: skip
+    return t.refuse(
+        "P057",
+        node,
+        f"`{ast.unparse(node)[:60]}` would be kept as a list",
+        f"write list({ast.unparse(node)[:60]})",
+    )

@@ -50,8 +50,12 @@ def _message(t: Translation, node: ast.Call, parts: Sequence[Node]) -> Node:
         return at.call("py.str", template)
     places = _places(template.value) if isinstance(template, nodes.Literal) else None
     if places is not None and places != len(values):
-        return t.refuse("P033", node, f"the message has {places} places for {len(values)} values",
-                        "write a %s for each value, or an f-string")  # fmt: skip
+        return t.refuse(
+            "P033",
+            node,
+            f"the message has {places} places for {len(values)} values",
+            "write a %s for each value, or an f-string",
+        )
     by_name = isinstance(template, nodes.Literal) and "%(" in str(template.value)
     return at.call("py.percent", template, values[0] if by_name else at.list(values))
 
@@ -60,8 +64,12 @@ def _printed(t: Translation, node: ast.Call) -> Node:
     """Returns `print(…)`: a line of the log. What ends the line does not matter there."""
     named = {keyword.arg: keyword.value for keyword in node.keywords}
     if named.keys() - {"sep", "end", "flush"}:
-        return t.refuse("P033", node, "`print` writes to the log of the execution, with sep= only",
-                        "write a file in a task")  # fmt: skip
+        return t.refuse(
+            "P033",
+            node,
+            "`print` writes to the log of the execution, with sep= only",
+            "write a file in a task",
+        )
     at = t.at(node)
     inner = [arg.value if isinstance(arg, ast.Starred) else arg for arg in node.args]
     separator = [named["sep"]] if "sep" in named else []
@@ -71,8 +79,9 @@ def _printed(t: Translation, node: ast.Call) -> Node:
     for arg, value in zip(node.args, values, strict=True):
         if isinstance(arg, ast.Starred):
             each = t.hidden("each")
-            listed = at.comprehension(at.call("py.str", at.name(each)), each,
-                                      at.call("py.iter", value))  # fmt: skip
+            listed = at.comprehension(
+                at.call("py.str", at.name(each)), each, at.call("py.iter", value)
+            )
             texts.append(nodes.Spread(at.start, at.end, listed))
         else:
             texts.append(at.call("py.str", shown(t, arg, value)))

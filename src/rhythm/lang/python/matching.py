@@ -103,8 +103,9 @@ def _one_of(t: Translation, patterns: list[ast.pattern], value: Node, at: Make) 
     inner = list[tuple[str, Node]]()
     questions = [_question(t, each, value, inner) for each in patterns]
     if inner:
-        return t.refuse("P080", patterns[0], "a choice of patterns takes no names here",
-                        "write a case for each")  # fmt: skip
+        return t.refuse(
+            "P080", patterns[0], "a choice of patterns takes no names here", "write a case for each"
+        )
     made = questions[0]
     for each in questions[1:]:
         made = nodes.Logic(at.start, at.end, "||", made, each)
@@ -156,7 +157,15 @@ def _class(t: Translation, pattern: ast.MatchClass, value: Node, names: Names, a
         return _both(at, questions)
     model = model_of(cls)
     if model is None or pattern.patterns:
-        return t.refuse("P080", pattern, "a class pattern names the fields of a model here",
-                        "write case Order(status=…)")  # fmt: skip
-    return t.refuse("P080", pattern, f"`{model.cls.__name__}` is kept as its fields, without its "
-                    "class", "match on a field: match order.status")  # fmt: skip
+        return t.refuse(
+            "P080",
+            pattern,
+            "a class pattern names the fields of a model here",
+            "write case Order(status=…)",
+        )
+    return t.refuse(
+        "P080",
+        pattern,
+        f"`{model.cls.__name__}` is kept as its fields, without its class",
+        "match on a field: match order.status",
+    )

@@ -34,11 +34,19 @@ def method(t: Translation, node: ast.Call, function: ast.Attribute) -> Node:
         return t.refuse("P061", node, "an exception has no methods here")
     if hint in KEPT_AS or (is_enum(hint) and not is_value(hint)):
         kept = KEPT_AS.get(hint, "its value")
-        return t.refuse("P061", node, f"a {hint.__name__} is kept as {kept} here",
-                        "call this in a task that takes the value")  # fmt: skip
+        return t.refuse(
+            "P061",
+            node,
+            f"a {hint.__name__} is kept as {kept} here",
+            "call this in a task that takes the value",
+        )
     if function.attr in ("startswith", "endswith") and is_known_list(t, node.args[:1]):
-        return t.refuse("P052", node.args[0], f"`{function.attr}` takes a tuple in Python",
-                        "write the texts in brackets: (\"a\", \"b\")")  # fmt: skip
+        return t.refuse(
+            "P052",
+            node.args[0],
+            f"`{function.attr}` takes a tuple in Python",
+            'write the texts in brackets: ("a", "b")',
+        )
     model = model_of(hint)
     if is_result(node) and model is None:  # no value has such a method, but what was started
         return t.pinned(t.at(node).awaited(t.value(function.value)))
@@ -84,8 +92,12 @@ def changed(t: Translation, node: ast.Call, function: ast.Attribute, used: bool)
     if (model := model_of(hint)) is not None:
         return _method_of_model(t, node, function, model)
     if hint in (str, int, float, bool) or hint in KEPT_AS:
-        return t.refuse("P061", node, f"a {hint.__name__} has no method `{function.attr}`",
-                        "give the variable a hint: a list or a dict")  # fmt: skip
+        return t.refuse(
+            "P061",
+            node,
+            f"a {hint.__name__} has no method `{function.attr}`",
+            "give the variable a hint: a list or a dict",
+        )
     if function.attr == "sort":
         return _sorted_in_place(t, node, function)
     place = place_of(t, function.value)

@@ -192,9 +192,12 @@ def augmented(t: Translation, node: ast.AugAssign) -> None:
     kind = getattr(kind, "__origin__", kind)
     if isinstance(node.op, ast.BitOr) and kind is dict:  # Python changes the dict itself
         call = ast.Call(ast.Attribute(node.target, "update", ast.Load()), [node.value], [])
-        return expression(t, ast.fix_missing_locations(
-            ast.copy_location(ast.Expr(ast.copy_location(call, node)), node)
-        ))  # fmt: skip
+        return expression(
+            t,
+            ast.fix_missing_locations(
+                ast.copy_location(ast.Expr(ast.copy_location(call, node)), node)
+            ),
+        )
     place = place_of(t, node.target)
     load = node.target
     timed = None
@@ -334,9 +337,7 @@ def _for_each(t: Translation, node: ast.For | ast.AsyncFor, source: Node) -> Non
             _take(t, target, parts, node)
         t.statements(node.body)
 
-    _loop(t, node, body, lambda block: nodes.For(
-        at.start, at.end, (at.name(name),), source, block
-    ))  # fmt: skip
+    _loop(t, node, body, lambda block: nodes.For(at.start, at.end, (at.name(name),), source, block))
 
 
 def _note_loop_hints(t: Translation, node: ast.For | ast.AsyncFor) -> None:
@@ -357,8 +358,12 @@ def async_for(t: Translation, node: ast.AsyncFor) -> None:
     """Writes `async for done in rhythm.completed([…])`: each item as it ends."""
     at, call = t.at(node), node.iter
     if not isinstance(call, ast.Call) or operation_of(t.outside(call.func)) != "completed":
-        t.refuse("P016", node.iter, "`async for` goes over rhythm.completed([…])",
-                 "collect the values in a task, and loop over the list with `for`")  # fmt: skip
+        t.refuse(
+            "P016",
+            node.iter,
+            "`async for` goes over rhythm.completed([…])",
+            "collect the values in a task, and loop over the list with `for`",
+        )
         return
     if len(call.args) != 1 or [k for k in call.keywords if k.arg != "concurrency"]:
         t.refuse("P033", call, "`completed` takes a list of what to start, and concurrency=")
@@ -431,8 +436,12 @@ def _task_group(t: Translation, node: ast.With | ast.AsyncWith, item: ast.withit
         t.refuse("P015", node, "a task group needs a name", "async with asyncio.TaskGroup() as g:")
         return
     for left in _leaves(node.body):
-        t.refuse("P015", left, "Python waits for the group before it leaves it this way",
-                 "set a variable here, and do this after the group")  # fmt: skip
+        t.refuse(
+            "P015",
+            left,
+            "Python waits for the group before it leaves it this way",
+            "set a variable here, and do this after the group",
+        )
     held, error, each = t.hidden("group"), t.hidden("error"), t.hidden("each")
     t.groups[name.id] = [held]
     t.write(at.let(held, at.list([])))
@@ -443,11 +452,13 @@ def _task_group(t: Translation, node: ast.With | ast.AsyncWith, item: ast.withit
 
     tried = t.block(body, node)
     cancel = at.block(at.statement(at.call("cancel", at.name(each))))
-    several = at.object({
-        "code": at.literal("ExceptionGroup"),
-        "message": at.literal("unhandled errors in a TaskGroup (1 sub-exception)"),
-        "data": at.object({"errors": at.list([at.name(error)])}),
-    })  # fmt: skip
+    several = at.object(
+        {
+            "code": at.literal("ExceptionGroup"),
+            "message": at.literal("unhandled errors in a TaskGroup (1 sub-exception)"),
+            "data": at.object({"errors": at.list([at.name(error)])}),
+        }
+    )
     failed = at.block(
         nodes.For(at.start, at.end, (at.name(each),), at.name(held), cancel), at.throw(several)
     )

@@ -71,8 +71,12 @@ def now(t: Translation, node: ast.Call) -> Node:
     """Returns the time of the turn, in UTC: the same moment, whatever zone is asked for."""
     zones = [*node.args, *(keyword.value for keyword in node.keywords)]
     if len(zones) > 1 or not all(isinstance(t.outside(zone), tzinfo) for zone in zones):
-        return t.refuse("P090", node, "the time is taken in a zone of the module, or in none",
-                        "write datetime.now(UTC)")  # fmt: skip
+        return t.refuse(
+            "P090",
+            node,
+            "the time is taken in a zone of the module, or in none",
+            "write datetime.now(UTC)",
+        )
     return t.at(node).call("now")
 
 
@@ -84,8 +88,12 @@ def duration(t: Translation, node: ast.Call) -> Node:
     at = t.at(node)
     units = [keyword.arg for keyword in node.keywords]
     if len(node.args) > 1 or any(unit not in _UNITS for unit in units):
-        return t.refuse("P090", node, "a timedelta has weeks, days, hours, minutes, seconds here",
-                        "write timedelta(minutes=5)")  # fmt: skip
+        return t.refuse(
+            "P090",
+            node,
+            "a timedelta has weeks, days, hours, minutes, seconds here",
+            "write timedelta(minutes=5)",
+        )
     parts = [*node.args, *(keyword.value for keyword in node.keywords)]
     names = [*["days"] * len(node.args), *map(str, units)]
     made: Node = at.literal(0)
@@ -107,9 +115,12 @@ def moment(t: Translation, node: ast.Call) -> Node:
             raise ValueError
         made = datetime(**values)
     except (TypeError, ValueError):
-        return t.refuse("P090", node, "a time is made of numbers that are written out, in UTC",
-                        "write datetime(2025, 1, 31, tzinfo=UTC), or datetime.fromisoformat(…)"
-                        )  # fmt: skip
+        return t.refuse(
+            "P090",
+            node,
+            "a time is made of numbers that are written out, in UTC",
+            "write datetime(2025, 1, 31, tzinfo=UTC), or datetime.fromisoformat(…)",
+        )
     return t.at(node).literal(made.isoformat().replace("+00:00", "Z"))
 
 
