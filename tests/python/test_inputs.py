@@ -257,3 +257,10 @@ def test_a_changed_hint_is_another_version() -> None:
         workflow: Workflow[..., Any] = Workflow(same, "same", {})
         versions.add(workflow.program.version)
     assert len(versions) == 3
+
+
+def test_arguments_that_do_not_fit_are_refused_with_the_name_of_the_workflow(
+    app: rhythm.Rhythm,
+) -> None:
+    with pytest.raises(TypeError, match="workflow `checked_inputs`: missing a required argument"):
+        app.start(order, "7")  # type: ignore[call-arg]  # that is what is refused

@@ -114,7 +114,10 @@ class Workflow(Generic[P, R]):
 
     def inputs_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Returns arguments as inputs by name. Raises `TypeError` if they do not fit."""
-        return dict(self.signature.bind(*args, **kwargs).arguments)
+        try:
+            return dict(self.signature.bind(*args, **kwargs).arguments)
+        except TypeError as problem:
+            raise TypeError(f"workflow `{self.name}`: {problem}") from None
 
     def __rhythm_callee__(self) -> Callee:
         from rhythm.engine.typed import hints_of
