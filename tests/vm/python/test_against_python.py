@@ -32,7 +32,7 @@ from tests.vm.python.against import (
     theirs,
 )
 
-EXAMPLES = sampled(60, 1500)
+EXAMPLES = sampled(25, 1500)
 PAIRS = st.one_of(
     st.tuples(NUMBERS, NUMBERS), st.tuples(VALUES, VALUES), st.tuples(TEXTS, TEXTS),
     st.tuples(LISTS, LISTS), st.tuples(DICTS, DICTS), st.tuples(LISTS, st.integers(-2, 5)),
