@@ -44,6 +44,8 @@ MAY_IMPORT = {
     # no store: the application has what http and cli ask for, and opens databases
     "http": {"ir", "vm", "engine", "worker", "app"},
     "cli": {"ir", "vm", "lang", "engine", "worker", "app", "http", "authoring"},
+    # drives the real worker on a real store, for the tests of users
+    "testing": {"ir", "vm", "engine", "worker", "app", "store", "authoring"},
 }
 IMPURE = {
     "asyncio", "io", "logging", "multiprocessing", "os", "pathlib", "queue", "random", "secrets",

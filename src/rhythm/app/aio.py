@@ -118,6 +118,8 @@ async def wait_for_result(
             isinstance(found := await asyncio.to_thread(try_get, app.get, id), StoreError)
             or not found.ended
         ):
+            if await asyncio.to_thread(app.changes.drive, id):
+                continue
             rest_s = patience.rest_s(found)
             with suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), rest_s)

@@ -117,6 +117,13 @@ def init(
     return made
 
 
+def use(app: Rhythm | None) -> Rhythm | None:
+    """Makes this the default application, and returns the one before, which stays open."""
+    global _app
+    before, _app = _app, app
+    return before
+
+
 def made() -> Rhythm | None:
     """Returns the default application, or None if `init` has not made one."""
     return _app

@@ -143,8 +143,9 @@ class Executions:
         patience, changed = PollBackoff(timeout, time.monotonic), threading.Event()
         with self.changes.heard_by(changed.set):
             while isinstance(found := try_get(self.get, id), StoreError) or not found.ended:
-                changed.wait(patience.rest_s(found))
-                changed.clear()
+                if not self.changes.drive(id):
+                    changed.wait(patience.rest_s(found))
+                    changed.clear()
         return found.value()
 
     def trace(self, id: Id) -> list[TraceStep]:

@@ -25,12 +25,21 @@ class Changes:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        # Runs an execution to its end while somebody waits for it, in tests; else workers do.
+        self.driver: Callable[[Id], None] | None = None
         self._listeners: dict[int, Callable[[], object]] = {}
 
     def notify(self) -> None:
         """Calls all listeners."""
         for listener in list(self._listeners.values()):
             listener()
+
+    def drive(self, id: Id) -> bool:
+        """Runs an execution to its end, if that is not left to workers. Returns whether it did."""
+        if self.driver is None:
+            return False
+        self.driver(id)
+        return True
 
     @contextmanager
     def heard_by(self, listener: Callable[[], object]) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from rhythm.errors import StoreError
@@ -13,6 +14,7 @@ POSSIBLE = (
     "sqlite:///rhythm.db, sqlite:////absolute/path.db, sqlite://:memory:, "
     "postgresql://user@host/database"
 )
+Clock = Callable[[], int] | None  # in place of that of the database
 SCHEMA = "rhythm"  # of PostgreSQL, unless the URL says ?schema=name
 # Parameters of a PostgreSQL URL that are for Rhythm, and unknown to the server.
 OURS = ("schema", "pooled", "notify")
@@ -28,18 +30,24 @@ SWITCH = {
 }
 
 
-def open_store(url: str, create: bool = True, listen_url: str = "") -> Store:
+def open_store(
+    url: str,
+    create: bool = True,
+    listen_url: str = "",
+    clock_us: Callable[[], int] | None = None,
+) -> Store:
     """Opens the store behind a URL, without migrating it. Raises `StoreError` with what is wrong.
 
     `create=False`: an SQLite file must exist already. `listen_url`: a URL of the same PostgreSQL
-    database that bypasses a pooler, for listeners.
+    database that bypasses a pooler, for listeners. `clock_us` replaces the clock of the database,
+    in tests.
     """
     scheme, colon, rest = url.partition("://")
     match scheme.lower() if colon else "":
         case "sqlite":
-            return _sqlite(url, rest, create)
+            return _sqlite(url, rest, create, clock_us)
         case "postgresql" | "postgres":
-            return _postgres(f"postgresql://{rest}", listen_url)
+            return _postgres(f"postgresql://{rest}", listen_url, clock_us)
     raise StoreError(f"no database can be opened with `{show_url(url)}`; possible are {POSSIBLE}")
 
 
@@ -60,7 +68,7 @@ def require_schema(store: Store) -> None:
         )
 
 
-def _sqlite(url: str, rest: str, create: bool) -> Store:
+def _sqlite(url: str, rest: str, create: bool, clock_us: Clock) -> Store:
     from rhythm.store.sqlite.store import SqliteStore
 
     path = rest.removeprefix("/")
@@ -75,7 +83,9 @@ def _sqlite(url: str, rest: str, create: bool) -> Store:
         )
     if path != ":memory:":
         _check_file(Path(path), create)
-    return SqliteStore(path, create=create)
+    if clock_us is None:
+        return SqliteStore(path, create=create)
+    return SqliteStore(path, clock_us, create)
 
 
 def _check_file(path: Path, create: bool) -> None:
@@ -91,7 +101,7 @@ def _check_file(path: Path, create: bool) -> None:
         raise StoreError(f"there is no database file {path}")
 
 
-def _postgres(url: str, listen_url: str) -> Store:
+def _postgres(url: str, listen_url: str, clock_us: Clock) -> Store:
     try:
         from rhythm.store.postgres.connecting import Access
         from rhythm.store.postgres.store import PostgresStore
@@ -105,7 +115,7 @@ def _postgres(url: str, listen_url: str) -> Store:
     access = Access(
         _switch(ours, "pooled", False), _switch(ours, "notify", True), _parted(listen_url)[0]
     )
-    return PostgresStore(plain, ours.get("schema", SCHEMA), access=access)
+    return PostgresStore(plain, ours.get("schema", SCHEMA), clock_us, access)
 
 
 def _parted(url: str) -> tuple[str, dict[str, str]]:

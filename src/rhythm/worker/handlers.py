@@ -89,6 +89,18 @@ class Task(Generic[P, R]):
         """Gives a call in a Python workflow its own options: `charge.options(retries=5)(…)`."""
         return self
 
+    def with_body(self, function: Callable[..., Any]) -> Task[..., Any]:
+        """Returns this task with another body, for tests: it has no transaction."""
+        return Task(
+            function,
+            self.name,
+            self.queue,
+            self.retries,
+            self.timeout_s,
+            self.backoff_s,
+            self.give_up_on,
+        )
+
     def __rhythm_callee__(self) -> Callee:
         hints = hints_of(self.function)
         result = hints.get("return", Any)
@@ -171,6 +183,8 @@ class Tasks(Mapping[str, Task[..., Any]]):
 
     def __init__(self) -> None:
         self._tasks: dict[str, Task[..., Any]] = {}
+        # What a test has put in the place of a task, if it has. See `rhythm.testing.patches`.
+        self.applied: Callable[[Task[..., Any]], Task[..., Any]] | None = None
 
     def add(self, task: Task[..., Any]) -> None:
         """Adds a task. Raises `DuplicateTask` if another function has its name."""
@@ -185,7 +199,8 @@ class Tasks(Mapping[str, Task[..., Any]]):
         TASKS[task.name] = task.function
 
     def __getitem__(self, name: str) -> Task[..., Any]:
-        return self._tasks[name]
+        task = self._tasks[name]
+        return task if self.applied is None else self.applied(task)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tasks)

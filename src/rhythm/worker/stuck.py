@@ -15,8 +15,11 @@ from rhythm.store.lifecycle import WORKFLOW
 MAX_WAITS = 5  # awaits that are named; the rest is counted
 
 
-def why_stuck(store: Store, execution: Execution) -> str:
-    """Returns what the execution waits for, or what the child waits for that it awaits."""
+def why_stuck(store: Store, execution: Execution, how: str = "pass --signal {name}=JSON") -> str:
+    """Returns what the execution waits for, or what the child waits for that it awaits.
+
+    `how`: how a signal is sent here.
+    """
     waits_for = list(leaves(load(execution.awaiting)))
     ended = {
         outcome.n
@@ -32,7 +35,7 @@ def why_stuck(store: Store, execution: Execution) -> str:
         if leaf["n"] in ended:
             continue
         if child and child.type == WORKFLOW and child.status != "pending":
-            return why_stuck(store, child)
+            return why_stuck(store, child, how)
         event = events.get(leaf["n"])
         # A child that is parked has begun (see above); nothing is left in a queue here.
         begun = not (event.held if event else child)
@@ -43,9 +46,8 @@ def why_stuck(store: Store, execution: Execution) -> str:
             if child
             else {}
         )
-        waits.append(
-            _shown(execution.id, {**leaf, **known}) + ("" if begun else ", which has not begun")
-        )
+        shown = _shown(execution.id, {**leaf, **known}, how)
+        waits.append(shown if begun else f"{shown}, which has not begun")
     waits = list(dict.fromkeys(waits))
     more = f" and {len(waits) - MAX_WAITS} more" if len(waits) > MAX_WAITS else ""
     return (
@@ -54,10 +56,10 @@ def why_stuck(store: Store, execution: Execution) -> str:
     )
 
 
-def _shown(id: str, leaf: dict[str, Any]) -> str:
+def _shown(id: str, leaf: dict[str, Any], how: str) -> str:
     """Returns an await in words, with what would end it."""
     if waits_for_mail(leaf):
-        return f"signal `{leaf['name']}` (pass --signal {leaf['name']}=JSON)"
+        return f"signal `{leaf['name']}` ({how.format(name=leaf['name'])})"
     return (
         f"{leaf['op']} `{leaf['name']}`"
         if leaf.get("name")

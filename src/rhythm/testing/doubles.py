@@ -1,0 +1,175 @@
+"""Doubles: what a test says a task does, in place of its own body, and what was asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Self
+
+from rhythm.durations import duration_s
+from rhythm.record import Record
+
+RUNS, RETURNS, RAISES, CALLS, HANGS, CRASHES = "runs returns raises calls hangs crashes".split()
+
+
+class Step(Record):
+    """What a task does once: one step of its script."""
+
+    kind: str
+    value: Any = None  # the result, the exception, or the function that is called
+    takes_s: float = 0.0
+    times: int = 1
+
+
+OWN_BODY = Step(RUNS)
+
+
+class Call:
+    """One attempt at a task: what it got, and how it ended."""
+
+    def __init__(self, task: str, id: str, inputs: Any, attempt: int, at: datetime) -> None:
+        self.task = task  #: the name of the task
+        self.id = id  #: the id of its execution, which all attempts share: the idempotency key
+        self.inputs = inputs  #: what it got
+        self.attempt = attempt  #: the number of the attempt, from 1
+        self.at = at  #: when it began, on the clock of the test
+        self.ended = False  #: whether it has ended
+        self.result: Any = None  #: what it returned, as the workflow sees it
+        self.error: dict[str, Any] | None = None  #: its error: code, message, data
+
+    def end(self, result: Any, error: dict[str, Any] | None) -> None:
+        """Notes how the attempt ended."""
+        self.ended, self.result, self.error = True, result, error
+
+    def __repr__(self) -> str:
+        from rhythm.worker.narration import brief, called
+
+        label = f"{called(self.task, self.inputs)}, attempt {self.attempt}"
+        if not self.ended:
+            return f"<{label}: not ended>"
+        if self.error is not None:
+            return f"<{label}: {self.error['code']}: {self.error['message']}>"
+        return f"<{label} = {brief(self.result)}>"
+
+
+class Calls:
+    """All attempts of a test, in the order in which they began."""
+
+    def __init__(self) -> None:
+        self.made: list[Call] = []
+
+    def of(self, task: str) -> list[Call]:
+        """Returns the attempts at one task."""
+        return [call for call in self.made if call.task == task]
+
+
+class Double:
+    """A task in a test: what it shall do, and what was asked of it.
+
+    What you say is done in order, each step once; the last one stays. So
+    `env.task("charge").raises(ConnectionError, times=2).returns("ok")` fails twice, and then
+    always succeeds. A task of which nothing was said runs its own body.
+
+    `takes`, on each of them, is how long that takes on the clock of the test.
+    """
+
+    def __init__(self, name: str, calls: Calls) -> None:
+        self.name, self._calls = name, calls
+        self._steps: list[Step] = []
+        self._done = 0
+
+    # what it shall do
+
+    def returns(self, value: Any, *, times: int = 1, takes: float | str = 0) -> Self:
+        """Makes it return this value."""
+        return self._then(RETURNS, value, times, takes)
+
+    def raises(
+        self,
+        error: BaseException | type[BaseException],
+        *,
+        times: int = 1,
+        takes: float | str = 0,
+    ) -> Self:
+        """Makes it raise this exception; it is tried again as the task's `retries` say."""
+        is_class = isinstance(error, type) and issubclass(error, BaseException)
+        if not is_class and not isinstance(error, BaseException):
+            raise TypeError(f"raises(…) takes an exception or its class, not {error!r:.80}")
+        return self._then(RAISES, error, times, takes)
+
+    def calls(
+        self, function: Callable[..., Any], *, times: int = 1, takes: float | str = 0
+    ) -> Self:
+        """Makes it call this function with its inputs, a plain one or an `async def`."""
+        if not callable(function):
+            raise TypeError(f"calls(…) takes a function, not {function!r:.80}; see returns(…)")
+        return self._then(CALLS, function, times, takes)
+
+    def runs(self, *, times: int = 1, takes: float | str = 0) -> Self:
+        """Makes it run its own body."""
+        return self._then(RUNS, None, times, takes)
+
+    def hangs(self, *, times: int = 1) -> Self:
+        """Makes it never end: only its timeout or a cancellation ends the attempt."""
+        return self._then(HANGS, None, times, 0)
+
+    def crashes(self, *, times: int = 1) -> Self:
+        """Makes the worker die when the task begins; another worker takes over."""
+        return self._then(CRASHES, None, times, 0)
+
+    # what was asked of it
+
+    @property
+    def attempts(self) -> list[Call]:
+        """All attempts, in the order in which they began."""
+        return self._calls.of(self.name)
+
+    @property
+    def called(self) -> int:
+        """How often the task was begun, retries included."""
+        return len(self.attempts)
+
+    @property
+    def inputs(self) -> list[Any]:
+        """The inputs of each attempt, in the order in which they began."""
+        return [call.inputs for call in self.attempts]
+
+    @property
+    def scripted(self) -> bool:
+        """Whether the task never runs its own body."""
+        return bool(self._steps) and all(step.kind != RUNS for step in self._steps)
+
+    def __repr__(self) -> str:
+        steps = ", ".join(step.kind for step in self._steps) or "its own body"
+        return f"<task {self.name} in a test: {steps}; called {self.called} times>"
+
+    # for the engine
+
+    def next_step(self) -> Step:
+        """Returns what to do now, and goes on in the script."""
+        if not self._steps:
+            return OWN_BODY
+        done, self._done = self._done, self._done + 1
+        for step in self._steps:
+            if done < step.times:
+                return step
+            done -= step.times
+        return self._steps[-1]
+
+    def anew(self, calls: Calls) -> Double:
+        """Returns a double with the same script, from its beginning."""
+        made = Double(self.name, calls)
+        made._steps = list(self._steps)
+        return made
+
+    def _then(self, kind: str, value: Any, times: int, takes: float | str) -> Self:
+        if isinstance(times, bool) or not isinstance(times, int) or times < 1:
+            raise ValueError(f"times is a whole number from 1 on, not {times!r:.80}")
+        takes_s = 0.0 if takes in (0, "0s") else duration_s(takes)
+        self._steps.append(Step(kind, value, takes_s, times))
+        return self
+
+
+def order_of(calls: Sequence[Call]) -> list[str]:
+    """Returns the names of the tasks in the order in which they were begun."""
+    return [call.task for call in calls]

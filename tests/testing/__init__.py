@@ -1,0 +1,1 @@
+"""The testing kit, tested: on memory, SQLite and PostgreSQL."""

@@ -1,0 +1,58 @@
+"""`monkeypatch` of a task in a module: it works, or it fails loudly."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import pytest
+
+import rhythm
+from rhythm.testing import Env
+from rhythm.testing.patches import PatchRefused
+from tests.testing import shop
+
+
+@pytest.fixture
+def env() -> Any:
+    with Env(workflow_paths=(), workflows=[shop.order, shop.parcel]) as made:
+        yield made
+
+
+def test_a_function_in_the_place_of_a_task_is_called(
+    env: Env, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shop, "pack", lambda item: f"fake {item}")
+    assert env.run(shop.parcel, ["tea"]) == ["fake tea"]
+    monkeypatch.undo()
+    assert env.run(shop.parcel, ["tea"]) == ["box of tea"]
+
+
+def test_mocks_work_too(env: Env) -> None:
+    with mock.patch.object(shop, "charge", mock.AsyncMock(return_value="mocked")) as charge:
+        assert env.start(shop.order, "A1").state["receipt"] == "mocked"
+    charge.assert_awaited_once_with(order="A1", amount=10.0)
+
+
+def test_plain_applications_see_it_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.testing.shop.pack", lambda item: f"fake {item}")
+    with rhythm.Rhythm(
+        "sqlite:///:memory:",
+        (),
+        workflows=[shop.parcel],
+        environment={},
+        queues=["default", "kit-warehouse"],
+    ) as app:
+        assert app.run("kit_parcel", {"items": ["tea"]}) == ["fake tea"]
+
+
+def test_what_cannot_be_called_is_refused_loudly(env: Env, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shop, "pack", "a box")
+    with pytest.raises(PatchRefused, match=r"env\.task\('kit_pack'\)\.returns"):
+        env.start(shop.parcel, ["tea"])
+
+
+def test_a_double_wins_over_a_patch(env: Env, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shop, "pack", lambda item: "patched")
+    env.task("kit_pack").returns("doubled")
+    assert env.run(shop.parcel, ["tea"]) == ["doubled"]
