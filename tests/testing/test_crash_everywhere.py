@@ -58,7 +58,7 @@ def test_a_ledger_that_is_not_idempotent_is_found_with_the_smallest_schedule(env
             effects=lambda: list(ledger.entries),
         )
     text = str(failure.value)
-    assert "effects: without it [5.0], now [5.0, 5.0]" in text
+    assert "effects: without a crash [5.0], now [5.0, 5.0]" in text
     assert "☠ 3 commit: the worker dies before it" in text
     assert failure.value.schedule == "before 3"
     steps = failure.value.steps

@@ -121,6 +121,7 @@ class CrashFailure(AssertionError):
 
 def crash_everywhere(env: Env, plan: CrashPlan, most: int, only: str | None) -> CrashReport:
     """Tries the schedules of a plan. Raises `CrashFailure` for the first that fails."""
+    __tracebackhide__ = True
     if most < 1:
         raise ValueError(f"most is a number from 1 on, not {most!r}")
     usual = _run(env, plan, CrashSchedule())
@@ -250,7 +251,7 @@ def _checked(env: Env, run: Trial[Any], check: Callable[[Env, Trial[Any]], objec
 
 def _differences(plan: CrashPlan, usual: RunOutcome, found: RunOutcome) -> list[str]:
     def differs(what: str, before: Any, after: Any) -> list[str]:
-        return [] if before == after else [f"{what}: without it {before!r}, now {after!r}"]
+        return [] if before == after else [f"{what}: without a crash {before!r}, now {after!r}"]
 
     return [
         *([found.problem] if found.problem else []),

@@ -174,6 +174,7 @@ class Env:
     def run(self, workflow: str, inputs: Any = None, **more: Any) -> Any: ...
     def run(self, workflow: Any, *args: Any, **kwargs: Any) -> Any:
         """Starts a workflow, moves the clock until it has ended, and returns its result."""
+        __tracebackhide__ = True
         return self.start(workflow, *args, **kwargs).result()
 
     def load(self, *places: str) -> list[str]:
@@ -208,6 +209,7 @@ class Env:
         `by` is a name, or `rhythm.Actor(name, roles)` if its roles shall be checked. `role`: which
         approval, if several are open.
         """
+        __tracebackhide__ = True
         acts = {
             "approve": self.app.approve,
             "reject": self.app.reject,
@@ -229,6 +231,7 @@ class Env:
             self._engine.settle()
 
     def _open_approval(self, id: str, role: str | None) -> ApprovalView:
+        __tracebackhide__ = True
         found = [
             each
             for each in self.app.approvals(role=role, limit=1000)
@@ -273,6 +276,7 @@ class Env:
 
     def result(self, run: Id, timeout: float | str | None = None) -> Any:
         """Moves the clock until an execution has ended, and returns its result. See `Trial`."""
+        __tracebackhide__ = True
         self._run_to_end(run, timeout)
         return self.app.get(run).value()
 
@@ -281,6 +285,7 @@ class Env:
         self._run_to_end(run, None)
 
     def _run_to_end(self, run: Id, timeout: float | str | None) -> None:
+        __tracebackhide__ = True
         with self._lock:
             limit = (
                 None if timeout is None else self._clock.us() + int(duration_s(timeout) * SECOND_US)
@@ -386,6 +391,7 @@ class Env:
         - `most`: the number of runs; more schedules than that are sampled.
         - `only`: one schedule, as a failure names it, to debug it.
         """
+        __tracebackhide__ = True
         from rhythm.testing.crashes import CrashPlan, crash_everywhere
 
         plan = CrashPlan(workflow, inputs, script, reset, effects, check, same_result)

@@ -26,6 +26,7 @@ class Trial(Handle[R]):
         Raises `ExecutionFailed` if it ended without one, `Stuck` if nothing can happen any more,
         and `ResultTimeout` if it has not ended after `timeout` on the clock of the test.
         """
+        __tracebackhide__ = True
         found: R = self._env.result(self, timeout)
         return found
 
