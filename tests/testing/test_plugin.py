@@ -91,3 +91,11 @@ def test_a_run_that_does_not_use_the_kit_does_not_import_it(pytester: pytest.Pyt
         "    assert sorted(heavy) == ['rhythm.testing', 'rhythm.testing.plugin']\n"
     )
     pytester.runpytest_subprocess("-q").assert_outcomes(passed=1)
+
+
+def test_a_refusal_is_shown_at_the_line_of_the_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_it(env):\n    env.run('nothing')\n")
+    ran = pytester.runpytest_subprocess("-q")
+    ran.stdout.fnmatch_lines(["*UnknownWorkflow: there is no workflow `nothing`*"])
+    ran.stdout.no_fnmatch_line("*testing?env.py*")
+    pytester.runpytest_subprocess("-q", "--full-trace").stdout.fnmatch_lines(["*testing?env.py*"])

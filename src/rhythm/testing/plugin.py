@@ -34,6 +34,23 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         note_tasks()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Hides our own frames if Rhythm refuses something: the line of the test says enough.
+
+    pytest asks each module for its own mark; `--full-trace` shows all.
+    """
+    if call.excinfo is not None:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("rhythm."):
+                vars(module).setdefault("__tracebackhide__", _is_refusal)
+
+
+def _is_refusal(found: pytest.ExceptionInfo[BaseException]) -> bool:
+    errors = sys.modules.get("rhythm.errors")
+    return errors is not None and isinstance(found.value, errors.RhythmError)
+
+
 @pytest.fixture
 def env(request: pytest.FixtureRequest) -> Iterator[Env]:
     """A test's own Rhythm: in memory, with a clock that jumps and tasks that can be replaced.
