@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,7 +18,7 @@ from rhythm.app.checks import (
     valid_name,
     valid_text,
 )
-from rhythm.app.views import as_json, moment, moment_of
+from rhythm.app.views import PageOf, as_json, moment, moment_of
 from rhythm.engine.payload import load
 from rhythm.errors import Denied, Undecidable, UnknownApproval
 from rhythm.limits import TEXTS
@@ -104,17 +103,11 @@ class ApprovalView(Record):
         return as_json(self)
 
 
-class ApprovalPage(Record):
-    """Some approvals, newest first.
+class ApprovalPage(PageOf[ApprovalView]):
+    """One page of approvals, newest first: a sequence of them (`app.approvals()[0]`).
 
     `cursor` asks for the next page; None means that there are no more.
     """
-
-    items: tuple[ApprovalView, ...]
-    cursor: str | None = None
-
-    def __iter__(self) -> Iterator[ApprovalView]:
-        return iter(self.items)
 
 
 class Approvals:

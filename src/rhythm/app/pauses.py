@@ -4,7 +4,7 @@ stand."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,7 +17,7 @@ from rhythm.app.checks import (
     unknown_execution,
     valid_text,
 )
-from rhythm.app.views import as_json, moment, moment_of, paused_at, paused_reason
+from rhythm.app.views import PageOf, as_json, moment, moment_of, paused_at, paused_reason
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
 from rhythm.ir.awaiting import rows_of
@@ -78,17 +78,11 @@ class ResumeRequestView(Record):
         return as_json(self)
 
 
-class ResumePage(Record):
-    """Some of what let an execution go on, oldest first.
+class ResumePage(PageOf[ResumeRequestView]):
+    """One page of what let an execution go on, oldest first: a sequence of them.
 
     `cursor` asks for the next page; None means that there are no more.
     """
-
-    items: tuple[ResumeRequestView, ...]
-    cursor: str | None = None
-
-    def __iter__(self) -> Iterator[ResumeRequestView]:
-        return iter(self.items)
 
 
 class Pauses:
