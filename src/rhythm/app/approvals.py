@@ -153,13 +153,14 @@ class Approvals:
         views = tuple(self._views(rows))
         return ApprovalPage(views, place_after(views[-1]) if more else None)
 
-    def get(self, id: str) -> ApprovalView:
+    def get(self, id: str | ApprovalView) -> ApprovalView:
         """Returns one approval. Raises `UnknownApproval` if there is none with this id."""
         return self._views([self._stored(id)])[0]
 
-    def _stored(self, id: str) -> StoredApproval:
-        found = self._store.people.approval(_possible(id))
-        return found if found is not None else no_approval(id)
+    def _stored(self, id: str | ApprovalView) -> StoredApproval:
+        known = _possible(id)
+        found = self._store.people.approval(known)
+        return found if found is not None else no_approval(known)
 
     def _views(self, rows: list[StoredApproval]) -> list[ApprovalView]:
         made: dict[str, list[StoredDecision]] = {}
@@ -169,7 +170,7 @@ class Approvals:
 
     def approve(
         self,
-        id: str,
+        id: str | ApprovalView,
         *,
         by: Actor | str,
         comment: str = "",
@@ -195,7 +196,7 @@ class Approvals:
 
     def reject(
         self,
-        id: str,
+        id: str | ApprovalView,
         *,
         by: Actor | str,
         comment: str = "",
@@ -208,7 +209,7 @@ class Approvals:
 
     def escalate(
         self,
-        id: str,
+        id: str | ApprovalView,
         *,
         by: Actor | str,
         to: str | None = None,
@@ -226,7 +227,7 @@ class Approvals:
 
     def _decide(
         self,
-        id: str,
+        id: str | ApprovalView,
         what: Choice,
         by: Actor | str,
         comment: str,
@@ -244,8 +245,9 @@ class Approvals:
                 "program has checked the roles"
             )
         actor, pause = acting(by), not self._context.settings.auto_resume_after_approval
+        id = _possible(id)
         verdict = self._store.people.decide(
-            _possible(id), Decision(actor, what, comment, content_hash, known, to, pause)
+            id, Decision(actor, what, comment, content_hash, known, to, pause)
         )
         if verdict is None or verdict.approval is None:
             no_approval(id)
@@ -266,10 +268,12 @@ def _one_hash(content_hash: str | None, shown: str | None) -> str | None:
 
 
 def _possible(id: Any) -> str:
-    """Returns the id if an approval may have it; else raises `UnknownApproval`.
+    """Returns the id of an approval, given as its id or its view.
 
-    Databases are never asked for an id that they could not hold.
+    Raises `UnknownApproval` if no approval can have it: databases are never asked for an id that
+    they could not hold.
     """
+    id = id.id if isinstance(id, ApprovalView) else id
     return str(id) if can_be(id) else no_approval(id)
 
 
