@@ -19,6 +19,13 @@ from rhythm.record import Record
 PREFIX = "RHYTHM_"
 TEST_PREFIX = "RHYTHM_TEST_"  # variables of the project's own tests, which are not settings
 FILES = ("rhythm.toml", "pyproject.toml")
+# Drivers that SQLAlchemy names in a URL (`postgresql+asyncpg://`). Rhythm has its own, so the name
+# is left out.
+DRIVERS = {
+    "postgresql": ("psycopg", "psycopg_async", "psycopg2", "psycopg2cffi", "asyncpg", "pg8000"),
+    "sqlite": ("pysqlite", "aiosqlite"),
+}
+ALSO_CALLED = {"postgres": "postgresql"}  # older names of a scheme
 FOLDER = "./workflows"  # the default of workflow_paths, if this folder exists
 
 
@@ -228,6 +235,23 @@ def _text(value: Any) -> str:
     return value.strip()
 
 
+def _url(value: Any) -> str:
+    return plain_url(_text(value))
+
+
+def plain_url(url: str) -> str:
+    """Returns a database URL with the scheme that Rhythm uses, which names no driver.
+
+    A URL with another scheme is returned as it is.
+    """
+    scheme, colon, rest = url.partition("://")
+    named, plus, driver = scheme.lower().partition("+")
+    database = ALSO_CALLED.get(named, named)
+    if not colon or database not in DRIVERS or (plus and driver not in DRIVERS[database]):
+        return url
+    return f"{database}://{rest}"
+
+
 def _texts(value: Any) -> tuple[str, ...]:
     """Returns the items of a list, or of one text with commas between the items."""
     if isinstance(value, os.PathLike):
@@ -365,9 +389,9 @@ class Setting(Record):
 
 
 SETTINGS: dict[str, Setting] = {
-    "database_url": Setting("database_url", "sqlite:///rhythm.db", _text,
+    "database_url": Setting("database_url", "sqlite:///rhythm.db", _url,
         "where executions live: sqlite:///… or postgresql://…", show_url),
-    "listen_url": Setting("listen_url", "", _text,
+    "listen_url": Setting("listen_url", "", _url,
         "the PostgreSQL server itself, where a pooler is in between", _show_listen_url),
     "workflow_paths": Setting("workflow_paths", (), _texts,
         f"files, and folders of .flow and .steps.json files; {FOLDER} if it exists"),

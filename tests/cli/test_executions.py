@@ -407,6 +407,13 @@ def test_schema_of_a_newer_rhythm_is_refused(rhythm: Command, tmp_path: Path) ->
         assert "the database has 99; upgrade Rhythm" in ran.err
 
 
+def test_database_may_be_named_as_sqlalchemy_does(rhythm: Rhythm) -> None:
+    ran = rhythm("list --database sqlite+aiosqlite:///none.db")
+    assert (ran.code, ran.err.split(";")[0]) == (1, "rhythm: there is no database none.db here")
+    assert rhythm("migrate --database sqlite+pysqlite:///mine.db").code == 0
+    assert rhythm("list --database sqlite:///mine.db").code == 0
+
+
 @pytest.mark.parametrize(
     ("url_given", "message"),
     [

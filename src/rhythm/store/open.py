@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from rhythm.errors import StoreError
-from rhythm.settings import parted_url, show_url
+from rhythm.settings import DRIVERS, parted_url, plain_url, show_url
 from rhythm.store.interfaces.store import Store
 from rhythm.store.sqlfile import migrations
 
+_WITH_DRIVER = " or ".join(f"{name}+{drivers[0]}" for name, drivers in DRIVERS.items())
 POSSIBLE = (
     "sqlite:///rhythm.db, sqlite:////absolute/path.db, sqlite://:memory:, "
-    "postgresql://user@host/database"
+    "postgresql://user@host/database, and the same as SQLAlchemy writes them "
+    f"({_WITH_DRIVER})"
 )
 SCHEMA = "rhythm"  # of PostgreSQL, unless the URL says ?schema=name
 # Parameters of a PostgreSQL URL that are for Rhythm, and unknown to the server.
@@ -34,13 +36,23 @@ def open_store(url: str, create: bool = True, listen_url: str = "") -> Store:
     `create=False`: an SQLite file must exist already. `listen_url`: a URL of the same PostgreSQL
     database that bypasses a pooler, for listeners.
     """
-    scheme, colon, rest = url.partition("://")
-    match scheme.lower() if colon else "":
+    scheme, colon, rest = plain_url(url).partition("://")
+    match scheme if colon else "":
         case "sqlite":
             return _sqlite(url, rest, create)
-        case "postgresql" | "postgres":
-            return _postgres(f"postgresql://{rest}", listen_url)
+        case "postgresql":
+            return _postgres(plain_url(url), _listened(plain_url(listen_url)))
     raise StoreError(f"no database can be opened with `{show_url(url)}`; possible are {POSSIBLE}")
+
+
+def _listened(url: str) -> str:
+    """Returns the URL for listeners. Raises `StoreError` if it is not one of PostgreSQL."""
+    if url and not url.startswith("postgresql://"):
+        raise StoreError(
+            f"listen_url is a URL of PostgreSQL, postgresql://user@host/database, not "
+            f"`{show_url(url)}`"
+        )
+    return url
 
 
 def require_schema(store: Store) -> None:
