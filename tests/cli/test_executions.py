@@ -8,6 +8,7 @@ import re
 import shlex
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -894,6 +895,42 @@ def test_wait_says_when_nobody_serves_the_queue(
         f"note: it is paused; `rhythm resume {id}` lets it go on"
         in rhythm(f"result {id} --timeout 100ms").err
     )
+
+
+def test_wait_says_nothing_of_a_queue_whose_worker_is_busy(
+    rhythm: Command, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some tasks are ready for long, since all slots of the worker are taken."""
+    monkeypatch.setattr(waiting, "PATIENCE_S", 0.01)
+    free = threading.Event()
+
+    def hold(n: int) -> int:
+        free.wait()
+        return n
+
+    many = """workflow many(inputs) {
+  return await all([task("hold", { n }) for n in range(20)])
+}"""
+    app = make_app(hold, flows=(many,), concurrency=1)
+    with app.worker():
+        try:
+            id = app.start_workflow("many").id
+            while "pending" not in {child.status for child in app.children(id)}:
+                app.get(id)
+            ran = rhythm(f"result {id} --timeout 200ms")
+        finally:
+            free.set()
+    assert (ran.code, ran.out) == (3, "")
+    assert "note:" not in ran.err
+
+
+def test_wait_says_when_the_queue_is_paused(
+    rhythm: Command, app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "PATIENCE_S", 0.01)
+    app.pause_queue("slow")
+    ran = rhythm("start order --queue slow --wait --timeout 100ms")
+    assert "note: the queue `slow` is paused; `rhythm queue resume slow` lets it go on" in ran.err
 
 
 def test_hint_about_a_missing_task_says_how_many_others_there_are() -> None:
