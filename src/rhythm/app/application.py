@@ -100,7 +100,7 @@ class Rhythm:
         self.schedules = Schedules(context, self.workflows, self.executions)
         self.queues = Queues(context)
         self.details = Details(context, self.workflows)
-        self.bulk = Bulk(context, self.executions)
+        self.bulk = Bulk(context, self.executions, self.workflows)
         self.why = Why(context, self.workflows)
         self.tokens = Tokens(context)
         self.audit = Audit(context)

@@ -24,6 +24,7 @@ from rhythm.app.checks import (
     valid_name,
 )
 from rhythm.app.handle import Handle, id_of
+from rhythm.app.retries import retry_plan
 from rhythm.app.views import ExecutionView, Page, TracePage, TraceStep, brief_view, step, view
 from rhythm.app.waiting import PollBackoff, try_get
 from rhythm.engine.payload import dump
@@ -31,7 +32,6 @@ from rhythm.errors import NotDelivered, NotRetryable, StoreError
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.permissions import Scope
-from rhythm.store.interfaces.executions import Reach
 from rhythm.store.interfaces.messages import NewSignal
 from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.reading import TURN, Moment
@@ -259,20 +259,8 @@ class Executions:
         `from_start`, `NotRetryable` is raised then. Raises `NotRetryable` also if the retry would
         fail again at once, or if there was a retry before: the message says what to do.
         """
-        from rhythm.engine.retry_plan import anew, retried
-
-        new_id, row = self._context.new_id(), self._context.execution(id)
-        version = (
-            self._workflows.current(row.name).version
-            if from_start and row.type == WORKFLOW
-            else row.version
-        )
-        reach = Reach.by(self._store.limits)
-        plan = (
-            (lambda family: anew(family, new_id, version))
-            if from_start
-            else (lambda family: retried(family, new_id, reach))
-        )
+        row, new_id = self._context.execution(id), self._context.new_id()
+        plan = retry_plan(self._store, self._workflows, row, new_id, from_start)
         started = self._store.executions.retry(row.id, plan, acting(by), whole=not from_start)
         if started is None:
             unknown_execution(row.id)
