@@ -184,10 +184,28 @@ def _files(folder: str) -> list[tuple[str, Mapping[str, Any]]]:
             "keep one of them"
         )
     if own is not None:
-        return [("rhythm.toml", own)]
+        return [("rhythm.toml", _own_settings(own))]
     if table is not None and not isinstance(table, dict):
         raise InvalidSetting("`tool.rhythm` in pyproject.toml must be a table: [tool.rhythm]")
     return [("pyproject.toml", table)] if table is not None else []
+
+
+def _own_settings(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the settings in `rhythm.toml`: at its top level, or in a table of Rhythm's own."""
+    tables = {
+        "[rhythm]": found.get("rhythm"),
+        "[tool.rhythm]": tool.get("rhythm")
+        if isinstance(tool := found.get("tool"), dict)
+        else None,
+    }
+    for name, table in tables.items():
+        if isinstance(table, dict):
+            if len(found) > 1:
+                raise InvalidSetting(
+                    f"the settings of rhythm.toml stand at its top level or in {name}: keep one"
+                )
+            return table
+    return found
 
 
 def _toml(path: str) -> dict[str, Any] | None:
