@@ -878,6 +878,17 @@ def test_wait_prints_the_result_in_place_of_the_id(rhythm: Command, app: Rhythm)
         assert "6 │   return 1 / inputs.n" in failed.err
 
 
+@pytest.mark.parametrize("way", ["--id A17", "--key k"])
+def test_start_that_was_made_before_says_if_its_inputs_were_others(
+    rhythm: Command, app: Rhythm, way: str
+) -> None:
+    assert rhythm(f"start order -i id=A -i n:=1 {way}").code == 0
+    note = "note: it has other inputs than you gave, which are not used; `rhythm show"
+    same, other = (rhythm(f"start order -i n:={n} -i id=A {way}") for n in (1, 2))
+    assert (same.code, same.out, note in same.err) == (0, other.out, False)
+    assert (other.code, note in other.err) == (0, True)
+
+
 def test_wait_says_when_nobody_serves_the_queue(
     rhythm: Command, app: Rhythm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
