@@ -6,7 +6,7 @@ from typing import Any
 
 from rhythm.engine.payload import load
 from rhythm.ids import child_id
-from rhythm.ir.awaiting import leaves, waits_for_mail
+from rhythm.ir.awaiting import leaves, rows_of, waits_for_mail
 from rhythm.store.interfaces.executions import Execution
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Needed
@@ -58,6 +58,8 @@ def _shown(id: str, leaf: dict[str, Any]) -> str:
     """Returns an await in words, with what would end it."""
     if waits_for_mail(leaf):
         return f"signal `{leaf['name']}` (pass --signal {leaf['name']}=JSON)"
+    if "approval" in rows_of(leaf):
+        return f"approval `{leaf['name']}` (pass --approve {leaf['name']} or --reject)"
     return (
         f"{leaf['op']} `{leaf['name']}`"
         if leaf.get("name")
