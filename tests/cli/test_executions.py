@@ -887,6 +887,7 @@ def test_start_that_was_made_before_says_if_its_inputs_were_others(
     same, other = (rhythm(f"start order -i n:={n} -i id=A {way}") for n in (1, 2))
     assert (same.code, same.out, note in same.err) == (0, other.out, False)
     assert (other.code, note in other.err) == (0, True)
+    assert note not in rhythm(f"start order {way}").err  # none were given
 
 
 def test_wait_says_when_nobody_serves_the_queue(

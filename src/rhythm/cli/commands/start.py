@@ -221,7 +221,7 @@ def _say(execution: ExecutionView, created: bool, inputs: Any) -> None:
     what = f"{execution.name} (version {execution.version[:12]}, queue {execution.queue})"
     said = f"started {what}" if created else f"{what} was started before, and is {execution.status}"
     print(printable(f"{said}: {execution.id}"), file=sys.stderr)
-    if not created and load(dump(inputs, "inputs")) != execution.inputs:
+    if inputs and not created and load(dump(inputs, "inputs")) != execution.inputs:
         print(
             printable(
                 f"note: it has other inputs than you gave, which are not used; "
