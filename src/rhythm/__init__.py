@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from rhythm.authoring.workflow import Workflow, workflow
     from rhythm.errors import (
         AllFailed,
+        ApplicationClosed,
         ChildFailed,
         Conflict,
         Denied,
@@ -137,8 +138,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _ERRORS = (
-    "AllFailed ChildFailed Conflict Denied DuplicateTask DuplicateWorkflow ExecutionFailed "
-    "FlowError InvalidEvent InvalidId InvalidInputs "
+    "AllFailed ApplicationClosed ChildFailed Conflict Denied DuplicateTask DuplicateWorkflow "
+    "ExecutionFailed FlowError InvalidEvent InvalidId InvalidInputs "
     "InvalidPayload InvalidProgram InvalidSchedule InvalidSetting NewerFormat NotDelivered "
     "NotInWorkflow NotInitialised NotRetryable ResultTimeout RetryLater RetryTooLarge RhythmError "
     "ScheduleChanged ScheduleOfWorkflow ScheduleTaken StoreError TaskCancelled TaskFailed "
@@ -179,7 +180,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "Actor", "AllFailed", "ApprovalPage", "ApprovalView", "AsyncHandle", "AsyncRhythm",
+    "Actor", "AllFailed", "ApplicationClosed", "ApprovalPage", "ApprovalView", "AsyncHandle",
+    "AsyncRhythm",
     "AuditCheck", "AuditPage", "AuditView", "BulkView", "ChildFailed", "Conflict", "Current",
     "DecisionView", "Denied", "DuplicateTask", "DuplicateWorkflow", "ExecutionFailed",
     "ExecutionView", "FireView", "FlowError", "Handle", "InvalidEvent", "InvalidId",

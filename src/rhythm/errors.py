@@ -30,6 +30,7 @@
     ├── Undecidable        an actor who decides what cannot be decided now: `code` says why
     ├── ResultTimeout      a caller that waits: no result came in time (a `TimeoutError`)
     ├── NotInitialised     a developer: call `rhythm.init(…)` first
+    ├── ApplicationClosed  a developer: the application was closed; make another one
     ├── InvalidSetting     an operator: a setting that does not exist, or a value it cannot have
     ├── StoreError         an operator: the database cannot be used; the message says what to do
     │   └── Unavailable    the same, because it does not answer: it may come back
@@ -258,6 +259,12 @@ class NotInitialised(RhythmError):
     """There is no default application yet: call `rhythm.init(…)` first."""
 
     code = "not_initialised"
+
+
+class ApplicationClosed(RhythmError):
+    """The application was closed, and can be used no more."""
+
+    code = "application_closed"
 
 
 class InvalidSetting(RhythmError):

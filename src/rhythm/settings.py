@@ -19,6 +19,13 @@ from rhythm.record import Record
 PREFIX = "RHYTHM_"
 TEST_PREFIX = "RHYTHM_TEST_"  # variables of the project's own tests, which are not settings
 FILES = ("rhythm.toml", "pyproject.toml")
+# Drivers that SQLAlchemy names in a URL (`postgresql+asyncpg://`). Rhythm has its own, so the name
+# is left out.
+DRIVERS = {
+    "postgresql": ("psycopg", "psycopg_async", "psycopg2", "psycopg2cffi", "asyncpg", "pg8000"),
+    "sqlite": ("pysqlite", "aiosqlite"),
+}
+ALSO_CALLED = {"postgres": "postgresql"}  # older names of a scheme
 FOLDER = "./workflows"  # the default of workflow_paths, if this folder exists
 
 
@@ -177,10 +184,28 @@ def _files(folder: str) -> list[tuple[str, Mapping[str, Any]]]:
             "keep one of them"
         )
     if own is not None:
-        return [("rhythm.toml", own)]
+        return [("rhythm.toml", _own_settings(own))]
     if table is not None and not isinstance(table, dict):
         raise InvalidSetting("`tool.rhythm` in pyproject.toml must be a table: [tool.rhythm]")
     return [("pyproject.toml", table)] if table is not None else []
+
+
+def _own_settings(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the settings in `rhythm.toml`: at its top level, or in a table of Rhythm's own."""
+    tables = {
+        "[rhythm]": found.get("rhythm"),
+        "[tool.rhythm]": tool.get("rhythm")
+        if isinstance(tool := found.get("tool"), dict)
+        else None,
+    }
+    for name, table in tables.items():
+        if isinstance(table, dict):
+            if len(found) > 1:
+                raise InvalidSetting(
+                    f"the settings of rhythm.toml stand at its top level or in {name}: keep one"
+                )
+            return table
+    return found
 
 
 def _toml(path: str) -> dict[str, Any] | None:
@@ -226,6 +251,23 @@ def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"write a text that is not empty, not {value!r}")
     return value.strip()
+
+
+def _url(value: Any) -> str:
+    return plain_url(_text(value))
+
+
+def plain_url(url: str) -> str:
+    """Returns a database URL with the scheme that Rhythm uses, which names no driver.
+
+    A URL with another scheme is returned as it is.
+    """
+    scheme, colon, rest = url.partition("://")
+    named, plus, driver = scheme.lower().partition("+")
+    database = ALSO_CALLED.get(named, named)
+    if not colon or database not in DRIVERS or (plus and driver not in DRIVERS[database]):
+        return url
+    return f"{database}://{rest}"
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -365,9 +407,9 @@ class Setting(Record):
 
 
 SETTINGS: dict[str, Setting] = {
-    "database_url": Setting("database_url", "sqlite:///rhythm.db", _text,
+    "database_url": Setting("database_url", "sqlite:///rhythm.db", _url,
         "where executions live: sqlite:///… or postgresql://…", show_url),
-    "listen_url": Setting("listen_url", "", _text,
+    "listen_url": Setting("listen_url", "", _url,
         "the PostgreSQL server itself, where a pooler is in between", _show_listen_url),
     "workflow_paths": Setting("workflow_paths", (), _texts,
         f"files, and folders of .flow and .steps.json files; {FOLDER} if it exists"),

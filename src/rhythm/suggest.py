@@ -7,6 +7,10 @@ from functools import lru_cache
 from itertools import pairwise
 
 MAX_COMPARED = 10  # known names that are compared letter by letter with an unknown one
+MAX_TRIED = 3  # of these, the most similar ones that may be what was meant
+# Words that are less similar than this must also begin alike, or have something else in common.
+ALIKE, ALMOST_ALIKE = 0.75, 0.8
+LONG_BEGINNING = 4  # letters
 
 
 def nearest(word: str, known: Iterable[str], likeness: float = 0.65) -> str | None:
@@ -23,8 +27,33 @@ def nearest(word: str, known: Iterable[str], likeness: float = 0.65) -> str | No
         key=lambda name: len(_pairs(word) & _pairs(name)) / (len(word) + len(name) + 1),
         reverse=True,
     )[:MAX_COMPARED]
-    match = difflib.get_close_matches(word, likely, n=1, cutoff=likeness)
-    return folded[match[0]] if match else None
+    close = difflib.get_close_matches(word, likely, n=MAX_TRIED, cutoff=likeness)
+    return next((folded[name] for name in close if _may_mean(word, name)), None)
+
+
+def _may_mean(word: str, name: str) -> bool:
+    """Whether somebody may write the word for this name: `lst` for list, but not `prune` for run.
+
+    Short words have many letters in common by chance.
+    """
+    import difflib
+
+    likeness = difflib.SequenceMatcher(None, name, word).ratio()
+    if likeness < ALMOST_ALIKE and word[:1] != name[:1]:
+        return False
+    short, long = sorted((word, name), key=len)
+    return (
+        likeness >= ALIKE
+        or word[:LONG_BEGINNING] == name[:LONG_BEGINNING]
+        or sorted(word) == sorted(name)  # in another order
+        or _is_short_for(short, long)
+    )
+
+
+def _is_short_for(short: str, long: str) -> bool:
+    """Whether all letters of the short word stand in the long one, in this order."""
+    letters = iter(long)
+    return all(letter in letters for letter in short)
 
 
 def some_of(names: Iterable[str], shown: int = 10) -> str:

@@ -171,6 +171,79 @@ def test_many_are_retried_but_not_those_that_were_or_would_fail_again(make_app: 
     assert app.bulk("retry", workflow="fail") == BulkView(1, 0, 1, done.reasons)
 
 
+def population(make_app: MakeApp) -> Rhythm:
+    """Executions of every kind: some can be paused, some resumed, retried and so on."""
+    app = make_app(broken, flows=(HOLD, CLEAN, FAIL))
+    with app.worker():
+        for id, how in (("later", "later"), ("now", "now"), ("again", "later")):
+            with pytest.raises(rhythm.ExecutionFailed):
+                app.start_workflow("fail", how, id=id).result(WAIT)
+        with pytest.raises(rhythm.ExecutionFailed):
+            app.retry("again").result(WAIT)
+        app.start_workflow("clean", id="cleaned")
+        suspended(app, "cleaned")
+        app.cancel("cleaned")
+        until(lambda: "clean" in str(app.get("cleaned").awaiting))
+        app.signal("cleaned", "clean")
+        with pytest.raises(rhythm.ExecutionFailed):
+            app.result("cleaned", WAIT)
+        app.start_workflow("hold", id="done").signal("go")
+        app.result("done", WAIT)
+        app.start_workflow("hold", id="suspended")
+        suspended(app, "suspended")
+    app.start_many("hold", [rhythm.Start(id=id) for id in ("a", "paused", "asked", "ended")])
+    app.queue_task("broken", id="task")
+    app.queue_task("broken", id="ended-task")
+    app.pause("paused")
+    app.cancel("asked")
+    app.terminate("ended")
+    app.cancel("ended-task")
+    return app
+
+
+@pytest.mark.parametrize(
+    ("action", "from_start", "changed"),
+    [
+        ("pause", False, {"a", "asked", "suspended"}),
+        ("resume", False, {"paused"}),
+        ("cancel", False, {"a", "paused", "suspended", "task"}),
+        ("terminate", False, {"a", "asked", "paused", "suspended", "task"}),
+        ("retry", False, {"later", "RETRY", "ended", "ended-task"}),
+        ("retry", True, {"later", "now", "RETRY", "cleaned", "ended", "ended-task"}),
+    ],
+)
+def test_a_dry_run_promises_what_then_happens(
+    make_app: MakeApp, action: Any, from_start: bool, changed: set[str]
+) -> None:
+    app = population(make_app)
+    asked = dict(all=True, from_start=from_start)
+    before = {each.id: each for each in app.list(limit=100)}
+    promised = app.bulk(action, dry_run=True, **asked)
+    assert {each.id: each for each in app.list(limit=100)} == before
+    done = app.bulk(action, **asked)
+    assert done.changed == len(changed)
+    assert promised == done.replace(changed=0)
+    after = {each.id: each for each in app.list(limit=100)}
+    made = {each.retry_of for id, each in after.items() if id not in before}
+    touched = made or {id for id, each in after.items() if each != before[id]}
+    (again,) = (id for id, each in before.items() if each.retry_of == "again")
+    assert touched == {again if id == "RETRY" else id for id in changed}
+    assert examine(app.store, 0.0) == []
+
+
+def test_many_begin_at_the_beginning_in_the_corrected_text(make_app: MakeApp) -> None:
+    app = make_app(flows=('workflow fix() {\n  throw "no"\n}',))
+    with app.worker():
+        for handle in app.start_many("fix", [1, 2]):
+            with pytest.raises(rhythm.ExecutionFailed):
+                handle.result(WAIT)
+        app.register("workflow fix() {\n  return 2\n}")
+        assert app.bulk("retry", all=True, from_start=True) == BulkView(2, 2)
+        retries = [each for each in app.list() if each.retry_of]
+        assert [app.result(each, WAIT) for each in retries] == [2, 2]
+    assert app.bulk("retry", all=True, from_start=True) == BulkView(0)
+
+
 def test_filters_choose(make_app: MakeApp) -> None:
     app = make_app(flows=(HOLD, CLEAN))
     queued = dict(queue="q", attributes={"customer": "ada", "vip": True, "size": 2, "note": None})
@@ -222,6 +295,7 @@ def test_filters_choose(make_app: MakeApp) -> None:
             dict(action="delete"),
             "the action is one of pause, resume, cancel, terminate, retry, not 'delete'",
         ),
+        (dict(action="pause", from_start=True), "from_start is for retry, not for pause"),
         (dict(action="retry", status="completed"), "status is one of failed, cancelled to retry"),
         (
             dict(action="cancel", created_before="yesterday"),

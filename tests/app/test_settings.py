@@ -118,6 +118,23 @@ def test_what_cannot_be_is_refused_with_its_place(
         load_settings(given, environment, str(tmp_path))
 
 
+@pytest.mark.parametrize("table", ["", "[rhythm]\n", "[tool.rhythm]\n"])
+def test_file_of_ones_own_may_have_its_settings_in_a_table(tmp_path: Path, table: str) -> None:
+    (tmp_path / "rhythm.toml").write_text(f'{table}queues = ["a"]\n')
+    read = load_settings({}, {}, str(tmp_path))
+    assert (read.queues, read.sources["queues"]) == (("a",), "rhythm.toml")
+    (tmp_path / "rhythm.toml").write_text(f'{table}que = "a"\n')
+    with pytest.raises(InvalidSetting, match=r"no setting `que` \(rhythm.toml\); did you mean"):
+        load_settings({}, {}, str(tmp_path))
+
+
+@pytest.mark.parametrize("table", ["[rhythm]", "[tool.rhythm]"])
+def test_settings_stand_in_one_place_of_a_file(tmp_path: Path, table: str) -> None:
+    (tmp_path / "rhythm.toml").write_text(f'concurrency = 1\n{table}\nqueues = ["a"]\n')
+    with pytest.raises(InvalidSetting, match=r"at its top level or in \[.*rhythm\]: keep one"):
+        load_settings({}, {}, str(tmp_path))
+
+
 def test_file_with_an_unknown_key_or_broken_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rhythm.toml").write_text('que = "a"\n')
     with pytest.raises(InvalidSetting, match=r"no setting `que` \(rhythm.toml\)"):

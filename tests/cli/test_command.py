@@ -214,12 +214,16 @@ def test_an_option_that_must_be_given_is_missed_by_name_and_stands_in_the_usage(
     assert capsys.readouterr().out.startswith("usage: rhythm worker --app FILE [options]\n")
 
 
-@pytest.mark.parametrize("words", [["help", "token", "create"], ["token", "create", "-h"]])
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [("token create", "token create NAME [options]"), ("start", "start WORKFLOW [options]")],
+)
 def test_help_can_be_asked_for_in_two_ways(
-    words: list[str], capsys: pytest.CaptureFixture[str]
+    words: str, usage: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(words) == 0
-    assert capsys.readouterr().out.startswith("usage: rhythm token create NAME [options]\n")
+    for asked in (["help", *words.split()], [*words.split(), "-h"]):
+        assert main(asked) == 0
+        assert capsys.readouterr().out.startswith(f"usage: rhythm {usage}\n")
 
 
 def test_help_can_be_asked_for_anywhere(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ import re
 import shlex
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -405,6 +406,13 @@ def test_schema_of_a_newer_rhythm_is_refused(rhythm: Command, tmp_path: Path) ->
         ran = rhythm(f"{command} --database sqlite:///newer.db")
         assert (ran.code, ran.out) == (1, "")
         assert "the database has 99; upgrade Rhythm" in ran.err
+
+
+def test_database_may_be_named_as_sqlalchemy_does(rhythm: Rhythm) -> None:
+    ran = rhythm("list --database sqlite+aiosqlite:///none.db")
+    assert (ran.code, ran.err.split(";")[0]) == (1, "rhythm: there is no database none.db here")
+    assert rhythm("migrate --database sqlite+pysqlite:///mine.db").code == 0
+    assert rhythm("list --database sqlite:///mine.db").code == 0
 
 
 @pytest.mark.parametrize(
@@ -870,6 +878,18 @@ def test_wait_prints_the_result_in_place_of_the_id(rhythm: Command, app: Rhythm)
         assert "6 │   return 1 / inputs.n" in failed.err
 
 
+@pytest.mark.parametrize("way", ["--id A17", "--key k"])
+def test_start_that_was_made_before_says_if_its_inputs_were_others(
+    rhythm: Command, app: Rhythm, way: str
+) -> None:
+    assert rhythm(f"start order -i id=A -i n:=1 {way}").code == 0
+    note = "note: it has other inputs than you gave, which are not used; `rhythm show"
+    same, other = (rhythm(f"start order -i n:={n} -i id=A {way}") for n in (1, 2))
+    assert (same.code, same.out, note in same.err) == (0, other.out, False)
+    assert (other.code, note in other.err) == (0, True)
+    assert note not in rhythm(f"start order {way}").err  # none were given
+
+
 def test_wait_says_when_nobody_serves_the_queue(
     rhythm: Command, app: Rhythm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -887,6 +907,42 @@ def test_wait_says_when_nobody_serves_the_queue(
         f"note: it is paused; `rhythm resume {id}` lets it go on"
         in rhythm(f"result {id} --timeout 100ms").err
     )
+
+
+def test_wait_says_nothing_of_a_queue_whose_worker_is_busy(
+    rhythm: Command, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some tasks are ready for long, since all slots of the worker are taken."""
+    monkeypatch.setattr(waiting, "PATIENCE_S", 0.01)
+    free = threading.Event()
+
+    def hold(n: int) -> int:
+        free.wait()
+        return n
+
+    many = """workflow many(inputs) {
+  return await all([task("hold", { n }) for n in range(20)])
+}"""
+    app = make_app(hold, flows=(many,), concurrency=1)
+    with app.worker():
+        try:
+            id = app.start_workflow("many").id
+            while "pending" not in {child.status for child in app.children(id)}:
+                app.get(id)
+            ran = rhythm(f"result {id} --timeout 200ms")
+        finally:
+            free.set()
+    assert (ran.code, ran.out) == (3, "")
+    assert "note:" not in ran.err
+
+
+def test_wait_says_when_the_queue_is_paused(
+    rhythm: Command, app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "PATIENCE_S", 0.01)
+    app.pause_queue("slow")
+    ran = rhythm("start order --queue slow --wait --timeout 100ms")
+    assert "note: the queue `slow` is paused; `rhythm queue resume slow` lets it go on" in ran.err
 
 
 def test_hint_about_a_missing_task_says_how_many_others_there_are() -> None:

@@ -91,9 +91,17 @@ def test_one_command_for_many(rhythm: Command, app: Rhythm) -> None:
 def test_those_that_cannot_be_retried_are_named(rhythm: Command, app: Rhythm) -> None:
     with app.worker(), pytest.raises(ExecutionFailed):
         app.start_workflow("fail", id="f").result("120s")
-    ran = rhythm("retry --all --workflow fail")
-    assert (ran.code, ran.out) == (1, "one execution could not be retried\n")
-    assert ran.err.startswith("rhythm: f: ")
+    for command in ("retry --all --workflow fail --dry-run", "retry --all --workflow fail"):
+        ran = rhythm(command)
+        assert (ran.code, ran.out) == (1, "one execution could not be retried\n")
+        assert ran.err.startswith("rhythm: f: ")
+    app.terminate("a")
+    ran = rhythm("retry --all --dry-run")
+    assert (ran.code, ran.out) == (1, "1 of 2 executions would be retried\n")
+    ran = rhythm("retry --all --from-start --dry-run")
+    assert (ran.code, ran.out) == (0, "2 executions would be retried\n")
+    ran = rhythm("retry --all --from-start --workflow fail")
+    assert (ran.code, ran.out) == (0, "one execution was retried\n")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +112,7 @@ def test_those_that_cannot_be_retried_are_named(rhythm: Command, app: Rhythm) ->
         ("pause --dry-run", "--dry-run chooses among all executions: give --all, too"),
         ("terminate", "ID is missing: name an execution, or give --all"),
         ("pause", "ID is missing: name an execution, or give --all"),
-        ("retry --all --wait", "--wait and --from-start are for one execution: leave out --all"),
+        ("retry --all --wait", "--wait is for one execution: leave out --all"),
         ("pause --all --timeout 1h", "--timeout is for one execution: leave out --all"),
         ("resume --all -i a=1", "data is for one execution: leave out -i or --all"),
         ("cancel --all --limit many", "--limit is a whole number, not many"),

@@ -241,7 +241,7 @@ def test_signals_given_on_the_command_line_are_in_the_mailbox(result: Result) ->
     [
         ('signal("go")', "signal `go` (pass --signal go=JSON)"),
         ('event("paid")', "event `paid`"),
-        ('approval({ role: "boss" })', "approval `boss`"),
+        ('approval({ role: "boss" })', "approval `boss` (pass --approve boss or --reject)"),
         ('all([signal("a"), sleep(1)])', "signal `a`"),
         ('workflow("child")', "`child` waits for event `never`"),
     ],
@@ -254,6 +254,36 @@ def test_waiting_for_what_cannot_come_is_a_failure_and_not_a_hang(
     assert error["code"] == "Stuck"
     assert message in error["message"]
     assert (error["line"], error["column"]) == (1, 14)
+
+
+APPROVALS = """
+let first = await approval({ role: "boss", timeout: "1h" })
+let both = await approval({ role: "board", quorum: 2, timeout: "1h" })
+let last = await approval({ role: "boss", timeout: "1h" })
+return [first.decision, first.comment, both.decision, last.decision]
+"""
+
+
+def test_approvals_are_decided_as_the_command_says(shell: Shell) -> None:
+    ran = shell.run(
+        APPROVALS, "--fast-forward", "--approve", "boss=a=b", "--approve", "board",
+        "--approve", "board", "--reject", "boss",
+    )  # fmt: skip
+    assert ran["result"] == ["approved", "a=b", "approved", "rejected"]
+    ran = shell.run(APPROVALS, "--fast-forward", "--approve", "board", "--reject", "boss=no")
+    assert ran["result"] == ["rejected", "no", "expired", "expired"]
+
+
+def test_decision_for_which_nobody_asks_is_told(shell: Shell) -> None:
+    shell.write("main.flow", "return 1")
+    ran = shell.rhythm("run", "main.flow", "--approve", "boss", "--quiet")
+    assert (ran.returncode, ran.stdout) == (0, "1\n")
+    assert ran.stderr == "note: `boss` was never asked to approve\n"
+    refused = shell.rhythm("run", "main.flow", "--reject", "=why")
+    assert (refused.returncode, refused.stderr.splitlines()[0]) == (
+        2,
+        "rhythm: --reject =why: write --reject ROLE=COMMENT",
+    )
 
 
 def test_approval_expires_and_events_reach_a_branch(result: Result) -> None:

@@ -115,15 +115,31 @@ def test_status_has_its_colour_and_heads_are_bold(terminal: MakeTerminal) -> Non
     assert "\x1b[31mfailed\x1b[0m since noon" in shown
 
 
-@pytest.mark.parametrize("name", ["NO_COLOR", "TERM"])
-def test_colours_can_be_refused(
-    terminal: MakeTerminal, monkeypatch: pytest.MonkeyPatch, name: str
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"NO_COLOR": "1"}, False),
+        ({"NO_COLOR": "0"}, False),
+        ({"NO_COLOR": ""}, True),
+        ({"TERM": "dumb"}, False),
+        ({"FORCE_COLOR": "0"}, False),
+        ({"FORCE_COLOR": ""}, True),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_colours_of_a_terminal_can_be_refused(
+    terminal: MakeTerminal,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    expected: bool,
 ) -> None:
     out = terminal()
-    monkeypatch.setenv(name, "dumb")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     print_table(HEADS, ROWS, status=2)
     print_fields([("status", "failed")])
-    assert "\x1b" not in out.getvalue()
+    assert ("\x1b" in out.getvalue()) == expected
 
 
 @pytest.mark.parametrize(
@@ -132,6 +148,8 @@ def test_colours_can_be_refused(
         ({}, False),
         ({"FORCE_COLOR": "1"}, True),
         ({"FORCE_COLOR": ""}, False),
+        ({"FORCE_COLOR": "0"}, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": ""}, True),
         ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
     ],
 )

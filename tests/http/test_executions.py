@@ -310,6 +310,21 @@ def test_many_are_changed_at_once_or_only_counted(app: Rhythm, admin: Client) ->
     assert admin.post("/api/v1/executions/cancel", json={"all": True}).json()["changed"] == 3
 
 
+def test_many_are_retried_as_one_is(app: Rhythm, admin: Client) -> None:
+    failing = admin.start("add", {"a": 1})
+    with app.worker():
+        until(lambda: admin.get(f"/api/v1/executions/{failing}").json()["status"] == "failed")
+    at = "/api/v1/executions/retry"
+    for dry_run in (True, False):
+        refused = admin.post(at, json={"workflow": "add", "dry_run": dry_run}).json()
+        assert (refused["matched"], refused["changed"], refused["refused"]) == (1, 0, 1)
+        assert "from the start" in refused["reasons"][failing]
+    anew = {"workflow": "add", "from_start": True}
+    assert admin.post(at, json={**anew, "dry_run": True}).json()["refused"] == 0
+    assert admin.post(at, json=anew).json()["changed"] == 1
+    assert admin.post("/api/v1/executions/pause", json=anew).status_code == 422
+
+
 def test_workers_are_told(app: Rhythm, admin: Client) -> None:
     with app.worker("one"):
         until(lambda: admin.get("/api/v1/workers").json()["items"])

@@ -270,6 +270,7 @@ MISUSED = [
     ('let o = await task("load")\nfor (l in o.lines) { log(l.sk) }', "sk", "did you mean `sku`?"),
     ('let o = await task("load")\nreturn [l.sk for l in o.lines]', "sk", "did you mean `sku`?"),
     ('let o = await task("load", {}, { retries: 1 })\nreturn o.idd', "idd", "did you mean `id`?"),
+    ('let o = await task("load")\nreturn o.more ?? o.idd', "idd", "did you mean `id`?"),
 ]
 
 
@@ -282,6 +283,7 @@ def test_field_that_the_hint_of_a_task_does_not_have(text: str, words: str, help
 
 
 FINE = [
+    'let o = await task("load")\nreturn [o.idd ?? 1, o["idd"] ?? 1, o.more ?? o.idd ?? 1]',
     'let o = await task("load")\nreturn [o.id, o.lines[0].sku, o.more.x, o?.idd]',
     'let o = await task("load", {}, { settle: true })\nreturn o.status',
     'let o = await task("load")\no = { idd: 1 }\nreturn o.idd',

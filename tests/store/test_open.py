@@ -10,6 +10,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from rhythm.errors import StoreError
+from rhythm.settings import DRIVERS, load_settings, show_url
 from rhythm.store.open import open_store
 from rhythm.store.postgres import connecting
 from rhythm.store.postgres.store import PostgresStore
@@ -51,6 +52,42 @@ def test_memory_leaves_no_file(url: str, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite://rhythm.db"])
 def test_sqlite_url_without_a_path_explains_the_slashes(url: str) -> None:
     assert "three slashes" in refused(url)
+
+
+def schemes() -> list[tuple[str, str]]:
+    """All schemes of a URL, each with the one that Rhythm uses."""
+    named = [(f"{name}+{driver}", name) for name in DRIVERS for driver in DRIVERS[name]]
+    return [("postgres", "postgresql"), ("PostgreSQL", "postgresql"), ("SQLite", "sqlite"), *named]
+
+
+@pytest.mark.parametrize(("scheme", "plain"), schemes())
+def test_url_may_name_a_driver_as_sqlalchemy_does(
+    schemas: Schemas, tmp_path: Path, scheme: str, plain: str
+) -> None:
+    schemas.empty_store().close()
+    url = f"sqlite:///{tmp_path}/a.db" if plain == "sqlite" else schemas.store_url
+    given = url.replace(f"{plain}:", f"{scheme}:", 1)
+    store = open_store(given, listen_url=given if plain == "postgresql" else "")
+    assert isinstance(store, SqliteStore if plain == "sqlite" else PostgresStore)
+    store.schema.migrate()
+    store.close()
+    read = load_settings({"database_url": given, "listen_url": given}, {}, str(tmp_path))
+    assert (read.database_url, read.listen_url) == (url, url)
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://u:secret@h/x", "postgresql+secretly://u:secret@h/x", "sqlite+cipher:///x", "x"]
+)
+def test_other_schemes_are_refused_with_those_that_there_are(url: str) -> None:
+    message = refused(url)
+    assert message.startswith(f"no database can be opened with `{show_url(url)}`; possible are ")
+    assert "postgresql+psycopg or sqlite+pysqlite" in message
+    assert ":secret" not in message
+
+
+def test_listeners_are_told_no_other_database() -> None:
+    with pytest.raises(StoreError, match=r"listen_url is a URL of PostgreSQL, .*not `sqlite:///x`"):
+        open_store("postgresql://h/x", listen_url="sqlite+pysqlite:///x")
 
 
 def test_missing_file_is_not_created(tmp_path: Path) -> None:

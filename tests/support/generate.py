@@ -641,7 +641,8 @@ class _Maker:
         if form == 12:
             return ("member", self._value(OBJECT, depth), "a", False)
         if form == 13:
-            missing: Node = ("member", self._value(OBJECT, depth), "zz", True)
+            optional = self._pick((True, False))  # before a `??` it is the same
+            missing: Node = ("member", self._value(OBJECT, depth), "zz", optional)
             return self._pick(
                 (
                     ("logic", "??", missing, make()),

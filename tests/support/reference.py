@@ -276,7 +276,7 @@ class Reference:
         return not truth(self.value(value, locals))
 
     def _logic(self, locals: Locals, op: str, left: Node, right: Node) -> Any:
-        first = self.value(left, locals)
+        first = self.value(_or_null(left) if op == "??" else left, locals)
         decided = {"&&": not truth(first), "||": truth(first), "??": first is not None}[op]
         return first if decided else self.value(right, locals)
 
@@ -410,6 +410,11 @@ def _walk(value: Any, names: int) -> list[tuple[Any, ...]]:
     if names == 2:
         return pairs
     return [(key if isinstance(value, dict) else item,) for key, item in pairs]
+
+
+def _or_null(node: Node) -> Node:
+    """The left side of a `??`: its last property may be missing."""
+    return ("member", *node[1:3], True) if node[0] == "member" else node
 
 
 def _member(target: Any, name: str) -> Any:

@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
 from rhythm.app.application import Rhythm
 from rhythm.app.approvals import Approvals
@@ -25,7 +25,7 @@ from rhythm.app.delegates import Delegate
 from rhythm.app.details import Details
 from rhythm.app.events import Events
 from rhythm.app.executions import Executions
-from rhythm.app.handle import Handle
+from rhythm.app.handle import ExecutionId, Handle
 from rhythm.app.pauses import Pauses
 from rhythm.app.queues import Queues
 from rhythm.app.schedules import Schedules
@@ -185,10 +185,14 @@ class Proxy:
             return call
 
 
-class AsyncHandle(Proxy, Generic[Result]):
-    """`Handle`, with coroutines."""
+class AsyncHandle(ExecutionId, Proxy, Generic[Result]):
+    """`Handle`, with coroutines. It is a text as well: the id of its execution."""
 
     _behind: Handle[Result]
+
+    def __new__(cls, behind: Handle[Result]) -> Self:
+        """Returns the handle with the methods of this one as coroutines."""
+        return super().__new__(cls, behind)
 
     @property
     def id(self) -> str:

@@ -100,11 +100,11 @@ class Rhythm:
         self.schedules = Schedules(context, self.workflows, self.executions)
         self.queues = Queues(context)
         self.details = Details(context, self.workflows)
-        self.bulk = Bulk(context, self.executions)
+        self.bulk = Bulk(context, self.executions, self.workflows)
         self.why = Why(context, self.workflows)
         self.tokens = Tokens(context)
         self.audit = Audit(context)
-        self.database = Database(self.store)
+        self.database = Database(context.store)
         try:
             self._prepare()
             context.python.register(self.register(*self.settings.workflow_paths))
@@ -134,14 +134,23 @@ class Rhythm:
     def close(self) -> None:
         """Stops the workers that this application started, and closes its database connection.
 
-        A store that was passed in stays open.
+        A store that was passed in stays open. What is asked of the application afterwards raises
+        `ApplicationClosed`; to close it again does nothing.
         """
-        for worker in [*self.running, *self.unstarted]:
-            worker.stop()
-        if self.opened:
-            self.store.close()
+        try:
+            for worker in [*self.running, *self.unstarted]:
+                worker.stop()
+        finally:
+            self._context.closing.close()
+            if self.opened:
+                self.store.close()
+
+    def _refuse_if_closed(self) -> None:
+        """Raises `ApplicationClosed` after `close`: for what does not begin with the database."""
+        self._context.closing.refuse_if_closed()
 
     def __enter__(self) -> Self:
+        self._refuse_if_closed()
         return self
 
     def __exit__(
@@ -189,6 +198,7 @@ class Rhythm:
         """
         from rhythm.http import Server
 
+        self._refuse_if_closed()
         return Server(self, tokens=tokens)
 
     # The flat names: each calls the method of a room.

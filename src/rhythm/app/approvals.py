@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,7 +18,7 @@ from rhythm.app.checks import (
     valid_name,
     valid_text,
 )
-from rhythm.app.views import as_json, moment, moment_of
+from rhythm.app.views import PageOf, as_json, moment, moment_of
 from rhythm.engine.payload import load
 from rhythm.errors import Denied, Undecidable, UnknownApproval
 from rhythm.limits import TEXTS
@@ -104,17 +103,11 @@ class ApprovalView(Record):
         return as_json(self)
 
 
-class ApprovalPage(Record):
-    """Some approvals, newest first.
+class ApprovalPage(PageOf[ApprovalView]):
+    """One page of approvals, newest first: a sequence of them (`app.approvals()[0]`).
 
     `cursor` asks for the next page; None means that there are no more.
     """
-
-    items: tuple[ApprovalView, ...]
-    cursor: str | None = None
-
-    def __iter__(self) -> Iterator[ApprovalView]:
-        return iter(self.items)
 
 
 class Approvals:
@@ -160,13 +153,14 @@ class Approvals:
         views = tuple(self._views(rows))
         return ApprovalPage(views, place_after(views[-1]) if more else None)
 
-    def get(self, id: str) -> ApprovalView:
+    def get(self, id: str | ApprovalView) -> ApprovalView:
         """Returns one approval. Raises `UnknownApproval` if there is none with this id."""
         return self._views([self._stored(id)])[0]
 
-    def _stored(self, id: str) -> StoredApproval:
-        found = self._store.people.approval(_possible(id))
-        return found if found is not None else no_approval(id)
+    def _stored(self, id: str | ApprovalView) -> StoredApproval:
+        known = _possible(id)
+        found = self._store.people.approval(known)
+        return found if found is not None else no_approval(known)
 
     def _views(self, rows: list[StoredApproval]) -> list[ApprovalView]:
         made: dict[str, list[StoredDecision]] = {}
@@ -176,7 +170,7 @@ class Approvals:
 
     def approve(
         self,
-        id: str,
+        id: str | ApprovalView,
         *,
         by: Actor | str,
         comment: str = "",
@@ -202,7 +196,7 @@ class Approvals:
 
     def reject(
         self,
-        id: str,
+        id: str | ApprovalView,
         *,
         by: Actor | str,
         comment: str = "",
@@ -215,7 +209,7 @@ class Approvals:
 
     def escalate(
         self,
-        id: str,
+        id: str | ApprovalView,
         *,
         by: Actor | str,
         to: str | None = None,
@@ -233,7 +227,7 @@ class Approvals:
 
     def _decide(
         self,
-        id: str,
+        id: str | ApprovalView,
         what: Choice,
         by: Actor | str,
         comment: str,
@@ -251,8 +245,9 @@ class Approvals:
                 "program has checked the roles"
             )
         actor, pause = acting(by), not self._context.settings.auto_resume_after_approval
+        id = _possible(id)
         verdict = self._store.people.decide(
-            _possible(id), Decision(actor, what, comment, content_hash, known, to, pause)
+            id, Decision(actor, what, comment, content_hash, known, to, pause)
         )
         if verdict is None or verdict.approval is None:
             no_approval(id)
@@ -273,10 +268,12 @@ def _one_hash(content_hash: str | None, shown: str | None) -> str | None:
 
 
 def _possible(id: Any) -> str:
-    """Returns the id if an approval may have it; else raises `UnknownApproval`.
+    """Returns the id of an approval, given as its id or its view.
 
-    Databases are never asked for an id that they could not hold.
+    Raises `UnknownApproval` if no approval can have it: databases are never asked for an id that
+    they could not hold.
     """
+    id = id.id if isinstance(id, ApprovalView) else id
     return str(id) if can_be(id) else no_approval(id)
 
 

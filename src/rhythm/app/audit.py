@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rhythm.app.checks import LARGEST_PAGE, at_least, page_of, valid_name
-from rhythm.app.views import as_json, moment
+from rhythm.app.views import PageOf, as_json, moment
 from rhythm.engine.payload import load
 from rhythm.record import Record
 from rhythm.store.access import AuditRow, Filter, Head
@@ -50,20 +50,11 @@ class AuditView(Record):
         return as_json(self)
 
 
-class AuditPage(Record):
-    """Some acts, newest first.
+class AuditPage(PageOf[AuditView]):
+    """One page of acts, newest first: a sequence of them.
 
     `cursor` asks for the next page, with older acts; None means that there are no more.
     """
-
-    items: tuple[AuditView, ...]
-    cursor: str | None = None
-
-    def __iter__(self) -> Iterator[AuditView]:
-        return iter(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)
 
 
 class AuditCheck(Record):

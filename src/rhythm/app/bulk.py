@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from rhythm.app.actors import By, acting
 from rhythm.app.checks import at_least, valid_attributes, valid_name, valid_text
+from rhythm.app.retries import REFUSALS, why_refused
 from rhythm.app.views import as_json
-from rhythm.errors import NotRetryable
 from rhythm.limits import TEXTS
 from rhythm.permissions import Scope
 from rhythm.record import Record
@@ -20,6 +20,7 @@ from rhythm.store.lifecycle import WORKFLOW
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
     from rhythm.app.executions import Executions
+    from rhythm.app.workflows import Workflows
     from rhythm.store.access import Actor
 
 Action = Literal["pause", "resume", "cancel", "terminate", "retry"]
@@ -42,7 +43,8 @@ class BulkView(Record):
     """The result of an act on many executions.
 
     `matched` were selected, and `changed` of them were changed. `refused` were not; `reasons` says
-    why, by id, for the first of them.
+    why, by id, for the first of them. A dry run changes none, and refuses those that the act would
+    refuse.
     """
 
     matched: int
@@ -58,8 +60,9 @@ class BulkView(Record):
 class Bulk:
     """One act on many executions: call it."""
 
-    def __init__(self, context: AppContext, executions: Executions) -> None:
-        self._context, self._store, self._executions = context, context.store, executions
+    def __init__(self, context: AppContext, executions: Executions, workflows: Workflows) -> None:
+        self._context, self._store = context, context.store
+        self._executions, self._workflows = executions, workflows
 
     def __call__(
         self,
@@ -78,6 +81,7 @@ class Bulk:
         by: By = None,
         scope: Scope = None,
         on_progress: Progress | None = None,
+        from_start: bool = False,
     ) -> BulkView:
         """Pauses, resumes, cancels, terminates or retries all matching executions, oldest first.
 
@@ -89,11 +93,14 @@ class Bulk:
         - `attributes`: plain values that an execution must have.
         - `all`: must be True to select every execution; without any condition `ValueError` is
           raised.
-        - `dry_run`: only count the executions.
+        - `dry_run`: only count the executions; those that cannot be retried are `refused`.
+        - `from_start`: only to retry; they begin at the beginning, on the current version.
         - `scope`: only executions whose name matches one of the patterns, whatever else is given.
         - `on_progress`: called after each transaction, with the number of executions handled so far
           and the number that matched in the beginning.
         """
+        if from_start and action != "retry":
+            raise ValueError(f"from_start is for retry, not for {action}")
         selection = _selection(
             action, workflow, status, queue, created_before, created_after, attributes
         )
@@ -108,17 +115,20 @@ class Bulk:
             raise ValueError(
                 "say which executions are meant: give a workflow, a status or the like, or all=True"
             )
-        if dry_run:
+        if dry_run and action != "retry":  # the selection itself says whether they can be done to
             return BulkView(most)
         until = (
             now + 1 if selection.created_before is None else min(selection.created_before, now + 1)
         )
-        return self._all_of(
+        done = self._all_of(
             selection.replace(created_before=until),
             limit,
-            lambda ids: self._act(action, ids, why, actor),
+            (lambda ids: self._not_retryable(ids, from_start))
+            if dry_run
+            else (lambda ids: self._act(action, ids, why, actor, from_start)),
             lambda done: on_progress(done, most) if on_progress else None,
         )
+        return done.replace(changed=0) if dry_run else done
 
     def _all_of(
         self,
@@ -142,14 +152,21 @@ class Bulk:
                 break
         return BulkView(matched, changed, matched - changed, reasons)
 
-    def _act(self, action: Action, ids: Sequence[str], reason: str, actor: Actor) -> dict[str, str]:
+    def _not_retryable(self, ids: Sequence[str], from_start: bool) -> dict[str, str]:
+        """Returns why a retry of these executions would be refused, by id."""
+        refusals = {id: why_refused(self._context, self._workflows, id, from_start) for id in ids}
+        return {id: why for id, why in refusals.items() if why}
+
+    def _act(
+        self, action: Action, ids: Sequence[str], reason: str, actor: Actor, from_start: bool
+    ) -> dict[str, str]:
         """Does the action to these executions.
 
         Returns the reason for each that was not changed, by id.
         """
         match action:
             case "retry":
-                return {id: why for id in ids if (why := self._retried(id, actor))}
+                return {id: why for id in ids if (why := self._retried(id, actor, from_start))}
             case "pause":
                 done = self._store.people.pause(ids, reason=reason, actor=actor)
             case "resume":
@@ -162,11 +179,11 @@ class Bulk:
                 assert_never(action)
         return {id: "it is no longer as it was when it was found" for id in ids if not done.get(id)}
 
-    def _retried(self, id: str, actor: Actor) -> str:
+    def _retried(self, id: str, actor: Actor, from_start: bool) -> str:
         """Retries one execution. Returns why it was not retried, or an empty text if it was."""
         try:
-            handle = self._executions.retry(id, by=actor)
-        except NotRetryable as refusal:
+            handle = self._executions.retry(id, from_start=from_start, by=actor)
+        except REFUSALS as refusal:
             return str(refusal)
         return "" if handle.created else f"a retry of it is under way: {handle.id}"
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rhythm.app.checks import parse_execution_id, unknown_execution
+from rhythm.app.closing import StoreUntilClosed
 from rhythm.app.python_workflows import PythonRegistration
 from rhythm.app.waiting import Changes
 from rhythm.engine.programs import ProgramCache
@@ -40,9 +41,11 @@ class AppContext:
         tasks: Mapping[str, Task[..., Any]],
         workflows: Iterable[Workflow[..., Any]] | None = None,
     ) -> None:
-        self.store, self.settings, self.tasks = store, settings, tasks
-        self.python = PythonRegistration(store, workflows)
-        self.programs, self.sizes, self.changes = ProgramCache(), Sizes(), Changes(store)
+        self.closing = StoreUntilClosed(store)
+        self.store = cast("Store", self.closing)  # it has all that the store has
+        self.settings, self.tasks = settings, tasks
+        self.python = PythonRegistration(self.store, workflows)
+        self.programs, self.sizes, self.changes = ProgramCache(), Sizes(), Changes(self.store)
         self.running: list[PooledWorker] = []  # workers of this process
 
     def new_id(self) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rhythm.app.actors import By, acting
 from rhythm.app.checks import (
     LARGEST_PAGE,
     at_least,
+    can_be,
     number_of,
     own_key,
     page_of,
@@ -22,7 +23,8 @@ from rhythm.app.checks import (
     unknown_execution,
     valid_name,
 )
-from rhythm.app.handle import Handle
+from rhythm.app.handle import Handle, id_of
+from rhythm.app.retries import retry_plan
 from rhythm.app.views import ExecutionView, Page, TracePage, TraceStep, brief_view, step, view
 from rhythm.app.waiting import PollBackoff, try_get
 from rhythm.engine.payload import dump
@@ -30,7 +32,6 @@ from rhythm.errors import NotDelivered, NotRetryable, StoreError
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.permissions import Scope
-from rhythm.store.interfaces.executions import Reach
 from rhythm.store.interfaces.messages import NewSignal
 from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.reading import TURN, Moment
@@ -106,12 +107,15 @@ class Executions:
         """
         return view(self._context.execution(id))
 
-    def get_many(self, ids: Sequence[str]) -> dict[str, ExecutionView]:
-        """Returns the executions with these ids as they are now.
+    def get_many(self, ids: Iterable[Id]) -> dict[str, ExecutionView]:
+        """Returns the executions with these ids as they are now, by id.
 
         Those that do not exist are left out.
         """
-        return {id: view(row) for id, row in self._store.reading.get(ids).items()} if ids else {}
+        asked = [id for id in map(id_of, ids) if can_be(id)]
+        return (
+            {id: view(row) for id, row in self._store.reading.get(asked).items()} if asked else {}
+        )
 
     def children(
         self,
@@ -234,7 +238,7 @@ class Executions:
             if row.cancel_requested_at is None
             else self._store.executions.terminate
         )
-        return self._ended(id, end([row.id], acting(by)).get(row.id))
+        return self._ended(row.id, end([row.id], acting(by)).get(row.id))
 
     def terminate(self, id: Id, *, by: By = None) -> bool:
         """Ends an execution and everything below it at once. Returns False if it has ended already.
@@ -242,7 +246,8 @@ class Executions:
         No `finally` block runs, and results of its tasks that are still running are not used.
         """
         row = self._context.execution(id)
-        return self._ended(id, self._store.executions.terminate([row.id], acting(by)).get(row.id))
+        ended = self._store.executions.terminate([row.id], acting(by)).get(row.id)
+        return self._ended(row.id, ended)
 
     def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> Handle:
         """Starts a new execution that goes on where this one failed or was cancelled.
@@ -255,32 +260,20 @@ class Executions:
         `from_start`, `NotRetryable` is raised then. Raises `NotRetryable` also if the retry would
         fail again at once, or if there was a retry before: the message says what to do.
         """
-        from rhythm.engine.retry_plan import anew, retried
-
-        new_id, row = self._context.new_id(), self._context.execution(id)
-        version = (
-            self._workflows.current(row.name).version
-            if from_start and row.type == WORKFLOW
-            else row.version
-        )
-        reach = Reach.by(self._store.limits)
-        plan = (
-            (lambda family: anew(family, new_id, version))
-            if from_start
-            else (lambda family: retried(family, new_id, reach))
-        )
+        row, new_id = self._context.execution(id), self._context.new_id()
+        plan = retry_plan(self._store, self._workflows, row, new_id, from_start)
         started = self._store.executions.retry(row.id, plan, acting(by), whole=not from_start)
         if started is None:
-            unknown_execution(id)
+            unknown_execution(row.id)
         if from_start and not started.created:
             raise NotRetryable(
-                f"a retry of {id} is under way: {started.id}; cancel that one first, or "
+                f"a retry of {row.id} is under way: {started.id}; cancel that one first, or "
                 f"wait for its end"
             )
         self._context.wake()
         return Handle(self, started.id, started.created)
 
-    def _ended(self, id: Id, ended: bool | None) -> bool:
+    def _ended(self, id: str, ended: bool | None) -> bool:
         """Returns whether the call ended the execution.
 
         Raises `UnknownExecution` if it was gone by then.

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import Self, TypeAlias
 
     from typing_extensions import TypeVar
 
-    from rhythm.app.aio import AsyncHandle
     from rhythm.app.application import Rhythm
     from rhythm.app.executions import Executions
     from rhythm.app.views import ExecutionView
@@ -22,26 +21,37 @@ else:
     R = TypeVar("R")
 
 
-class Handle(Generic[R]):
-    """An execution. `str(handle)` is its id.
-
-    `created` is false if the execution existed before the call that returned this handle.
-    """
-
-    def __init__(self, app: Rhythm | Executions, id: str, created: bool = True) -> None:
-        self._executions, self.id, self.created = app, id, created
-
-    def __str__(self) -> str:
-        return self.id
+class ExecutionId(str):
+    """The id of an execution with something beside it. A copy in another process is a plain id."""
 
     def __repr__(self) -> str:
-        return f"<execution {self.id}>"
+        return f"<execution {self}>"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Handle) and self.id == other.id
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
 
-    def __hash__(self) -> int:
-        return hash(self.id)
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+class Handle(ExecutionId, Generic[R]):
+    """An execution that was started: its id, a text, and what can be done with it.
+
+    `created` is false if the execution existed before the call that returned this handle.
+
+    It is a text so that it passes wherever an id does: into JSON, a response of a web framework, a
+    column of your database, the inputs of another workflow.
+    """
+
+    def __new__(cls, app: Rhythm | Executions, id: str, created: bool = True) -> Self:
+        """Returns the handle of the execution with this id."""
+        return super().__new__(cls, id)
+
+    def __init__(self, app: Rhythm | Executions, id: str, created: bool = True) -> None:
+        self._executions, self.id, self.created = app, str(id), created
 
     def result(self, timeout: float | str | None = None) -> R:
         """Waits until the execution has ended, and returns its result.
@@ -70,19 +80,20 @@ class Handle(Generic[R]):
 
 
 if TYPE_CHECKING:
-    Id: TypeAlias = str | Handle | AsyncHandle  # what callers may give as an execution
+    Id: TypeAlias = str | ExecutionView  # what callers may give as an execution; a handle is a text
 
 
 def id_of(given: Id) -> str:
-    """Returns the id of an execution, given as its id or its handle.
+    """Returns the id of an execution, given as its id, its handle or its view.
 
     Raises `TypeError` for others.
     """
-    handle = getattr(given, "_behind", given)  # an AsyncHandle has a Handle behind it
-    if isinstance(handle, Handle):
-        return handle.id
-    if not isinstance(given, str):
+    from rhythm.app.views import ExecutionView
+
+    id = given.id if isinstance(given, ExecutionView) else given
+    if not isinstance(id, str):
         raise TypeError(
-            f"an execution is named by its id, a text, or by its handle, not by {given!r:.80}"
+            "an execution is named by its id, a text, by its handle, or by what `get` and `list` "
+            f"return, not by {given!r:.80}"
         )
-    return given
+    return str.__str__(id)

@@ -4,7 +4,7 @@ stand."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,7 +17,7 @@ from rhythm.app.checks import (
     unknown_execution,
     valid_text,
 )
-from rhythm.app.views import as_json, moment, moment_of, paused_at, paused_reason
+from rhythm.app.views import PageOf, as_json, moment, moment_of, paused_at, paused_reason
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
 from rhythm.ir.awaiting import rows_of
@@ -78,17 +78,11 @@ class ResumeRequestView(Record):
         return as_json(self)
 
 
-class ResumePage(Record):
-    """Some of what let an execution go on, oldest first.
+class ResumePage(PageOf[ResumeRequestView]):
+    """One page of what let an execution go on, oldest first: a sequence of them.
 
     `cursor` asks for the next page; None means that there are no more.
     """
-
-    items: tuple[ResumeRequestView, ...]
-    cursor: str | None = None
-
-    def __iter__(self) -> Iterator[ResumeRequestView]:
-        return iter(self.items)
 
 
 class Pauses:
@@ -123,7 +117,7 @@ class Pauses:
             timeout_s=timeout_s,
             then=then,
         )
-        return self._done(id, done)
+        return self._done(row.id, done)
 
     def resume(self, id: Id, reason: str = "", by: By = None, *, data: Any = None) -> bool:
         """Lets a paused workflow go on. Returns False if nobody paused it.
@@ -138,7 +132,7 @@ class Pauses:
         row = self._workflow(id, "resumed")
         self._leave_results_alone(row, data or {})
         return self._done(
-            id,
+            row.id,
             self._store.people.resume(
                 [row.id],
                 reason=valid_text(reason, "reason"),
@@ -163,26 +157,27 @@ class Pauses:
                 f"the data of a resume cannot replace `{taken[0]}`, which is the result of a step"
             )
 
-    def _done(self, id: Id, done: Mapping[str, bool]) -> bool:
+    def _done(self, id: str, done: Mapping[str, bool]) -> bool:
         """Returns whether the store changed this execution.
 
         Raises `UnknownExecution` if it was gone.
         """
-        if str(id) not in done:
+        if id not in done:
             unknown_execution(id)
         self._context.wake()
-        return bool(done[str(id)])
+        return bool(done[id])
 
     def _workflow(self, id: Id, what: str) -> Execution:
         """Returns the row of a workflow. Raises `ValueError` if the execution is a task."""
         row = self._context.execution(id)
         if row.type != WORKFLOW:
-            raise ValueError(f"{id} is a task: only workflows are {what}")
+            raise ValueError(f"{row.id} is a task: only workflows are {what}")
         return row
 
     def status(self, id: Id) -> StatusView:
         """Returns where an execution is, and for a paused one why, where, and what comes next."""
-        row, requests = self._context.execution(id), self._store.people.last_resumes(str(id))
+        row = self._context.execution(id)
+        requests = self._store.people.last_resumes(row.id)
         program = self._workflows.program(row.name, row.version) if row.type == WORKFLOW else None
         step, after = (
             position_of(program, row.statement)
@@ -234,8 +229,8 @@ class Pauses:
 
     def requests(self, id: Id) -> list[ResumeRequestView]:
         """Returns everything that let an execution go on, oldest first."""
-        self._context.execution(id)
-        return [_request(row) for row in self._store.people.resumes(str(id))]
+        row = self._context.execution(id)
+        return [_request(each) for each in self._store.people.resumes(row.id)]
 
     def requests_page(
         self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None

@@ -95,6 +95,7 @@ class PooledWorker:
             raise TypeError(
                 "a worker needs its application: PooledWorker(worker_id, app), or app.worker(…)"
             )
+        app._refuse_if_closed()
         given = {
             "worker_poll_interval" if name == "poll_interval" else name: value
             for name, value in settings.items()
@@ -152,6 +153,7 @@ class PooledWorker:
 
     def start(self) -> Self:
         """Starts the threads of the worker. Raises `RuntimeError` if it was started before."""
+        self._app._refuse_if_closed()
         if self not in self._app.unstarted:
             raise RuntimeError(
                 f"worker {self.name} was started before: make another one with app.worker(…)"

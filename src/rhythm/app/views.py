@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from rhythm.engine.payload import load
 from rhythm.errors import ExecutionFailed
@@ -24,6 +24,7 @@ from rhythm.store.interfaces.workers import Queue, SeenWorker
 from rhythm.store.lifecycle import STATUS_NAMES, TASK
 from rhythm.store.reading import Moment
 
+T = TypeVar("T", covariant=True)
 TYPES = ("workflow", "task")
 LARGE_FIELDS = tuple(LARGE_COLUMNS)  # fields of an execution that a list leaves out
 LONGEST_ESCAPE = 6  # characters of the longest escape in JSON
@@ -96,20 +97,34 @@ class ExecutionView(Record):
         return as_json(self)
 
 
-class Page(Record):
-    """Some executions, newest first.
+class PageOf(Record, Sequence[T]):
+    """One page of a list: a sequence of its items (`page[0]`, `len(page)`, `for item in page`).
 
-    `cursor` asks for the next page; None means that there are no more.
+    It is not the whole list: `cursor` asks for the next page; None means that there are no more.
     """
 
-    items: tuple[ExecutionView, ...]
+    items: tuple[T, ...]
     cursor: str | None = None
 
-    def __iter__(self) -> Iterator[ExecutionView]:
+    @overload
+    def __getitem__(self, position: int) -> T: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, position: int | slice) -> T | tuple[T, ...]:
+        return self.items[position]
+
+    def __iter__(self) -> Iterator[T]:
         return iter(self.items)
 
     def __len__(self) -> int:
         return len(self.items)
+
+
+class Page(PageOf[ExecutionView]):
+    """One page of executions, newest first: a sequence of them (`app.list()[0]`).
+
+    `cursor` asks for the next page; None means that there are no more.
+    """
 
 
 class WorkflowView(Record):
@@ -159,22 +174,14 @@ class TraceStep(Record):
     worker: str = ""
 
 
-class TracePage(Record):
-    """Some of what has happened, in order of time.
+class TracePage(PageOf[TraceStep]):
+    """One page of what has happened, in order of time: a sequence of its steps.
 
     `cursor` asks for the next page; None means that there is no more. `cursors` has, for each step,
     the cursor of a page that begins after it.
     """
 
-    items: tuple[TraceStep, ...]
-    cursor: str | None = None
     cursors: tuple[str, ...] = ()
-
-    def __iter__(self) -> Iterator[TraceStep]:
-        return iter(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)
 
 
 class WorkerView(Record):

@@ -87,10 +87,10 @@ def _is_given(value: Any) -> bool:
     return value is not None and value is not False and value != ()
 
 
-def act_on_all(args: Arguments, action: Action, reason: str = "") -> int:
+def act_on_all(args: Arguments, action: Action, reason: str = "", from_start: bool = False) -> int:
     """Does the act to all executions that match, and prints how many were changed.
 
-    Returns the exit code: 1 if any of them was refused.
+    Returns the exit code: 1 if any of them was refused, or would be (--dry-run).
     """
     with application(args) as app, progress(DOING[action]) as report:
         done = app.bulk(
@@ -107,6 +107,7 @@ def act_on_all(args: Arguments, action: Action, reason: str = "") -> int:
             dry_run=args.dry_run,
             by=actor(args),
             on_progress=report,
+            from_start=from_start,
         )
     print(_in_words(done, action, args.dry_run))
     for id, why in done.reasons.items():
@@ -117,15 +118,12 @@ def act_on_all(args: Arguments, action: Action, reason: str = "") -> int:
 
 
 def _in_words(done: BulkView, action: str, dry_run: bool) -> str:
-    if dry_run:
-        return f"{_executions(done.matched)} would be {DONE[action]}"
-    if not done.refused:
-        return (
-            f"{_executions(done.changed)} {'was' if done.changed == 1 else 'were'} {DONE[action]}"
-        )
-    if not done.changed:
+    count = done.matched - done.refused
+    if done.refused and not count:
         return f"{_executions(done.matched)} could not be {DONE[action]}"
-    return f"{done.changed:,} of {_executions(done.matched)} were {DONE[action]}"
+    whom = f"{count:,} of {_executions(done.matched)}" if done.refused else _executions(count)
+    verb = "would be" if dry_run else "was" if done.matched == 1 else "were"
+    return f"{whom} {verb} {DONE[action]}"
 
 
 def _executions(count: int) -> str:

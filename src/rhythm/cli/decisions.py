@@ -82,10 +82,28 @@ def _meant(app: Rhythm, id: str) -> str:
         if len(ended) == 1:  # the decision was sent again, or comes too late
             return ended[0].id
         if not open_:
-            raise UnknownApproval(
-                f"there is no approval {id!r:.200}; `rhythm approvals` lists what is to be decided"
-            ) from None
+            raise UnknownApproval(_nothing_to_decide(app, id, bool(ended))) from None
         return open_[0].id
+
+
+def _nothing_to_decide(app: Rhythm, id: str, asked_before: bool) -> str:
+    """Returns what there is instead of an approval with this id, or of this execution."""
+    from rhythm.cli.output.words import printable, waits_for
+    from rhythm.errors import UnknownExecution
+
+    try:
+        execution = app.get(id)
+    except UnknownExecution:
+        return f"there is no approval {id!r:.200}; `rhythm approvals` lists what is to be decided"
+    if asked_before:
+        return (
+            f"{id} asks for no decision any more; `rhythm approvals --execution {id} --status all` "
+            f"lists those that were made"
+        )
+    waits = "" if execution.paused_manually else waits_for(execution.awaiting)
+    how = f"waits for {waits}" if waits and not execution.ended else f"is {execution.status}"
+    more = "" if execution.ended else f"; `rhythm why {id}` says what would help"
+    return printable(f"{id} asks for no decision: it {how}{more}")
 
 
 def _said(app: Rhythm, what: str, after: ApprovalView) -> str:

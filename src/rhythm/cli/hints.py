@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from rhythm.cli.output.words import printable, tasks_of
@@ -12,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def nobody_serves(app: Rhythm, execution: ExecutionView) -> str:
-    """Returns a hint if no worker has taken what is ready, or if the execution is paused.
+    """Returns a hint if no worker serves the queue of what is ready, or if something is paused.
 
-    Returns an empty text if it waits for something else.
+    Returns an empty text if it waits for something else, or for workers that are busy.
     """
     queue = _waiting_queue(app, execution)
     if execution.status == "paused":
@@ -25,6 +26,12 @@ def nobody_serves(app: Rhythm, execution: ExecutionView) -> str:
             )
         return f"it is paused; `rhythm resume {execution.id}` lets it go on"
     if queue is None:
+        return ""
+    known = next((each for each in app.queues() if each.name == queue), None)
+    if known is not None and known.paused_at is not None:
+        resume = f"rhythm queue resume {shlex.quote(queue)}"
+        return printable(f"the queue `{queue}` is paused; `{resume}` lets it go on")
+    if known is not None and known.workers:
         return ""
     return printable(
         f"nobody seems to serve the queue `{queue}`: run a worker for it (`rhythm worker --app "

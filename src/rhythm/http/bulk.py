@@ -42,7 +42,19 @@ class Selection(Body):
     reason: str = ""
 
 
-def _on_many(action: Action, permission: str, about: str) -> Callable[..., Response]:
+class RetrySelection(Selection):
+    """Selects executions to retry."""
+
+    from_start: bool = Field(
+        default=False,
+        description="Begin at the start, with the current version of the workflow, instead of "
+        "where they failed.",
+    )
+
+
+def _on_many(
+    action: Action, permission: str, about: str, form: type[Selection] = Selection
+) -> Callable[..., Response]:
     """Returns the function of a route that does this action to all executions that match."""
 
     def act(ask: Ask, body: Selection) -> Response:
@@ -59,6 +71,7 @@ def _on_many(action: Action, permission: str, about: str) -> Callable[..., Respo
         return answer(ask.app.bulk(action, by=ask.actor, scope=ask.scope(permission), **given))
 
     act.__name__, act.__doc__ = action, about
+    act.__annotations__["body"] = form
     return act
 
 
@@ -70,6 +83,8 @@ terminate = _on_many("terminate", "execution:cancel", "Ends all executions that 
 retry = _on_many(
     "retry",
     "execution:start",
-    "Retries all executions that match.\n\nOnly those that failed or were cancelled are retried.",
+    "Retries all executions that match.\n\nOnly those that failed or were cancelled are retried. "
+    "With `dry_run`, those that cannot be retried are `refused`.",
+    RetrySelection,
 )
 __all__ = ["Bulk", "cancel", "datetime", "pause", "resume", "retry", "terminate"]

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rhythm.errors import StoreError
-from rhythm.settings import parted_url, show_url
+from rhythm.settings import DRIVERS, parted_url, plain_url, show_url
 from rhythm.store.interfaces.store import Store
 from rhythm.store.sqlfile import migrations
 
+_WITH_DRIVER = " or ".join(f"{name}+{drivers[0]}" for name, drivers in DRIVERS.items())
 POSSIBLE = (
     "sqlite:///rhythm.db, sqlite:////absolute/path.db, sqlite://:memory:, "
-    "postgresql://user@host/database"
+    "postgresql://user@host/database, and the same as SQLAlchemy writes them "
+    f"({_WITH_DRIVER})"
 )
 Clock = Callable[[], int] | None  # in place of that of the database
 SCHEMA = "rhythm"  # of PostgreSQL, unless the URL says ?schema=name
@@ -42,13 +44,23 @@ def open_store(
     database that bypasses a pooler, for listeners. `clock_us` replaces the clock of the database,
     in tests.
     """
-    scheme, colon, rest = url.partition("://")
-    match scheme.lower() if colon else "":
+    scheme, colon, rest = plain_url(url).partition("://")
+    match scheme if colon else "":
         case "sqlite":
             return _sqlite(url, rest, create, clock_us)
-        case "postgresql" | "postgres":
-            return _postgres(f"postgresql://{rest}", listen_url, clock_us)
+        case "postgresql":
+            return _postgres(plain_url(url), _listened(plain_url(listen_url)), clock_us)
     raise StoreError(f"no database can be opened with `{show_url(url)}`; possible are {POSSIBLE}")
+
+
+def _listened(url: str) -> str:
+    """Returns the URL for listeners. Raises `StoreError` if it is not one of PostgreSQL."""
+    if url and not url.startswith("postgresql://"):
+        raise StoreError(
+            f"listen_url is a URL of PostgreSQL, postgresql://user@host/database, not "
+            f"`{show_url(url)}`"
+        )
+    return url
 
 
 def require_schema(store: Store) -> None:

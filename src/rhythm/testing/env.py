@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+IN_TESTS = {
+    "signal": "env.signal(run, {name!r}, …)",
+    "approval": "env.decide(run, 'approve', by=…)",
+}
 MAX_JUMPS = 100_000  # of the clock, while one result is waited for
 Decision = Literal["approve", "reject", "escalate"]
 
@@ -311,7 +315,7 @@ class Env:
 
     def _why_stuck(self, id: str) -> str:
         execution = self._database.store.reading.get([id])[id]
-        why = why_stuck(self._database.store, execution, "env.signal(run, {name!r}, …)")
+        why = why_stuck(self._database.store, execution, IN_TESTS)
         return f"{id} cannot end: {why}"
 
     # tasks

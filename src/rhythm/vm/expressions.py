@@ -39,14 +39,17 @@ from rhythm.vm.values import (
 _FAST_INT = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 COMPILED = {**COMPILED_PYTHON, "check_inputs": inputs.compiled}
 _PLAIN = frozenset((int, float, str, bool, type(None)))
+# What the message of a property that is not there says, by the language of its reader.
+IF_MISSING = {"flow": " (`?.` gives null)"}
 _FAST_ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 class ExpressionCompiler:
     """Compiles expressions to closures."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, language: str = "") -> None:
         self.limits = limits
+        self.if_missing = IF_MISSING.get(language, "")
 
     def compile(self, node: Any) -> Compiled:
         """Returns the closure that computes the expression's value."""
@@ -179,22 +182,23 @@ class ExpressionCompiler:
 
     def _member(self, node: ir.Member) -> Compiled:
         target, name, optional, at = self.compile(node.target), node.name, node.optional, node.at
+        advice = self.if_missing
 
         def read(frame: Frame) -> Any:
             value = target(frame)
             if type(value) is dict and name in value:
                 return value[name]
-            return placed(at, member, value, name, optional)
+            return placed(at, member, value, name, optional, advice)
 
         return read
 
     def _index(self, node: ir.Index) -> Compiled:
         target = self.compile(node.target)
         index = self.compile(node.index)
-        optional = node.optional
+        optional, advice = node.optional, self.if_missing
         at = node.at
         return lambda frame: placed(
-            at, element, target(frame), index(frame), frame["$m"].charge, optional
+            at, element, target(frame), index(frame), frame["$m"].charge, optional, advice
         )
 
     def _list(self, node: ir.ListOf) -> Compiled:

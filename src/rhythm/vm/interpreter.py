@@ -143,7 +143,7 @@ def _prepared(program: Program, limits: Limits) -> _Prepared:
     """Returns the program's instructions as closures, compiled at the first call."""
     cached = _CODE.get(program)
     if cached is None or cached.limits is not limits:
-        compiler = StatementCompiler(program.code, limits)
+        compiler = StatementCompiler(program.code, limits, program.language)
         cached = _CODE[program] = _Prepared(limits, compiler.compile(), compiler.carriers)
     return cached
 

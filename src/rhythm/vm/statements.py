@@ -61,10 +61,10 @@ class StatementCompiler:
     ends.
     """
 
-    def __init__(self, code: Sequence[ir.Instruction], limits: Limits) -> None:
+    def __init__(self, code: Sequence[ir.Instruction], limits: Limits, language: str = "") -> None:
         self.code = code
         self.limits = limits
-        self.expressions = ExpressionCompiler(limits)
+        self.expressions = ExpressionCompiler(limits, language)
         self.value = self.expressions.compile
         self.carriers = carriers(code)
 

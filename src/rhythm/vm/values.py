@@ -267,26 +267,24 @@ def _compute(op: str, a: int | float, b: int | float) -> int | float:
     return math.fmod(a, b) if op == "%" else a / b
 
 
-def member(target: Any, name: str, optional: bool = False) -> Any:
+def member(target: Any, name: str, optional: bool = False, advice: str = "") -> Any:
     """Returns the property with that name.
 
-    If there is none, raises a Fault that names the nearest one; with `optional`, returns None.
+    If there is none, raises a Fault that names the nearest one, and has the advice in it; with
+    `optional`, returns None.
     """
     if type(target) is dict:
         if name in target:
             return target[name]
         if optional:
             return None
-        raise Fault("MissingProperty", f"there is no property `{name}`{did_you_mean(name, target)}")
-    if optional and target is None:
-        return None
-    hint = (
-        "; `?.` gives null instead"
-        if target is None
-        else "; write len(x)"
-        if name in ("length", "size")
-        else ""
-    )
+        hint = f"{advice}{did_you_mean(name, target)}"
+        raise Fault("MissingProperty", f"there is no property `{name}`{hint}")
+    if target is None:
+        if optional:
+            return None
+        raise Fault("MissingProperty", f"null has no property `{name}`{advice}")
+    hint = "; write len(x)" if name in ("length", "size") else ""
     raise Fault("MissingProperty", f"{kind(target)} has no property `{name}`{hint}")
 
 
@@ -318,16 +316,18 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     )
 
 
-def element(target: Any, index: Any, charge: Charge, optional: bool = False) -> Any:
+def element(
+    target: Any, index: Any, charge: Charge, optional: bool = False, advice: str = ""
+) -> Any:
     """Returns the element at a position, the property of a key, or a character of a text.
 
-    Negative positions count from the end. If there is none, raises a Fault; with `optional`,
-    returns None.
+    Negative positions count from the end. If there is none, raises a Fault, of a key with the
+    advice in it; with `optional`, returns None.
     """
     if type(target) is dict and type(index) is str:
         if len(index) > LONG:
             charge(looked_up(index))
-        return member(target, index, optional)
+        return member(target, index, optional, advice)
     if optional and target is None:
         return None
     if type(target) is list or type(target) is str:

@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 from rhythm.engine.payload import dump, load
 from rhythm.engine.programs import ProgramCache
@@ -21,6 +21,8 @@ from rhythm.errors import ExecutionFailed, InvalidId, StoreError, UnknownExecuti
 from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
+from rhythm.store.access import Actor
+from rhythm.store.approvals import Decision
 from rhythm.store.interfaces.executions import Execution, NewExecution
 from rhythm.store.interfaces.messages import NewSignal
 from rhythm.store.interfaces.store import Store
@@ -36,6 +38,7 @@ from rhythm.worker.settings import WorkerSettings
 from rhythm.worker.stuck import why_stuck
 
 BATCH = 100
+Answer = Literal["approve", "reject"]
 POLL_INTERVAL_S = 0.05  # how often running handlers are checked: one may be over its time
 
 
@@ -249,6 +252,14 @@ class Run(Record):
     column: int = 1
 
 
+class GivenDecision(Record):
+    """A decision that is made when somebody with this role is asked for one."""
+
+    role: str
+    decision: Answer
+    comment: str = ""
+
+
 class InProcessRunner(Runner):
     """Runs workflows on a store of its own, to the end of everything that they started.
 
@@ -266,6 +277,7 @@ class InProcessRunner(Runner):
         observe: Observer | None = None,
     ) -> None:
         self.clock, self.find = clock, find
+        self.unasked: list[GivenDecision] = []  # decisions for which nobody has asked yet
         settings = WorkerSettings(
             concurrency=200,
             one_queue=True,
@@ -289,12 +301,20 @@ class InProcessRunner(Runner):
         """Returns the program of this name; there is only one version."""
         return self.find(name)
 
-    def run(self, name: str, inputs: Any = None, signals: Sequence[tuple[str, Any]] = ()) -> Run:
+    def run(
+        self,
+        name: str,
+        inputs: Any = None,
+        signals: Sequence[tuple[str, Any]] = (),
+        decisions: Sequence[GivenDecision] = (),
+    ) -> Run:
         """Runs a workflow to its end, and returns how it ended.
 
-        The signals are in its mailbox from the start.
+        The signals are in its mailbox from the start. Each decision is made once, by another
+        person, as soon as its role is asked for one.
         """
         id = self.start(name, inputs)
+        self.unasked = list(decisions)
         for i, (signal, payload) in enumerate(signals):
             self.store.messages.signal(
                 NewSignal(f"given-{i}", id, signal, dump(payload, f"the signal `{signal}`")),
@@ -335,7 +355,7 @@ class InProcessRunner(Runner):
     def _go_on(self) -> bool:
         """Does what is next; returns False when nothing can happen any more."""
         fired, due = self.store.maintenance.fire_timers(BATCH)
-        if self.worker.run_round() or fired:
+        if self.worker.run_round() or fired or self._decide():
             return True
         if self.worker.attempts.running:
             self._wait_for_handlers(due)
@@ -344,6 +364,22 @@ class InProcessRunner(Runner):
                 return False
             self.clock.wait_until(due)
         return True
+
+    def _decide(self) -> bool:
+        """Makes the next of the decisions for which somebody is asked now; False if there is none.
+
+        What was asked first is decided first.
+        """
+        asked = self.store.people.approvals(None, "open", None, None, BATCH) if self.unasked else []
+        for approval in reversed(asked):
+            for given in self.unasked:
+                if given.role == approval.role:
+                    self.unasked.remove(given)
+                    who = Actor(f"{given.role} {len(self.unasked) + 1}", source="cli")
+                    decision = Decision(who, given.decision, given.comment)
+                    self.store.people.decide(approval.id, decision)
+                    return True
+        return False
 
     def _wait_for_handlers(self, due: int | None) -> None:
         """Runs a round that waits for the end of a handler.

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rhythm.engine.payload import load
 from rhythm.ids import child_id
-from rhythm.ir.awaiting import leaves, waits_for_mail
+from rhythm.ir.awaiting import leaves, rows_of, waits_for_mail
 from rhythm.store.interfaces.executions import Execution
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Needed
 from rhythm.store.lifecycle import WORKFLOW
 
+ON_COMMAND_LINE = {
+    "signal": "pass --signal {name}=JSON",
+    "approval": "pass --approve {name} or --reject",
+}
 MAX_WAITS = 5  # awaits that are named; the rest is counted
 
 
-def why_stuck(store: Store, execution: Execution, how: str = "pass --signal {name}=JSON") -> str:
+def why_stuck(store: Store, execution: Execution, ways: Mapping[str, str] = ON_COMMAND_LINE) -> str:
     """Returns what the execution waits for, or what the child waits for that it awaits.
 
-    `how`: how a signal is sent here.
+    `ways`: how a signal is sent here, and an approval decided.
     """
     waits_for = list(leaves(load(execution.awaiting)))
     ended = {
@@ -35,7 +40,7 @@ def why_stuck(store: Store, execution: Execution, how: str = "pass --signal {nam
         if leaf["n"] in ended:
             continue
         if child and child.type == WORKFLOW and child.status != "pending":
-            return why_stuck(store, child, how)
+            return why_stuck(store, child, ways)
         event = events.get(leaf["n"])
         # A child that is parked has begun (see above); nothing is left in a queue here.
         begun = not (event.held if event else child)
@@ -46,7 +51,7 @@ def why_stuck(store: Store, execution: Execution, how: str = "pass --signal {nam
             if child
             else {}
         )
-        shown = _shown(execution.id, {**leaf, **known}, how)
+        shown = _shown(execution.id, {**leaf, **known}, ways)
         waits.append(shown if begun else f"{shown}, which has not begun")
     waits = list(dict.fromkeys(waits))
     more = f" and {len(waits) - MAX_WAITS} more" if len(waits) > MAX_WAITS else ""
@@ -56,10 +61,11 @@ def why_stuck(store: Store, execution: Execution, how: str = "pass --signal {nam
     )
 
 
-def _shown(id: str, leaf: dict[str, Any], how: str) -> str:
+def _shown(id: str, leaf: dict[str, Any], ways: Mapping[str, str]) -> str:
     """Returns an await in words, with what would end it."""
-    if waits_for_mail(leaf):
-        return f"signal `{leaf['name']}` ({how.format(name=leaf['name'])})"
+    for kind, way in ways.items():
+        if waits_for_mail(leaf) if kind == "signal" else kind in rows_of(leaf):
+            return f"{kind} `{leaf['name']}` ({way.format(name=leaf['name'])})"
     return (
         f"{leaf['op']} `{leaf['name']}`"
         if leaf.get("name")

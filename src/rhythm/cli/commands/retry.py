@@ -5,7 +5,7 @@ The id is alone on standard output. What had completed is kept, and the version 
 version. The old execution is not changed.
 
 With --all it retries all executions that match, have failed or were cancelled, and were not retried
-before; --dry-run only counts them.
+before; --dry-run only counts them, and says which would be refused.
 
 Exit code 0: started (with --wait: completed); 1: it cannot be retried, or failed again; 3: not
 ended after --timeout.
@@ -13,6 +13,7 @@ ended after --timeout.
   rhythm retry 06fe1sz2n5qg7v0k4m8c3x9yte
   rhythm retry 06fe1sz2n5qg7v0k4m8c3x9yte --app tasks.py --wait
   rhythm retry --all --workflow order --status failed --created-after 2026-03-01T12:00:00Z --dry-run
+  rhythm retry --all --workflow order --from-start
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
 @DATABASE
 def run(args: Arguments) -> int:
     if wants_all(args, args.id):
-        if args.wait or args.from_start:
-            raise UsageError("--wait and --from-start are for one execution: leave out --all")
-        return act_on_all(args, "retry")
+        if args.wait:
+            raise UsageError("--wait is for one execution: leave out --all")
+        return act_on_all(args, "retry", from_start=args.from_start)
     fit_waiting(args)
     with application(args) as app:
         load_tasks(args)

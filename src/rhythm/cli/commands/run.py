@@ -9,6 +9,7 @@ Exit code 0: it completed; 1: it failed; 2: it could not be run.
 
   rhythm run order.flow --app tasks.py -i id=A17 -i total:=99.5 --signal 'shipped={"by": "post"}'
   rhythm run shop.py --workflow order -i id=A17
+  rhythm run order.flow --app tasks.py --approve 'boss=within budget'
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ from rhythm.lang.languages import compile_text
 from rhythm.lang.source import Diagnostic, Source, render
 from rhythm.suggest import nearest, some_of
 from rhythm.worker.handlers import default_tasks
-from rhythm.worker.runner import Clock, InProcessRunner, Run
+from rhythm.worker.runner import Answer, Clock, GivenDecision, InProcessRunner, Run
 
 
 @command(__doc__)
@@ -61,6 +62,13 @@ from rhythm.worker.runner import Clock, InProcessRunner, Run
     help="put a signal into the mailbox at the start; NAME alone has no payload",
 )
 @option(
+    "--approve",
+    metavar="ROLE[=COMMENT]",
+    multiple=True,
+    help="approve, as somebody with this role, when the workflow asks for that; once for each",
+)
+@option("--reject", metavar="ROLE[=COMMENT]", multiple=True, help="the same, to reject")
+@option(
     "--fast-forward",
     is_flag=True,
     help="do not wait for timers: jump to the next timer or retry when no task is running",
@@ -78,6 +86,8 @@ def run(args: Arguments) -> int:
     with _executed(args) as (runner, ended):
         for name in runner.untaken(ended.id):
             print(f"note: the signal `{name}` was never taken", file=sys.stderr)
+        for given in runner.unasked:
+            print(f"note: `{given.role}` was never asked to {given.decision}", file=sys.stderr)
         if ended.status == "completed":
             print_json(json.dumps(ended.value, ensure_ascii=False, indent=2))
             return 0
@@ -118,6 +128,7 @@ def _run_for_machines(args: Arguments) -> int:
 def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
     """Runs the workflow to its end; yields the runner, and how the run ended."""
     signals = [(given.key, given.value) for given in args.signal]
+    decisions = [*_decisions(args.approve, "approve"), *_decisions(args.reject, "reject")]
     if args.app:
         load_app(args.app)
     programs = compile_file(
@@ -137,10 +148,19 @@ def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
         try:
             if declared is not None:
                 check_inputs(program.name, declared, inputs)
-            ended = runner.run(program.name, inputs, signals)
+            ended = runner.run(program.name, inputs, signals, decisions)
         except InvalidPayload as problem:
             raise UsageError(str(problem)) from None
         yield runner, ended
+
+
+def _decisions(given: Sequence[str], decision: Answer) -> Iterator[GivenDecision]:
+    """Yields what --approve and --reject say: a role, and a comment behind `=`."""
+    for text in given:
+        role, _, comment = text.partition("=")
+        if not role:
+            raise UsageError(f"--{decision} {text}: write --{decision} ROLE=COMMENT")
+        yield GivenDecision(role, decision, comment)
 
 
 def _finder(programs: tuple[Program, ...], file: str) -> Callable[[str], Program]:

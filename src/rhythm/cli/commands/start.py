@@ -151,7 +151,7 @@ def _start(app: Rhythm, args: Arguments, request: dict[str, Any]) -> Handle:
         handle = app.start_workflow(name, by=actor(args), **request)
     except (InvalidPayload, UnknownWorkflow) as problem:
         raise UsageError(str(problem)) from problem
-    _say(handle.get(), handle.created)
+    _say(handle.get(), handle.created, request["inputs"])
     return handle
 
 
@@ -214,9 +214,18 @@ def _choose(file: str) -> str:
     return like if like in names else names[0]
 
 
-def _say(execution: ExecutionView, created: bool) -> None:
+def _say(execution: ExecutionView, created: bool, inputs: Any) -> None:
     from rhythm.cli.output.words import printable
+    from rhythm.engine.payload import dump, load
 
     what = f"{execution.name} (version {execution.version[:12]}, queue {execution.queue})"
     said = f"started {what}" if created else f"{what} was started before, and is {execution.status}"
     print(printable(f"{said}: {execution.id}"), file=sys.stderr)
+    if inputs and not created and load(dump(inputs, "inputs")) != execution.inputs:
+        print(
+            printable(
+                f"note: it has other inputs than you gave, which are not used; "
+                f"`rhythm show {execution.id}` shows its own"
+            ),
+            file=sys.stderr,
+        )

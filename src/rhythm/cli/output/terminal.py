@@ -22,10 +22,10 @@ def width_of(out: TextIO) -> int | None:
 def coloured(out: TextIO) -> bool:
     """Returns whether to write colours to this stream.
 
-    That is so on a terminal, except a dumb one. NO_COLOR turns colours off, FORCE_COLOR on.
+    That is so on a terminal, except a dumb one. NO_COLOR turns colours off, FORCE_COLOR on, and
+    FORCE_COLOR=0 off. A variable that is empty says nothing.
     """
-    if "NO_COLOR" in os.environ:
+    force = os.environ.get("FORCE_COLOR")
+    if os.environ.get("NO_COLOR") or force == "0":
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or (
-        out.isatty() and os.environ.get("TERM") != "dumb"
-    )
+    return bool(force) or (out.isatty() and os.environ.get("TERM") != "dumb")

@@ -548,7 +548,10 @@ class _Lowering:
         )
 
     def _logic(self, node: nodes.Logic) -> ir.Expression:
-        return ir.Logic(node.op, self._expression(node.left), self._expression(node.right))
+        left = self._expression(node.left)
+        if node.op == "??":
+            left = _or_null(left)
+        return ir.Logic(node.op, left, self._expression(node.right))
 
     def _conditional(self, node: nodes.Conditional) -> ir.Expression:
         return ir.Choose(
@@ -585,3 +588,13 @@ class _Lowering:
         nodes.Index: _index,
         nodes.Call: _call,
     }
+
+
+def _or_null(left: ir.Expression) -> ir.Expression:
+    """Returns the left side of a `??`: null also where only its last property is missing."""
+    match left:
+        case ir.Member() | ir.Index():
+            return left.replace(optional=True)
+        case ir.Logic("??", first, last):
+            return ir.Logic("??", first, _or_null(last))
+    return left

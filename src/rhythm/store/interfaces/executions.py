@@ -348,7 +348,7 @@ class ExecutionStore(ABC):
         """
 
     @abstractmethod
-    def family(self, id: str, reach: Reach) -> Family:
+    def family(self, id: str, reach: Reach, whole: bool = True) -> Family:
         """Returns what `retry` gives to its plan, without storing anything. Empty if there is no
         such execution. Raises `RetryTooLarge` beyond the reach."""
 

@@ -210,8 +210,8 @@ class PostgresExecutions(PostgresRole, ExecutionStore):
         return Started(family.executions[0].id, created=True)
 
     @transaction
-    def family(self, id: str, reach: Reach) -> Family:
-        return self._family(id, reach)
+    def family(self, id: str, reach: Reach, whole: bool = True) -> Family:
+        return self._family(id, reach, whole)
 
     def retries(self, id: str) -> list[Retry]:
         return records(Retry, self.db.ask("retries", id=id))

@@ -170,8 +170,8 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
                 self.db.all(name, fields(item) | {"now": now})
         return Started(family.executions[0].id, created=True)
 
-    def family(self, id: str, reach: Reach) -> Family:
-        return self._family(id, reach, lambda name, args: self.db.read(SQL[name], args))
+    def family(self, id: str, reach: Reach, whole: bool = True) -> Family:
+        return self._family(id, reach, lambda name, args: self.db.read(SQL[name], args), whole)
 
     def _family(
         self, id: str, reach: Reach, read: Callable[[str, Any], list[Any]], whole: bool = True

@@ -37,7 +37,14 @@ class _Results:
                 self.bound.setdefault(name, []).append(value)
 
     def check(self) -> None:
+        before_default = {
+            id(_last_of(node.left))
+            for node in self.all
+            if isinstance(node, nodes.Logic) and node.op == "??"
+        }
         for node in self.all:
+            if id(node) in before_default:  # may be missing, as after `?.`
+                continue
             if isinstance(node, nodes.Member) and not node.optional:
                 end = node.name_start + len(node.name)
                 self._check(node.target, node.name, node.name_start, end)
@@ -100,6 +107,13 @@ class _Results:
             return None
         task = self.tasks.get(name.value)
         return task.result if task else None
+
+
+def _last_of(node: Node) -> Node:
+    """Returns what an expression gives if all that stands before a `??` in it is null."""
+    while isinstance(node, nodes.Logic) and node.op == "??":
+        node = node.right
+    return node
 
 
 def _bindings(node: Node) -> Iterator[tuple[str, Bound | None]]:
