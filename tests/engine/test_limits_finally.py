@@ -137,6 +137,20 @@ def test_a_finally_that_starts_too_much_itself_ends_at_once(
     assert world.clock.seconds < 500, "what it began is cancelled"
 
 
+def test_a_finally_may_start_something_where_nothing_else_may(make_store: MakeStore) -> None:
+    text = """
+    workflow main {
+      let slow = [task("value", { x: `slow ${i}`, took: 900 }) for i in range(5)]
+      await sleep(1)
+      try { await workflow("kid") } finally { await task("value", { x: "refund" }) }
+    }
+    workflow kid { await sleep(1) }
+    """
+    world = run(make_store, text, owner_run=False)
+    assert "more than 5 children of this execution" in error_of(world)["message"]
+    assert set(world.ran) == {"value('refund')"}
+
+
 def test_a_family_that_forks_in_its_finally_blocks_ends_too(make_store: MakeStore) -> None:
     fork = 'await all([workflow("main"), workflow("main")])'
     world = run(make_store, f"workflow main {{ try {{ {fork} }} finally {{ {fork} }} }}")

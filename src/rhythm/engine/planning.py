@@ -136,14 +136,15 @@ class Planner:
         match turn:
             case Completed():
                 result = dump_trusted(turn.result)
-                return Planned(rows.finish(COMPLETED, "completed", result), at.snapshot)
+                commit = rows.finish(COMPLETED, "completed", result)
             case Failed():
-                return Planned(_failed(at.loaded, program, turn, rows), at.snapshot)
+                commit = _failed(at.loaded, program, turn, rows)
             case Blocked():
                 reason = dump_trusted({**turn.error, "at": list(program.position(turn.at))})
-                return Planned(rows.finish(BLOCKED, "blocked", reason), at.snapshot)
+                commit = rows.finish(BLOCKED, "blocked", reason)
             case Suspended() | Continue():
                 return _going_on(at, turn, rows, capacity, mail_read, keep)
+        return Planned(commit, at.snapshot, ended=ended)
 
     def ended_tasks(
         self, loaded: Loaded, ends: Sequence[OwnedEnd], known: Referenced
@@ -289,7 +290,8 @@ def _going_on(
         settled=_settled(at.snapshot, after),
         cleanup=after.limit is not None,
     )
-    return Planned(commit, after, own, again, 0 if end == "yield" else len(own), len(data))
+    slots = 0 if end == "yield" else len(own)
+    return Planned(commit, after, own, again, slots, len(data), rows.ended)
 
 
 def _failed(loaded: Loaded, program: Program, turn: Failed, rows: _TurnRows) -> TurnCommit:

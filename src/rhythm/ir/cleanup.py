@@ -58,7 +58,7 @@ class Cleanup:
             work += [
                 handler.target
                 for handler in self.handlers[pc]
-                if handler.kind == "finally" or (inside and self.holds(handler.target))
+                if inside or handler.kind == "finally"
             ]
             if inside:
                 names.update(reads(self.code[pc]))

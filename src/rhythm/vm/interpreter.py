@@ -20,7 +20,6 @@ from weakref import WeakKeyDictionary
 from rhythm.errors import InvalidProgram
 from rhythm.ir.awaiting import Plan, is_settled
 from rhythm.ir.cleanup import cleanup_of
-from rhythm.ir.instructions import Handler
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
@@ -367,7 +366,9 @@ class _Turn:
         if isinstance(fault, LimitFault) and machine.limit is None:
             machine.limit = {"error": fault.value(), "at": at}
         for handler in self.program.handlers:
-            if handler.first <= self.pc < handler.last and self._takes(handler, fault):
+            if handler.first <= self.pc < handler.last and (
+                fault.catchable or handler.kind == "finally"
+            ):
                 if handler.kind == "catch":
                     frame[handler.into] = fault.value()
                     if handler.into in self.prepared.carriers:
@@ -384,16 +385,6 @@ class _Turn:
                 return None
         fault.at = at
         return self._failed(fault)
-
-    def _takes(self, handler: Handler, fault: Fault) -> bool:
-        """Whether a handler around the current instruction takes the fault.
-
-        Over a limit, a `catch` takes it only if it is in a `finally` block itself.
-        """
-        if handler.kind == "finally":
-            return True
-        over = self.machine.limit is not None
-        return fault.catchable and (not over or cleanup_of(self.program).holds(handler.target))
 
     def _place_of(self, fault: Fault) -> int:
         """Returns where the fault arose: by default, at the current instruction."""

@@ -206,7 +206,7 @@ class Turns:
         )
         self.narrator.sizes.snapshot(workflow.row.name, workflow.id, planned.snapshot_bytes)
         workflow.ended = []
-        return planned.replace(ended=ended)
+        return planned
 
     def _had_its_share(self, workflow: OwnedWorkflow) -> bool:
         """Returns whether a workflow that always has something to do should yield to others."""
