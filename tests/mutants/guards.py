@@ -1330,7 +1330,7 @@ OVER_LIMIT = (
     Guard(
         "what no finally block reads is not kept",
         limited("the_await_over_the_limit_does_not_begin_and_finally_sees_the_last_result"),
-        engine=vm("interpreter", "_needed", "if self.machine.limit is None:", "if True:"),
+        engine=vm("interpreter", "_needed", "if name in needed", "if True"),
     ),
     Guard(
         "what a finally block leads to may be read",
@@ -1341,7 +1341,7 @@ OVER_LIMIT = (
     Guard(
         "what the handlers around a finally block read is kept",
         limited("each_finally_runs_once_wherever_the_state_is_over_the_limit"),
-        engine=(Change("ir/cleanup.py", "_needs", 'inside or handler.kind == "finally"', "inside"),),
+        engine=(Change("ir/cleanup.py", "_needs", 'inside or handler.kind == "finally"', "False"),),
     ),
     Guard(
         "a finally block that meets the limit is completed",

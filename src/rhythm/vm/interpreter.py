@@ -242,7 +242,9 @@ class _Turn:
 
     def _suspended(self) -> Turn | None:
         machine, frame = self.machine, self.frame
-        locals = self._needed({name: frame[name] for name in machine.keep if name in frame})
+        locals = {name: frame[name] for name in machine.keep if name in frame}
+        if machine.limit is not None:
+            locals = self._needed(locals)
         self._go_on(name for name in frame if name not in locals)
         unchanged = (
             self.pc == self.snapshot.statement_index
@@ -267,15 +269,15 @@ class _Turn:
         locals = {
             name: value for name, value in self.frame.items() if value is not given.get(name, given)
         }
+        if machine.limit is not None:
+            locals = self._needed(locals)
         try:
-            return self._stored(Continue, self._needed(locals))
+            return self._stored(Continue, locals)
         except LimitFault as fault:
             return self._over_limit(fault, self._yielded)
 
     def _needed(self, locals: dict[str, Any]) -> dict[str, Any]:
-        """Returns the locals to keep: over a limit, only what `finally` blocks may still read."""
-        if self.machine.limit is None:
-            return locals
+        """Returns what `finally` blocks may still read: over a limit, nothing else is kept."""
         needed = cleanup_of(self.program).needs(self.pc)
         return {name: value for name, value in locals.items() if name in needed}
 
