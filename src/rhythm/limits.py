@@ -37,6 +37,8 @@ class Limits(Record):
     # work inside one statement (comprehensions, builtins), measured in instructions
     statement_work: int = 1_000_000
     lifetime_instructions: int = 100_000_000
+    # more of them, for the `finally` blocks of an execution that is over a limit
+    cleanup_instructions: int = 1_000_000
     text_bytes: int = 1024 * 1024
     entries: int = 100_000  # of one list or object
     depth: int = 64  # nesting of a stored value: a snapshot, an input, a result
@@ -48,6 +50,8 @@ class Limits(Record):
     family: int = 100_000
     fan_out: int = 10_000  # operations in one all/any/race/completed, or started by one statement
     snapshot_bytes: int = 4 * 1024 * 1024
+    # of what the `finally` blocks of an execution that is over a limit still read
+    cleanup_bytes: int = 8 * 1024 * 1024
     snapshot_warn_bytes: int = 1024 * 1024
     payload_bytes: int = 1024 * 1024  # inputs or result of one task, child, signal or event
     payload_warn_bytes: int = 256 * 1024
@@ -57,6 +61,14 @@ class Limits(Record):
     # size of the snapshots read for a retry (of executions that did not complete), both as they
     # are stored and unpacked
     retry_bytes: int = 64 * 1024 * 1024
+
+    def state_bytes(self, over: bool) -> int:
+        """Returns how large the state of an execution may be; `over`: it is over a limit."""
+        return max(self.snapshot_bytes, self.cleanup_bytes) if over else self.snapshot_bytes
+
+    def instructions(self, over: bool) -> int:
+        """Returns how many instructions an execution may run; `over`: it is over a limit."""
+        return self.lifetime_instructions + (self.cleanup_instructions if over else 0)
 
 
 class TextLimits(Record):
@@ -84,6 +96,8 @@ class TextLimits(Record):
     attributes_bytes: int = 16 * 1024  # all attributes of an execution together
 
 
+# The data of a `LimitExceeded` that is no fault of the program alone: too much was under way.
+REFUSED = {"refused": True}
 DEFAULT_LIMITS = Limits()
 TEXTS = TextLimits()
 

@@ -28,7 +28,11 @@ from rhythm.vm.snapshot import SNAPSHOT_VERSION, encode_snapshot
 from tests.support.world import Execution, World
 
 FOLDERS = Path(__file__).parent
-FORMATS = {"v1": (1, 1), "v2": (2, 1)}  # of programs and snapshots: what each folder is for
+FORMATS = {
+    "v1": (1, 1),
+    "v2": (2, 1),
+    "v3": (2, 2),
+}  # of programs and snapshots: what each folder is for
 
 # For each folder: what each workflow is run with, and what happens to it.
 RUNS: dict[str, dict[str, dict[str, Any]]] = {
@@ -58,6 +62,7 @@ RUNS: dict[str, dict[str, dict[str, Any]]] = {
             "inputs": {"id": "A", "items": [{"sku": "tea"}, {"sku": "cup", "qty": 2.0}], "wait": 5}
         },
     },
+    "v3": {"over_limit": {"inputs": {"n": 7}}},
 }
 
 

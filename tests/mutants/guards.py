@@ -80,6 +80,14 @@ def server(*names: str) -> tuple[str, ...]:
     return tuple(SERVER + name for name in names)
 
 
+def limited(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/vm/test_limits_finally.py::test_{name}" for name in names)
+
+
+def saga(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/engine/test_limits_finally.py::test_{name}" for name in names)
+
+
 def lite(statement: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("store/sqlite/queries.sql", statement, old, new),)
 
@@ -605,7 +613,7 @@ EVENTS = (
         "a full family starts nothing more", family("a_family_that_is_full_starts_nothing_more"),
         lite_code("flush", "_full", "if started is not None and started > limits.family:",
             "if False:"),
-        pg_code("flush", "_count", "> limits.family", "> 2**60"),
+        pg_code("flush", "_count", "> limits[turn.id].family", "> 2**60"),
     ),
     Guard(
         "of a family those who live are counted",
@@ -1301,6 +1309,81 @@ WORKER = (
 
 # What the simulation must see by itself. On SQLite the claim in force and the context's fence guard
 # each other.
+OVER_LIMIT = (
+    Guard(
+        "over a limit only finally blocks run",
+        limited("what_leaves_a_finally_block_over_a_limit_leads_outwards"),
+        engine=vm("interpreter", "_run_cleanup",
+            "if not cleanup_of(self.program).holds(self.pc):", "if False:"),
+    ),
+    Guard(
+        "a limit that has passed a finally block stays one",
+        limited("a_limit_that_has_passed_a_finally_block_is_not_caught_either"),
+        engine=vm("statements", "_end_finally", 'if "limit" in pending:', "if False:"),
+    ),
+    Guard(
+        "the await over the limit does not begin",
+        limited("the_await_over_the_limit_does_not_begin_and_finally_sees_the_last_result"),
+        engine=vm("interpreter", "_give_up",
+            "del machine.commands[machine.mark : machine.begun]", "pass"),
+    ),
+    Guard(
+        "what no finally block reads is not kept",
+        limited("the_await_over_the_limit_does_not_begin_and_finally_sees_the_last_result"),
+        engine=vm("interpreter", "_needed", "if name in needed", "if True"),
+    ),
+    Guard(
+        "what a finally block leads to may be read",
+        limited("each_finally_runs_once_wherever_the_state_is_over_the_limit"),
+        engine=(Change("ir/cleanup.py", "_ways", "return self.ways_out.get(state, [])",
+            "return []"),),
+    ),
+    Guard(
+        "what the handlers around a finally block read is kept",
+        limited("each_finally_runs_once_wherever_the_state_is_over_the_limit"),
+        engine=(Change("ir/cleanup.py", "_needs", 'inside or handler.kind == "finally"', "False"),),
+    ),
+    Guard(
+        "a finally block that meets the limit is completed",
+        limited("each_finally_runs_once_wherever_the_state_is_over_the_limit"),
+        engine=vm("interpreter", "_over_limit",
+            "machine.limit is None and cleanup_of(self.program).holds(self.pc)", "False"),
+    ),
+    Guard(
+        "cleaning up has a limit, too",
+        limited("a_finally_that_grows_the_state_again_ends_at_once"),
+        engine=(Change("vm/state_size.py", "check_state", "limit = limits.state_bytes(over)",
+            "limit = 10**12 if over else limits.state_bytes(over)"),),
+    ),
+    Guard(
+        "a refused turn is taken again, and runs finally",
+        saga("a_saga_over_a_limit_refunds_all_that_it_has_charged"),
+        engine=(Change("worker/turns.py", "refuse",
+            "if ended is None or turn.cleanup or workflow.refused:", "if True:"),),
+    ),
+    Guard(
+        "what ended before a refused turn is stored",
+        saga("a_saga_over_a_limit_refunds_all_that_it_has_charged"),
+        engine=(Change("engine/planning.py", "refused", '"done": ended.done', '"done": ()'),),
+    ),
+    Guard(
+        "finally blocks have room to start something",
+        saga("a_finally_may_start_something_where_nothing_else_may"),
+        engine=(Change("store/families.py", "room", "if not turn.cleanup:", "if True:"),),
+    ),
+    Guard(
+        "the room for finally blocks has an end",
+        saga("a_finally_that_starts_too_much_itself_ends_at_once"),
+        engine=(Change("store/families.py", "room", "more = limits.fan_out", "more = 2**40"),),
+    ),
+    Guard(
+        "what has cleaned up is not retried from there",
+        saga("what_is_over_a_limit_and_cleaned_up_is_retried_only_from_the_start"),
+        engine=(Change("engine/retry_plan.py", "_snapshot",
+            "(snapshot.cancelled or snapshot.limit)", "snapshot.cancelled"),),
+    ),
+)  # fmt: skip
+
 SIMULATED = (
     Guard(
         "simulation: the turns of an older owner count", (SIMULATION,),
@@ -2302,6 +2385,6 @@ SERVED = (
 
 GUARDS = (
     *FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *HANDS, *SLOTS, *SCOPES,
-    *BOUNDS, *SERVED, *SIMULATED,
+    *BOUNDS, *SERVED, *OVER_LIMIT, *SIMULATED,
 )  # fmt: skip
 MUTANTS = [mutant for guard in GUARDS for mutant in guard.mutants()]

@@ -173,5 +173,5 @@ def test_state_over_the_limit_fails_the_workflow_clearly(make_store: MakeStore) 
     assert (ended.status, error["code"], error["message"]) == (
         "failed",
         "LimitExceeded",
-        "the state of the execution is over 4,096 KiB",
+        "the state of the execution is over 4,096 KiB: `parts` is over 4,096 KiB",
     )

@@ -127,6 +127,7 @@ def snapshots() -> list[dict[str, Any]]:
         ),
         ("a result that waits for its finally", lambda s: "$return" in s["locals"]),
         ("a cancellation on its way", lambda s: s["cancelled"]),
+        ("a limit on its way", lambda s: s["v"] == 2 and s["limit"]),
         ("the context of steps", lambda s: "$context" in s["locals"]),
         ("what was started and not awaited", lambda s: "$started" in s["locals"]),
     ],

@@ -128,6 +128,7 @@ class _Asked:
             )
         if row.paused_at is not None:
             yield _held(row)
+        yield from self.over_limit(row)
         standing = self.store.operating.standing([row.id]).get(row.id)
         if row.type == TASK:
             yield self.task(row, standing)
@@ -135,6 +136,16 @@ class _Asked:
             yield self.queued(standing, "it")
         else:
             yield from self.awaited(row, standing, depth)
+
+    def over_limit(self, row: Execution) -> Iterator[Reason]:
+        """Yields that the execution fails, and is not through with its `finally` blocks yet."""
+        loaded = self.store.turns.load([row.id]) if row.type != TASK else ()
+        snapshot = snapshot_of(loaded[0]) if loaded else None
+        if snapshot is not None and snapshot.limit:
+            said = snapshot.limit["error"]["message"]
+            yield Reason(
+                f"it is over a limit, and runs its `finally` blocks before it fails: {said}"
+            )
 
     def due(self, row: Execution, standing: Standing) -> bool:
         """Tells whether the worker that claims this workflow takes a turn of it.

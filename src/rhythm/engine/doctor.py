@@ -138,7 +138,7 @@ def _of_context(one: Waiting) -> Iterator[tuple[str, str]]:
     try:
         weigh(
             [snapshot.locals, snapshot.awaiting],
-            DEFAULT_LIMITS.snapshot_bytes,
+            DEFAULT_LIMITS.state_bytes(snapshot.limit is not None),
             "its state",
             DEFAULT_LIMITS.depth + 2,
         )

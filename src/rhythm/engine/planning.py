@@ -90,6 +90,8 @@ class Planned(Record):
     load_again: bool = False
     slots: int = 0  # slots of the capacity that its tasks take
     snapshot_bytes: int = 0  # size of the snapshot as JSON
+    # Of a turn of the program: the owned tasks whose ends led to it.
+    ended: EndedTasks | None = None
 
 
 class Planner:
@@ -134,14 +136,15 @@ class Planner:
         match turn:
             case Completed():
                 result = dump_trusted(turn.result)
-                return Planned(rows.finish(COMPLETED, "completed", result), at.snapshot)
+                commit = rows.finish(COMPLETED, "completed", result)
             case Failed():
-                return Planned(_failed(at.loaded, program, turn, rows), at.snapshot)
+                commit = _failed(at.loaded, program, turn, rows)
             case Blocked():
                 reason = dump_trusted({**turn.error, "at": list(program.position(turn.at))})
-                return Planned(rows.finish(BLOCKED, "blocked", reason), at.snapshot)
+                commit = rows.finish(BLOCKED, "blocked", reason)
             case Suspended() | Continue():
                 return _going_on(at, turn, rows, capacity, mail_read, keep)
+        return Planned(commit, at.snapshot, ended=ended)
 
     def ended_tasks(
         self, loaded: Loaded, ends: Sequence[OwnedEnd], known: Referenced
@@ -154,6 +157,15 @@ class Planner:
         left = ended.left_of(at.owned)
         rows = {"done": ended.done, "starts": ended.retries}
         return self._staying(at, "own" if left else "park", "task", left, **rows)
+
+    def refused(self, at: Standpoint, ended: EndedTasks) -> Planned:
+        """Returns the commit in place of a turn that would start too much.
+
+        It stores the tasks that have ended. The turn is taken again, with what the store said.
+        """
+        rows = {"done": ended.done, "starts": ended.retries}
+        left = ended.left_of(at.owned)
+        return self._staying(at, "own", "refused", left, **rows).replace(load_again=True)
 
     def promote(self, at: Standpoint, long: Sequence[int], known: Referenced) -> Planned:
         """Returns the commit that gives rows to owned tasks that run for long.
@@ -214,6 +226,7 @@ class Planner:
             owned=dump_owned(left.values()),
             awaiting=dump_trusted(snapshot.awaiting),
             status=status_of(snapshot.awaiting),
+            cleanup=snapshot.limit is not None,
             **rows,
         )
         return Planned(commit, snapshot, left)
@@ -232,7 +245,7 @@ def in_place_of(turn: TurnCommit, code: str, message: str) -> TurnCommit:
 
 
 def over_limit(turn: TurnCommit, refusal: str) -> TurnCommit:
-    """Returns a commit that fails the workflow, in place of a turn that would start too much.
+    """Returns a commit that fails the workflow at once, in place of a turn that starts too much.
 
     Its own tasks that have ended keep their rows.
     """
@@ -275,8 +288,10 @@ def _going_on(
         status=status_of(after.awaiting),
         cause="continue" if isinstance(turn, Continue) else "turn",
         settled=_settled(at.snapshot, after),
+        cleanup=after.limit is not None,
     )
-    return Planned(commit, after, own, again, 0 if end == "yield" else len(own), len(data))
+    slots = 0 if end == "yield" else len(own)
+    return Planned(commit, after, own, again, slots, len(data), rows.ended)
 
 
 def _failed(loaded: Loaded, program: Program, turn: Failed, rows: _TurnRows) -> TurnCommit:

@@ -20,7 +20,7 @@ from rhythm.engine.rows import dump_owned, load_owned
 from rhythm.errors import NotRetryable
 from rhythm.ids import child_id
 from rhythm.ir.awaiting import KINDS, held_back, is_loop
-from rhythm.limits import DEFAULT_LIMITS
+from rhythm.limits import DEFAULT_LIMITS, REFUSED
 from rhythm.store.interfaces.executions import (
     Family,
     Reach,
@@ -220,16 +220,16 @@ class _Retry:
     def _snapshot(self, old: StoredExecution) -> Snapshot | None:
         """Returns the snapshot from which the execution goes on; None: from its beginning.
 
-        Raises `NotRetryable` if it was cancelled, has run its `finally` blocks, and cannot begin
-        again by itself.
+        Raises `NotRetryable` if it was cancelled or over a limit, has run its `finally` blocks,
+        and cannot begin again by itself.
         """
         snapshot = decode_snapshot(old.snapshot) if old.type != TASK and old.snapshot else None
-        if snapshot is None or not snapshot.cancelled:
+        if snapshot is None or not (snapshot.cancelled or snapshot.limit):
             return snapshot
         if old.parent_id is None or self._is_branch(old):
+            how = "was cancelled" if snapshot.cancelled else "was over a limit"
             raise NotRetryable(
-                f"{old.id} was cancelled and has cleaned up behind itself: "
-                f"{from_start(old.root_id)}"
+                f"{old.id} {how} and has cleaned up behind itself: {from_start(old.root_id)}"
             )
         return None
 
@@ -323,15 +323,17 @@ class _Retry:
 
 
 def _ended_itself(old: StoredExecution) -> bool:
-    """Returns whether its own code made it fail, not its time limit, a crash or a bug.
+    """Returns whether its own code made it fail, not its time limit, too much else under way, a
+    crash or a bug.
 
     Only an error that a turn ended with has a position in the source.
     """
     error = load(old.error or "{}")
+    from_outside = (("Timeout", {"execution": old.id}), ("LimitExceeded", REFUSED))
     return (
         old.status == FAILED
         and "at" in error
-        and (error["code"], error["data"]) != ("Timeout", {"execution": old.id})
+        and (error["code"], error["data"]) not in from_outside
     )
 
 

@@ -19,6 +19,17 @@ SAMPLES = 100
 COUNT_EVERY_US = 10_000_000
 
 
+def room(turn: TurnCommit, limits: Limits) -> Limits:
+    """Returns the limits for a turn.
+
+    An execution that is over a limit may start one fan-out more, in its `finally` blocks.
+    """
+    if not turn.cleanup:
+        return limits
+    more = limits.fan_out
+    return limits.replace(children=limits.children + more, family=limits.family + more)
+
+
 def counted(turn: TurnCommit, limits: Limits) -> int:
     """Returns what a turn adds to the count of its family.
 

@@ -18,18 +18,20 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from rhythm.errors import InvalidProgram
-from rhythm.ir.awaiting import is_settled
+from rhythm.ir.awaiting import Plan, is_settled
+from rhythm.ir.cleanup import cleanup_of
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
-from rhythm.vm.awaits import forget_unused, release, release_all
+from rhythm.vm.awaits import close, forget_unused, release, release_all
 from rhythm.vm.closures import Frame
 from rhythm.vm.commands import Cancel, Command
 from rhythm.vm.machine import CONTEXT, ORIGINS, RESUMED, STARTED, Inputs, Machine
 from rhythm.vm.origins import encode_origins
 from rhythm.vm.snapshot import Snapshot
+from rhythm.vm.state_size import check_state
 from rhythm.vm.statements import BLOCKED, DONE, SUSPEND, Run, StatementCompiler
-from rhythm.vm.values import CancelFault, Fault, LimitFault, weigh
+from rhythm.vm.values import CancelFault, Fault, LimitFault
 
 CHUNK = 256  # instructions between two checks of the fuel
 CHUNK_WORK = 10_000  # or this much work inside them, counted in instructions
@@ -173,20 +175,30 @@ class _Turn:
                 return ended
         while True:
             try:
-                stop = self._run_chunk(code)
+                stop = self._run_cleanup(code) if self.machine.limit else self._run_chunk(code)
             except RecursionError:
-                return self._failed(LimitFault("a value nested too deep"))
+                stop = self._caught(LimitFault("a value nested too deep")) or self._spent_turn()
             except Fault as fault:
                 stop = self._caught(fault) or self._spent_turn()
             if stop is not None:
                 return stop
 
-    def _run_chunk(self, code: list[Run]) -> Turn | None:
+    def _run_cleanup(self, code: list[Run]) -> Turn | None:
+        """Runs one instruction of a `finally` block.
+
+        An execution that is over a limit runs nothing else: where a block leads out, it fails
+        again, towards the next block. So each runs at most once, and nothing begins anew.
+        """
+        if not cleanup_of(self.program).holds(self.pc):
+            raise self._limit_fault()
+        return self._run_chunk(code, 1)
+
+    def _run_chunk(self, code: list[Run], count: int | None = None) -> Turn | None:
         """Runs until the fuel must be checked again; returns the turn's end, or None to go on."""
         machine, frame, pc, next = self.machine, self.frame, self.pc, 0
         used, least = 0, max(machine.fuel - CHUNK_WORK, 0)
         try:
-            for used in range(1, CHUNK + 1):  # noqa: B007 - read when the loop is left
+            for used in range(1, (count or CHUNK) + 1):  # noqa: B007 - read when the loop is left
                 next = code[pc](frame)
                 if next < 0:
                     break
@@ -217,19 +229,22 @@ class _Turn:
 
     def _snapshot(self, locals: dict[str, Any]) -> Snapshot:
         machine = self.machine
-        weigh(
-            [locals, machine.awaiting],
-            machine.limits.snapshot_bytes,
-            "the state of the execution",
-            machine.limits.depth + 2,
-        )
+        check_state(locals, machine.awaiting, machine.limits, machine.limit is not None)
         return Snapshot(
-            self.pc, locals, machine.awaiting, machine.next_child, self._spent(), machine.cancelled
+            self.pc,
+            locals,
+            machine.awaiting,
+            machine.next_child,
+            self._spent(),
+            machine.cancelled,
+            machine.limit,
         )
 
-    def _suspended(self) -> Turn:
+    def _suspended(self) -> Turn | None:
         machine, frame = self.machine, self.frame
         locals = {name: frame[name] for name in machine.keep if name in frame}
+        if machine.limit is not None:
+            locals = self._needed(locals)
         self._go_on(name for name in frame if name not in locals)
         unchanged = (
             self.pc == self.snapshot.statement_index
@@ -238,28 +253,39 @@ class _Turn:
         )
         if unchanged and machine.inputs.resume_data is None:
             return Suspended((), machine.drew, self.snapshot)
-        return self._checked(Suspended, locals)
+        try:
+            return self._stored(Suspended, locals)
+        except LimitFault as fault:
+            self._lose_all_but(locals)
+            return self._over_limit(fault, self._suspended)
 
-    def _yielded(self) -> Turn:
+    def _yielded(self) -> Turn | None:
         machine = self.machine
-        if self._spent() > machine.limits.lifetime_instructions:
-            return self._failed(
-                LimitFault(
-                    f"more than {machine.limits.lifetime_instructions:,} instructions in "
-                    f"one execution"
-                )
-            )
+        most = machine.limits.instructions(machine.limit is not None)
+        if self._spent() > most:
+            fault = LimitFault(f"more than {most:,} instructions in one execution")
+            return self._over_limit(fault, self._yielded)
         given = {"inputs": machine.inputs.inputs, "ctx": machine.ctx, "$m": machine}
-        return self._checked(
-            Continue,
-            {
-                name: value
-                for name, value in self.frame.items()
-                if value is not given.get(name, given)
-            },
-        )
+        locals = {
+            name: value for name, value in self.frame.items() if value is not given.get(name, given)
+        }
+        if machine.limit is not None:
+            locals = self._needed(locals)
+        try:
+            return self._stored(Continue, locals)
+        except LimitFault as fault:
+            return self._over_limit(fault, self._yielded)
 
-    def _checked(self, outcome: type[Suspended] | type[Continue], locals: dict[str, Any]) -> Turn:
+    def _needed(self, locals: dict[str, Any]) -> dict[str, Any]:
+        """Returns what `finally` blocks may still read: over a limit, nothing else is kept."""
+        needed = cleanup_of(self.program).needs(self.pc)
+        return {name: value for name, value in locals.items() if name in needed}
+
+    def _stored(self, outcome: type[Suspended] | type[Continue], locals: dict[str, Any]) -> Turn:
+        """Returns the end of a turn after which the execution goes on.
+
+        Raises LimitFault if its state is too large.
+        """
         machine = self.machine
         if len(machine.plans) > PLANS_KEPT:
             forget_unused(machine, locals)
@@ -269,20 +295,17 @@ class _Turn:
             locals[RESUMED] = machine.resumed
         if machine.origins:
             locals[ORIGINS] = encode_origins(machine.origins, locals)
-        try:
-            return outcome(tuple(machine.commands), machine.drew, self._snapshot(locals))
-        except LimitFault as fault:
-            return self._failed(fault)
+        return outcome(tuple(machine.commands), machine.drew, self._snapshot(locals))
 
     def _completed(self) -> Turn:
-        if self.machine.cancelled:
-            return self._failed(CancelFault())
+        if fault := self._overruled():
+            return self._failed(fault)
         self._leave_running()
         return Completed(tuple(self.machine.commands), self.machine.drew, self.machine.result)
 
     def _blocked(self) -> Turn:
-        if self.machine.cancelled:
-            return self._failed(CancelFault())
+        if fault := self._overruled():
+            return self._failed(fault)
         self._leave_running()
         at = getattr(self.program.code[self.pc], "at", 0)
         return Blocked(tuple(self.machine.commands), self.machine.drew, self.machine.result, at)
@@ -297,20 +320,22 @@ class _Turn:
         """Releases held-back items: in background groups as others end, in abandoned loops all.
 
         Background groups are started but not awaited yet. An abandoned `completed` loop is one
-        whose state is among `left`, the names of the locals that are lost now.
+        whose state is among `left`, the names of the locals that are lost now. Over a limit, what
+        such a loop has not taken is cancelled.
         """
         machine, frame = self.machine, self.frame
+        abandon = close if machine.limit else release_all
         for n, plan in machine.plans.items():
             if not is_settled(plan):
                 machine.plans[n] = release(machine, plan)
         for name in left:
             if name.startswith("$") and type(frame[name]) is dict and "taken" in frame[name]:
-                release_all(machine, frame[name])
+                abandon(machine, frame[name])
 
     def _failed(self, fault: Fault) -> Turn:
-        at = getattr(self.program.code[self.pc], "at", 0) if fault.at is None else fault.at
-        if self.machine.cancelled and not isinstance(fault, CancelFault):
-            fault = CancelFault(at)
+        at, decided = self._place_of(fault), self._overruled()
+        if decided is not None:
+            fault, at = decided, at if decided.at is None else decided.at
         return Failed(
             tuple(self.machine.commands),
             self.machine.drew,
@@ -318,6 +343,12 @@ class _Turn:
             at,
             self.machine.cancelled,
         )
+
+    def _overruled(self) -> Fault | None:
+        """Returns how the execution ends whatever its `finally` blocks do; None if that is open."""
+        if self.machine.cancelled:
+            return CancelFault()
+        return self._limit_fault() if self.machine.limit else None
 
     # Failures and cancellation.
 
@@ -333,9 +364,9 @@ class _Turn:
         machine, frame = self.machine, self.frame
         machine.awaiting = None
         machine.fuel -= HINT_WORK if fault.code == "MissingProperty" else FAULT_WORK
-        at = getattr(self.program.code[self.pc], "at", 0) if fault.at is None else fault.at
-        if isinstance(fault, LimitFault):
-            return self._failed(fault)
+        at = self._place_of(fault)
+        if isinstance(fault, LimitFault) and machine.limit is None:
+            machine.limit = {"error": fault.value(), "at": at}
         for handler in self.program.handlers:
             if handler.first <= self.pc < handler.last and (
                 fault.catchable or handler.kind == "finally"
@@ -350,7 +381,54 @@ class _Turn:
                         "at": at,
                         "cancel": isinstance(fault, CancelFault),
                     }
+                    if isinstance(fault, LimitFault):
+                        frame[handler.into]["limit"] = True
                 self.pc = handler.target
                 return None
         fault.at = at
         return self._failed(fault)
+
+    def _place_of(self, fault: Fault) -> int:
+        """Returns where the fault arose: by default, at the current instruction."""
+        return getattr(self.program.code[self.pc], "at", 0) if fault.at is None else fault.at
+
+    # Limits that are met where a turn ends.
+
+    def _over_limit(self, fault: LimitFault, end: Callable[[], Turn | None]) -> Turn | None:
+        """Fails where the turn would have ended, with the variables that the execution has there.
+
+        A `finally` block is completed first: the turn ends (`end`) as it would have, within the
+        limits for cleaning up. If it is over those too, the execution ends at once.
+        """
+        machine = self.machine
+        if machine.limit is None and cleanup_of(self.program).holds(self.pc):
+            machine.limit = {"error": fault.value(), "at": self._place_of(fault)}
+            return end()
+        if machine.awaiting is not None:
+            self._give_up(machine.awaiting)
+        if machine.limit is None:
+            return self._caught(fault)
+        first = self._limit_fault()
+        first.message += f". Its `finally` blocks did not run to their end: {fault.message}"
+        machine.limit = {"error": first.value(), "at": first.at}
+        return self._failed(first)
+
+    def _lose_all_but(self, locals: dict[str, Any]) -> None:
+        """Drops what an await does not keep, as if the execution had waited and come back."""
+        kept = {"inputs", "ctx", "$m", *locals}
+        for name in [name for name in self.frame if name not in kept]:
+            del self.frame[name]
+
+    def _give_up(self, plan: Plan) -> None:
+        """Takes back the await at which the limit was met; if it began earlier, cancels it."""
+        machine = self.machine
+        if machine.begun is None:
+            close(machine, plan)
+        else:
+            del machine.commands[machine.mark : machine.begun]
+
+    def _limit_fault(self) -> LimitFault:
+        """Returns the failure of an execution that is over a limit."""
+        assert self.machine.limit is not None
+        error, at = self.machine.limit["error"], self.machine.limit["at"]
+        return LimitFault(error["message"], at, error["data"])

@@ -56,6 +56,8 @@ class Inputs(Record):
     # Commands (`publish`, `send`) that are refused: those who asked for the execution may not do
     # them.
     forbidden: frozenset[str] = frozenset()
+    # Why the store refused this turn before: it would start more executions than allowed.
+    refused: str = ""
     # The children of earlier turns that were looked up: their ends, if any, are in `outcomes`.
     # None: all.
     asked: Container[int] | None = None
@@ -84,6 +86,7 @@ class Machine:
     __slots__ = (
         "attributes",
         "awaiting",
+        "begun",
         "cancelled",
         "commands",
         "ctx",
@@ -96,6 +99,7 @@ class Machine:
         "inputs",
         "keep",
         "known",
+        "limit",
         "limits",
         "mail",
         "mark",
@@ -125,6 +129,10 @@ class Machine:
         self.next_child = self.first_new = snapshot.next_child
         self.awaiting = snapshot.awaiting
         self.cancelled = snapshot.cancelled
+        # `{error, at}` of the limit that the execution is over; None if it is over none.
+        self.limit = snapshot.limit
+        # If this turn began the current await: the index after the last command that it asked for.
+        self.begun: int | None = None
         self.keep: tuple[str, ...] = ()
         self.result: Any = None
         # By number: the plans of what was started and can be awaited by id.

@@ -9,7 +9,7 @@ from rhythm.durations import duration_s
 from rhythm.ir.awaiting import Plan, compressed, fresh, numbers
 from rhythm.ir.operations import GROUPS, OPERATIONS
 from rhythm.ir.options import BACKOFF, INSTEAD, STAGE, is_factor, whole_problem
-from rhythm.limits import LONGEST_NAME, TEXTS
+from rhythm.limits import LONGEST_NAME, REFUSED, TEXTS
 from rhythm.vm import commands as c
 from rhythm.vm.awaits import close, plan_of_child
 from rhythm.vm.builtins import parse_time, show_time
@@ -31,6 +31,7 @@ def _next_number(m: Machine) -> int:
 
 
 def _start_task(m: Machine, n: int, name: Any, inputs: Any = None, options: Any = None) -> Plan:
+    check_room(m)
     given = _options("task", options)
     m.commands.append(
         c.StartTask(
@@ -44,6 +45,7 @@ def _start_task(m: Machine, n: int, name: Any, inputs: Any = None, options: Any 
 
 
 def _start_workflow(m: Machine, n: int, name: Any, inputs: Any = None, options: Any = None) -> Plan:
+    check_room(m)
     check_generations(m)
     given = _options("workflow", options)
     child = c.StartWorkflow(
@@ -58,6 +60,7 @@ def _start_workflow(m: Machine, n: int, name: Any, inputs: Any = None, options: 
 
 def start_branch(m: Machine, branch: int, copies: dict[str, Any]) -> Plan:
     """Asks for a branch with copies of these locals; returns the plan to wait for it."""
+    check_room(m)
     check_generations(m)
     n = _next_number(m)
     m.charge(
@@ -187,6 +190,15 @@ def start_group(
             _hold(m, [items[i] for i in started[limit:]])
             plan["concurrency"] = plan["released"] = limit
     return plan
+
+
+def check_room(m: Machine) -> None:
+    """Raises LimitFault if the store refused to start more executions.
+
+    What is over a limit may start some more, in its `finally` blocks.
+    """
+    if m.inputs.refused and m.limit is None:
+        raise LimitFault(m.inputs.refused, data=REFUSED)
 
 
 def check_generations(m: Machine) -> None:

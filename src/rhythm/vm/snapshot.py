@@ -1,8 +1,9 @@
 """`Snapshot`: the state of an execution between two turns, as one flat JSON object, and its codec.
 
-`{"v", "statement_index", "locals", "awaiting", "next_child", "instructions", "cancelled"}`. No call
-stack, no closures, no syntax. Every format version that was ever written must load for ever: golden
-files in the tests check this.
+`{"v", "statement_index", "locals", "awaiting", "next_child", "instructions", "cancelled"}`, and
+"limit" once the execution is over a limit. No call stack, no closures, no syntax. Every format
+version that was ever written must load for ever: golden files in the tests check this. A snapshot
+says the lowest version that has all it uses, so that older workers go on with what they can.
 
 It is stored as that JSON, or compressed. The first byte tells which: JSON begins with `{`.
 """
@@ -17,7 +18,7 @@ import orjson
 from rhythm.errors import InvalidProgram, NewerFormat
 from rhythm.record import Record
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 COMPRESSED = b"z"
 # PostgreSQL moves larger values out of their page, which costs more than compressing them.
 COMPRESS_BYTES = 2048
@@ -38,19 +39,23 @@ class Snapshot(Record):
     next_child: int = 1
     instructions: int = 0  # run so far, for the limit per execution
     cancelled: bool = False  # the cancellation has been thrown: now only `finally` blocks run
+    # `{error, at}` of the limit that it is over: now only `finally` blocks run. Since version 2.
+    limit: dict[str, Any] | None = None
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """Returns the snapshot as JSON bytes."""
+    newer = {} if snapshot.limit is None else {"limit": snapshot.limit}
     return orjson.dumps(
         {
-            "v": SNAPSHOT_VERSION,
+            "v": 2 if newer else 1,
             "statement_index": snapshot.statement_index,
             "locals": snapshot.locals,
             "awaiting": snapshot.awaiting,
             "next_child": snapshot.next_child,
             "instructions": snapshot.instructions,
             "cancelled": snapshot.cancelled,
+            **newer,
         }
     )
 
@@ -95,5 +100,5 @@ def _checked(snapshot: Snapshot, version: int) -> Snapshot:
 _TYPES: dict[str, tuple[type, ...]] = {
     "statement_index": (int,), "locals": (dict,), "awaiting": (dict, type(None)),
     "next_child": (int,), "instructions": (int,),
-    "cancelled": (bool,),
+    "cancelled": (bool,), "limit": (dict, type(None)),
 }  # fmt: skip

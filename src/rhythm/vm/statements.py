@@ -32,6 +32,7 @@ from rhythm.vm.python.walking import range_bounds as python_range_bounds
 from rhythm.vm.values import (
     CancelFault,
     Fault,
+    LimitFault,
     as_text,
     check_entries,
     kind,
@@ -213,8 +214,10 @@ class StatementCompiler:
         def run(frame: Frame) -> int:
             machine: Machine = frame["$m"]
             plan = given = machine.awaiting
+            machine.begun = None
             if plan is None:
                 plan = _undone_on_fault(machine, start, frame)
+                machine.begun = len(machine.commands)
             outcome = settle(machine, plan) if given or knows(machine, plan) else None
             if outcome is None:
                 machine.awaiting, machine.keep = release(machine, plan), keep
@@ -264,7 +267,7 @@ class StatementCompiler:
             # stored twice.
             if item is None:
                 frame.pop(state, None)
-                machine.awaiting, machine.keep = plan, keep
+                machine.awaiting, machine.keep, machine.begun = plan, keep, None
                 return SUSPEND
             frame[state], frame[into] = plan, item
             return next
@@ -341,6 +344,8 @@ class StatementCompiler:
             if pending["cancel"]:
                 raise CancelFault(pending["at"])
             error = pending["throw"]
+            if "limit" in pending:
+                raise LimitFault(error["message"], pending["at"], error["data"])
             raise Fault(error["code"], error["message"], error["data"], pending["at"])
 
         return run
@@ -561,7 +566,7 @@ def _undone_on_fault(machine: Machine, start: Compiled, frame: Frame) -> Any:
     machine.mark, child, machine.started = len(machine.commands), machine.next_child, 0
     try:
         return start(frame)
-    except Fault:
+    except (Fault, RecursionError):
         del machine.commands[machine.mark :]
         for n in range(child, machine.next_child):
             machine.plans.pop(str(n), None)

@@ -39,15 +39,15 @@ class Fault(Exception):
 
 
 class LimitFault(Fault):
-    """A limit was exceeded. It ends the execution and cannot be caught.
+    """A limit was exceeded. Only `finally` blocks see it, and then the execution ends.
 
-    The code that caught it would only meet it again.
+    It cannot be caught: the code that caught it would only meet it again.
     """
 
     catchable = False
 
-    def __init__(self, message: str, at: int | None = None) -> None:
-        super().__init__("LimitExceeded", message, None, at)
+    def __init__(self, message: str, at: int | None = None, data: Any = None) -> None:
+        super().__init__("LimitExceeded", message, data, at)
 
 
 class CancelFault(Fault):

@@ -14,11 +14,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rhythm.engine.planning import over_limit
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
 from rhythm.store.interfaces.store import Store
-from rhythm.store.interfaces.turns import Committed, TurnCommit
 from rhythm.store.interfaces.workers import Beat, Declaration
 from rhythm.worker.attempts import Attempts, RunsHandlers
 from rhythm.worker.claiming import Claimer
@@ -132,8 +130,11 @@ class Worker:
                 self.ownership.ends += ends
                 raise
             for answer in answers:
-                workflow = self.ownership.workflows[answer.id]
-                self.turns.follow(workflow, *self._within_limits(answer, turns[answer.id]))
+                workflow, turn = self.ownership.workflows[answer.id], turns[answer.id]
+                if answer.outcome == "full":
+                    turn = self.turns.refuse(workflow, turn, answer.refusal)
+                    [answer] = self.committer.commit([turn], [])
+                self.turns.follow(workflow, answer, turn)
         if decided.parks:
             self._park(decided.parks)
         return bool(turns or ends)
@@ -143,17 +144,6 @@ class Worker:
         claims = [each.claim for each in workflows]
         for answer in self.store.claims.park(claims):
             self.turns.follow(self.ownership.workflows[answer.id], answer, None)
-
-    def _within_limits(self, answer: Committed, turn: TurnCommit) -> tuple[Committed, TurnCommit]:
-        """Returns the answer and the turn; of a refused turn, those of the failure in its place.
-
-        The store refuses a turn that would start more executions than allowed: then the execution
-        fails.
-        """
-        if answer.outcome != "full":
-            return answer, turn
-        instead = over_limit(turn, answer.refusal)
-        return self.committer.commit([instead], [])[0], instead
 
     def _check_on_running(self) -> None:
         """Ends queued tasks that run here and were cancelled; reads which queues are paused."""

@@ -59,6 +59,7 @@ class OwnedWorkflow:
         self.running: set[int] = set()  # those of `owned` whose handlers run here
         self.ended: list[TaskAttempt] = []  # not committed yet
         self.planned: Planned | None = None  # its state once the commit has succeeded
+        self.refused = ""  # why the store refused its turn, which is taken again
 
     @property
     def claim(self) -> Claim:

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from rhythm.engine.inputs import moment, without_frames
 from rhythm.engine.payload import load
-from rhythm.engine.planning import Capacity, Planned, Planner, Standpoint
+from rhythm.engine.planning import Capacity, Planned, Planner, Standpoint, over_limit
 from rhythm.engine.rows import NOTHING_ENDED, EndedTasks, Names, OwnedEnd, Referenced, names_in
 from rhythm.errors import StoreError, UnknownWorkflow
 from rhythm.ids import child_id
@@ -275,6 +275,8 @@ class Turns:
         if inputs is None:
             assert known is not None, "it was loaded before"
             inputs = known.replace(now=moment(now_us), seed=self.seed())
+        if workflow.refused:
+            inputs = inputs.replace(refused=workflow.refused)
         for each in done:
             workflow.outcomes[each.n] = _outcome(each, now_us / 1e6)
         if not workflow.outcomes:
@@ -297,6 +299,20 @@ class Turns:
         return self.planner.ended_tasks(workflow.row, ends, self.catalogue.here)
 
     # after a commit
+
+    def refuse(self, workflow: OwnedWorkflow, turn: TurnCommit, refusal: str) -> TurnCommit:
+        """Returns the commit in place of a turn that the store refused: it would start too much.
+
+        The turn is taken again, so that the program fails where it starts something, and its
+        `finally` blocks run. If what they start is refused too, the workflow fails at once.
+        """
+        planned = workflow.planned
+        ended = planned.ended if planned else None
+        if ended is None or turn.cleanup or workflow.refused:
+            return over_limit(turn, refusal)
+        workflow.planned = self.planner.refused(self._position(workflow), ended)
+        workflow.refused = refusal
+        return workflow.planned.commit
 
     def follow(self, workflow: OwnedWorkflow, answer: Committed, turn: TurnCommit | None) -> None:
         """Acts on the answer to a commit or, without a turn, to parking."""
@@ -347,6 +363,7 @@ class Turns:
         """Updates the owned workflow to its state after the commit."""
         if planned.snapshot is not workflow.snapshot:
             workflow.outcomes = {}
+            workflow.refused = ""
         workflow.snapshot, workflow.owned = planned.snapshot, dict(planned.owned)
         workflow.crashes = 0
         for n in [n for n in workflow.running if n not in workflow.owned]:

@@ -178,6 +178,7 @@ class TurnCommit(Record):
     settled: tuple[int, ...] = ()  # timers and waits for events that are no longer needed
     promoted: tuple[int, ...] = ()  # numbers of those `starts` that this worker claims at once
     claim_ttl_s: float = 0.0
+    cleanup: bool = False  # it is over a limit, and runs its `finally` blocks
 
     def resumed_upto(self, wakes: int) -> int | None:
         """Returns up to which number the turn marks resumes as done: `resumed`, or all of them.

@@ -17,7 +17,14 @@ from rhythm.store.approvals import message_of
 from rhythm.store.attributes import with_attributes
 from rhythm.store.blobs import inline
 from rhythm.store.events import key_of
-from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
+from rhythm.store.families import (
+    COUNT_EVERY_US,
+    counted,
+    full_family,
+    many_children,
+    may_have_many,
+    room,
+)
 from rhythm.store.interfaces.messages import NewEvent, NewSignal
 from rhythm.store.interfaces.turns import Committed, Done, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import TurnEnd, has_ended
@@ -233,35 +240,41 @@ class Flush:
 
         Counts the starts of the others.
         """
-        limits, full = self.limits, dict[str, str]()
-        if many := {turn.id: len(turn.starts) for turn in turns if may_have_many(turn, limits)}:
-            alive = dict(self.db.all("live_children", ids=list(many), limit=limits.children))
+        limits = {turn.id: room(turn, self.limits) for turn in turns}
+        full = dict[str, str]()
+        if many := [turn for turn in turns if may_have_many(turn, limits[turn.id])]:
+            most = max(limits[turn.id].children for turn in many)
+            alive = dict(self.db.all("live_children", ids=[turn.id for turn in many], limit=most))
             full |= {
-                id: many_children(limits)
-                for id, starts in many.items()
-                if alive[id] + starts > limits.children
+                turn.id: many_children(limits[turn.id])
+                for turn in many
+                if alive[turn.id] + len(turn.starts) > limits[turn.id].children
             }
-        over = {
-            self.known[turn.id].root_id
-            for turn in turns
-            if (self.known[turn.id].started or 0) > limits.family
+        families = {
+            turn.id: (self.known[turn.id].root_id, limits[turn.id].family) for turn in turns
         }
-        crowded = {root for root in sorted(over) if self._is_full(root)}
+        over = {
+            families[turn.id]
+            for turn in turns
+            if (self.known[turn.id].started or 0) > limits[turn.id].family
+        }
+        # The higher limit first: a count that is within it does not stand in the way of another.
+        inward = sorted(over, key=lambda family: (family[0], -family[1]))
+        crowded = {family for family in inward if self._is_full(*family)}
         full |= {
-            turn.id: full_family(limits) for turn in turns if self.known[turn.id].root_id in crowded
+            turn.id: full_family(limits[turn.id]) for turn in turns if families[turn.id] in crowded
         }
         added = Counter[str]()
         for turn in turns:
             added[self.known[turn.id].root_id] += (
-                counted(turn, limits) if turn.id not in full else 0
+                counted(turn, self.limits) if turn.id not in full else 0
             )
         self.db.batch(
             "count_families", [dict(root=root, started=n) for root, n in sorted(added.items()) if n]
         )
         return full
 
-    def _is_full(self, root: str) -> bool:
-        limit = self.limits.family
+    def _is_full(self, root: str, limit: int) -> bool:
         alive = self.db.all(
             "recount_family", root=root, limit=limit, now=self.now, rest_us=COUNT_EVERY_US
         )

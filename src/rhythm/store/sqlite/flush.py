@@ -13,7 +13,14 @@ from rhythm.store.approvals import NewApproval, message_of
 from rhythm.store.attributes import with_attributes
 from rhythm.store.blobs import inline
 from rhythm.store.events import key_of
-from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
+from rhythm.store.families import (
+    COUNT_EVERY_US,
+    counted,
+    full_family,
+    many_children,
+    may_have_many,
+    room,
+)
 from rhythm.store.interfaces.turns import Committed, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import has_ended
 from rhythm.store.light_turns import is_light
@@ -157,7 +164,7 @@ class SqliteFlush:
 
         If it may, counts them and returns an empty text.
         """
-        limits = self.rows.limits
+        limits = room(turn, self.rows.limits)
         if not turn.starts:
             return ""
         if may_have_many(turn, limits):
