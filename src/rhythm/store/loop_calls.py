@@ -12,18 +12,23 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+# What a cancel does to a call. It breaks off a statement, and prevents it. It only prevents a step:
+# half of one could not be undone. It never touches what undoes the others.
+Kind = Literal["statement", "step", "undo"]
 
 
 class Calls(Protocol):
     """Runs a call where its connection may be used, and returns its result."""
 
-    def __call__(self, call: Callable[[], Any], undoes: bool = False) -> Any: ...
+    def __call__(self, call: Callable[[], Any], kind: Kind = "statement") -> Any: ...
 
 
-def call_here(call: Callable[[], T], undoes: bool = False) -> T:
+def call_here(call: Callable[[], T], kind: Kind = "statement") -> T:
     """Runs a call in this thread, and returns its result."""
     return call()
 
@@ -34,20 +39,20 @@ class LoopCalls:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._cancelled = False
-        self._task: asyncio.Task[Any] | None = None  # the call that can be cancelled
+        self._task: asyncio.Task[Any] | None = None  # the statement that is under way
 
-    def __call__(self, call: Callable[[], Any], undoes: bool = False) -> Any:
+    def __call__(self, call: Callable[[], Any], kind: Kind = "statement") -> Any:
         """Runs the call on the loop, awaits what it returns, and returns that.
 
-        After `cancel` it raises `CancelledError`, unless the call `undoes` what others did.
+        After `cancel` it raises `CancelledError`, unless the call is to undo others.
         """
-        awaited = asyncio.run_coroutine_threadsafe(self._run(call, undoes), self._loop)
+        awaited = asyncio.run_coroutine_threadsafe(self._run(call, kind), self._loop)
         return awaited.result()
 
-    async def _run(self, call: Callable[[], Any], undoes: bool) -> Any:
-        if self._cancelled and not undoes:
+    async def _run(self, call: Callable[[], Any], kind: Kind) -> Any:
+        if self._cancelled and kind != "undo":
             raise asyncio.CancelledError
-        self._task = None if undoes else asyncio.current_task()
+        self._task = asyncio.current_task() if kind == "statement" else None
         try:
             result = call()
             return await result if inspect.isawaitable(result) else result
@@ -55,7 +60,7 @@ class LoopCalls:
             self._task = None
 
     def cancel(self) -> None:
-        """Cancels the call that is under way, and refuses later ones."""
+        """Cancels the statement that is under way, and refuses all calls but those that undo."""
         self._cancelled = True
         if self._task is not None:
             self._task.cancel()
@@ -66,8 +71,8 @@ async def run_beside(
 ) -> T:
     """Runs `work` in a thread, with what `prepare` returns, and returns its result.
 
-    If this coroutine is cancelled, the call that is under way is cancelled, and `work` is awaited
-    all the same: it must have undone its part before others use the connection again.
+    If this coroutine is cancelled, so is the statement that is under way, and `work` is awaited all
+    the same: it must have undone its part before others use the connection again.
     """
     calls = LoopCalls()
     prepared = await prepare(calls)

@@ -17,7 +17,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from rhythm.store.callers import Answer, Driver, Reached, commits_by_itself, refuse_other
-from rhythm.store.loop_calls import Calls
+from rhythm.store.loop_calls import Calls, Kind
 from rhythm.store.postgres.connection import with_our_types
 
 PLACEHOLDER = re.compile(r"%\((\w+)\)[bs]")
@@ -37,12 +37,12 @@ class PostgresCaller(Protocol):
     """A caller's connection."""
 
     def refuse_autocommit(self) -> None:
-        """Raises `ValueError` if nothing that is done here would be committed later."""
+        """Raises `ValueError` if there is no transaction to take part in."""
 
     def query(self, text: bytes, values: Values, prepares: bool) -> Answer:
         """Runs a statement. Returns its rows."""
 
-    def script(self, statements: Sequence[str], undoes: bool = False) -> None:
+    def script(self, statements: Sequence[str], kind: Kind = "step") -> None:
         """Runs statements without values in one round trip, and drops their rows."""
 
 
@@ -53,6 +53,7 @@ class PsycopgCaller:
         self._connection, self._calls = connection, calls
 
     def refuse_autocommit(self) -> None:
+        _refuse_pipeline(self._connection)
         _refuse_idle(self._connection, "with connection.transaction(): …")
 
     def query(self, text: bytes, values: Values, prepares: bool) -> Answer:
@@ -62,9 +63,8 @@ class PsycopgCaller:
         cursor.execute(text, values, binary=True, prepare=None if prepares else False)
         return Answer(cursor.fetchall() if cursor.description else [], cursor.description)
 
-    def script(self, statements: Sequence[str], undoes: bool = False) -> None:
-        for text in _sendable(self._connection, statements):
-            psycopg.Cursor(self._connection).execute(text, prepare=False)
+    def script(self, statements: Sequence[str], kind: Kind = "step") -> None:
+        psycopg.Cursor(self._connection).execute(_joined(statements), prepare=False)
 
 
 class AsyncPsycopgCaller:
@@ -74,6 +74,7 @@ class AsyncPsycopgCaller:
         self._connection, self._calls = connection, calls
 
     def refuse_autocommit(self) -> None:
+        _refuse_pipeline(self._connection)
         _refuse_idle(self._connection, "async with connection.transaction(): …")
 
     def query(self, text: bytes, values: Values, prepares: bool) -> Answer:
@@ -86,12 +87,10 @@ class AsyncPsycopgCaller:
         await cursor.execute(text, values, binary=True, prepare=None if prepares else False)
         return Answer(await cursor.fetchall() if cursor.description else [], cursor.description)
 
-    def script(self, statements: Sequence[str], undoes: bool = False) -> None:
-        self._calls(lambda: self._run(statements), undoes)
-
-    async def _run(self, statements: Sequence[str]) -> None:
-        for text in _sendable(self._connection, statements):
-            await psycopg.AsyncCursor(self._connection).execute(text, prepare=False)
+    def script(self, statements: Sequence[str], kind: Kind = "step") -> None:
+        text = _joined(statements)
+        cursor = psycopg.AsyncCursor(self._connection)
+        self._calls(lambda: cursor.execute(text, prepare=False), kind)
 
 
 class Psycopg2Caller:
@@ -108,7 +107,7 @@ class Psycopg2Caller:
             cursor.execute(PLACEHOLDER.sub(r"%(\1)s", text.decode()), values)
             return Answer(cursor.fetchall() if cursor.description else [], cursor.description)
 
-    def script(self, statements: Sequence[str], undoes: bool = False) -> None:
+    def script(self, statements: Sequence[str], kind: Kind = "step") -> None:
         with self._cursor() as cursor:
             cursor.execute("; ".join(statements))
 
@@ -135,8 +134,8 @@ class AsyncpgCaller:
         rows = self._calls(lambda: self._connection.fetch(numbered, *given))
         return Answer([tuple(row) for row in rows], [(name,) for name in rows[0]] if rows else None)
 
-    def script(self, statements: Sequence[str], undoes: bool = False) -> None:
-        self._calls(lambda: self._connection.execute("; ".join(statements)), undoes)
+    def script(self, statements: Sequence[str], kind: Kind = "step") -> None:
+        self._calls(lambda: self._connection.execute("; ".join(statements)), kind)
 
 
 def type_of(value: Any) -> str:
@@ -177,10 +176,14 @@ def _refuse_idle(connection: Any, how: str) -> None:
         raise commits_by_itself(how)
 
 
-def _sendable(connection: Any, statements: Sequence[str]) -> list[bytes]:
-    """Returns the statements as one text; as several in a pipeline, which takes one at a time."""
-    texts = [text.encode() for text in statements]
-    return texts if connection.pgconn.pipeline_status != PipelineStatus.OFF else [b"; ".join(texts)]
+def _refuse_pipeline(connection: Any) -> None:
+    """Raises `ValueError` for a connection of psycopg that does not wait for answers."""
+    if connection.pgconn.pipeline_status != PipelineStatus.OFF:
+        raise ValueError("`connection` is in a pipeline: leave the block of `pipeline()` first")
+
+
+def _joined(statements: Sequence[str]) -> bytes:
+    return "; ".join(statements).encode()
 
 
 CALLERS: Mapping[Driver, Callable[[Any, Calls], PostgresCaller]] = {

@@ -133,13 +133,13 @@ class Joined(Connection):
             return answer
         except UndoneError as undone:
             self.freed.clear()
-            self._caller.script(UNDO, undoes=True)
+            self._caller.script(UNDO, kind="undo")
             undone_answer: T = undone.answer
             return undone_answer
         except BaseException:
             # The first error counts: this one says that the connection or the transaction is lost.
             with suppress(Exception):
-                self._caller.script(UNDO, undoes=True)
+                self._caller.script(UNDO, kind="undo")
             raise
 
     def _beginning(self) -> list[str]:

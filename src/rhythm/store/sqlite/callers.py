@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from rhythm.store.callers import Answer, Driver, Reached, commits_by_itself, refuse_other
-from rhythm.store.loop_calls import Calls
+from rhythm.store.loop_calls import Calls, Kind
 
 
 class SqliteCaller(Protocol):
     """A caller's connection."""
 
-    def fetch(self, text: str, args: Any = (), undoes: bool = False) -> Answer:
+    def fetch(self, text: str, args: Any = (), kind: Kind = "statement") -> Answer:
         """Runs a statement. Returns its rows."""
 
     def begin(self) -> None:
@@ -29,8 +29,8 @@ class Sqlite3Caller:
     def __init__(self, connection: sqlite3.Connection, calls: Calls) -> None:
         self._connection, self._calls = connection, calls
 
-    def fetch(self, text: str, args: Any = (), undoes: bool = False) -> Answer:
-        answer: Answer = self._calls(lambda: self._fetched(text, args), undoes)
+    def fetch(self, text: str, args: Any = (), kind: Kind = "statement") -> Answer:
+        answer: Answer = self._calls(lambda: self._fetched(text, args), kind)
         return answer
 
     def _fetched(self, text: str, args: Any) -> Answer:
@@ -54,8 +54,8 @@ class AiosqliteCaller:
     def __init__(self, connection: Any, calls: Calls) -> None:
         self._connection, self._calls = connection, calls
 
-    def fetch(self, text: str, args: Any = (), undoes: bool = False) -> Answer:
-        answer: Answer = self._calls(lambda: self._fetched(text, args), undoes)
+    def fetch(self, text: str, args: Any = (), kind: Kind = "statement") -> Answer:
+        answer: Answer = self._calls(lambda: self._fetched(text, args), kind)
         return answer
 
     async def _fetched(self, text: str, args: Any) -> Answer:

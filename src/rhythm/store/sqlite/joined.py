@@ -40,14 +40,14 @@ class JoinedSession(SqliteSession):
     def transaction(self) -> Iterator[None]:
         """Runs the block in a savepoint of the caller's transaction."""
         self._caller.begin()
-        self._caller.fetch("SAVEPOINT rhythm")
+        self._caller.fetch("SAVEPOINT rhythm", kind="step")
         try:
             yield
-            self._caller.fetch("RELEASE rhythm")
+            self._caller.fetch("RELEASE rhythm", kind="step")
         except BaseException:
             with suppress(sqlite3.Error):  # some errors have ended the whole transaction
-                self._caller.fetch("ROLLBACK TO rhythm", undoes=True)
-                self._caller.fetch("RELEASE rhythm", undoes=True)
+                self._caller.fetch("ROLLBACK TO rhythm", kind="undo")
+                self._caller.fetch("RELEASE rhythm", kind="undo")
             raise
 
     def fetch(self, text: str, args: Any = ()) -> tuple[list[Any], Any]:
