@@ -20,7 +20,6 @@ from sqlalchemy.orm import Session
 import rhythm
 from rhythm.app import Rhythm
 from rhythm.store.postgres.callers import numbered_placeholders, type_of
-from rhythm.store.postgres.connection import Connection
 from tests.support import callers
 from tests.support.callers import Open, async_engine, engine
 from tests.support.postgres import Schemas
@@ -47,6 +46,11 @@ def server_app(schemas: Schemas) -> Iterator[tuple[Rhythm, str]]:
     with Rhythm(schemas.store_url, (), tasks=[], environment={}) as app:
         app.register(HOLD)
         yield app, schemas.url
+
+
+on_postgres = pytest.mark.parametrize(
+    "library", ON_POSTGRES, indirect=True, ids=lambda param: param[0]
+)
 
 
 @pytest.fixture(params=LIBRARIES, ids=lambda param: param[0])
@@ -103,6 +107,7 @@ def test_default_application_takes_it_too(
         assert app.result("a", WAIT) == 1
 
 
+@on_postgres  # SQLite has one writer: there the second waits at its BEGIN
 def test_second_start_with_a_key_waits_for_the_first_and_gets_what_it_left(
     library: Open, place: tuple[Rhythm, str]
 ) -> None:
@@ -122,8 +127,6 @@ def test_second_start_with_a_key_waits_for_the_first_and_gets_what_it_left(
             await two.commit()
             return first, started
 
-    if library in callers.SQLITE.values():
-        pytest.skip("SQLite has one writer: the second waits at its BEGIN")
     first, second = asyncio.run(scenario("commit"))
     assert (second.id, second.created) == (first.id, False)
     first, second = asyncio.run(scenario("rollback"))
@@ -163,7 +166,7 @@ async def _blocked(app: Rhythm) -> None:
             await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("library", [open for _, open in ON_POSTGRES], ids=[n for n, _ in ON_POSTGRES])
+@on_postgres
 def test_cancelled_while_it_waits_for_a_lock_it_is_undone_and_the_transaction_goes_on(
     library: Open, server_app: tuple[Rhythm, str]
 ) -> None:
@@ -419,4 +422,3 @@ def test_placeholders_are_numbered_and_have_the_types_of_their_values() -> None:
         "$1::bigint[]::smallint[] $2::text $1::bigint[] $3::boolean $4 LIKE '%' $5::text[]"
     )
     assert names == ("n", "id", "on", "none", "empty")
-    assert Connection  # the statements themselves are tried by the tests of every library

@@ -22,7 +22,13 @@ HEARS = 'workflow hears(inputs) {\n  let paid = await event("paid")\n  return pa
 BEGINS = '@on("paid")\nworkflow begins(inputs) {\n  return inputs\n}'
 WAIT = "120s"
 
-Scenario = Callable[[Open, Rhythm, str], Any]
+
+on_postgres = pytest.mark.parametrize(
+    "library",
+    [(f"postgres: {name}", open) for name, open in callers.POSTGRES.items()],
+    indirect=True,
+    ids=lambda param: param[0],
+)
 
 
 @pytest.fixture(params=callers.KINDS, ids=lambda param: param[0])
@@ -159,12 +165,10 @@ def test_statement_of_the_caller_that_failed_is_the_callers_to_undo(
     assert names(app) == ["kept", "parked"]
 
 
+@on_postgres  # SQLite aborts no transaction
 def test_aborted_transaction_is_refused_with_the_servers_words(
     library: Open, app: Rhythm, run: Any
 ) -> None:
-    if library in callers.SQLITE.values():
-        pytest.skip("SQLite aborts no transaction")
-
     async def scenario(opened: Any) -> None:
         with pytest.raises(Exception, match="no_such_table"):
             await opened.run("SELECT * FROM no_such_table")
@@ -176,10 +180,8 @@ def test_aborted_transaction_is_refused_with_the_servers_words(
     assert names(app) == ["parked"]
 
 
+@on_postgres
 def test_connection_keeps_its_search_path(library: Open, app: Rhythm, run: Any) -> None:
-    if library in callers.SQLITE.values():
-        pytest.skip("SQLite has no search path")
-
     async def scenario(opened: Any) -> None:
         await opened.run("CREATE TEMPORARY TABLE own (path text)")
         await opened.run("SET LOCAL search_path = pg_temp")
