@@ -27,8 +27,10 @@ from tests.support.stores import migrated_file
 
 HOLD = 'workflow hold(inputs) {\n  return await signal("go")\n}'
 WAIT = "120s"
-LIBRARIES = [(name, open) for name, open in callers.KINDS if open in callers.ASYNC]
-ON_POSTGRES = [(name, open) for name, open in LIBRARIES if open in callers.POSTGRES.values()]
+LIBRARIES = [(name, library) for name, library in callers.KINDS if library in callers.ASYNC]
+ON_POSTGRES = [
+    (name, library) for name, library in LIBRARIES if library in callers.POSTGRES.values()
+]
 
 
 @pytest.fixture
@@ -137,10 +139,10 @@ def test_second_start_with_a_key_waits_for_the_first_and_gets_what_it_left(
 
 def test_writers_of_a_file_take_turns(file_app: tuple[Rhythm, str]) -> None:
     app, path = file_app
-    opens = [open for open in callers.SQLITE.values() if open in callers.ASYNC]
+    opens = [library for library in callers.SQLITE.values() if library in callers.ASYNC]
 
-    async def one(open: Open) -> Any:
-        async with open(path) as opened:
+    async def one(library: Open) -> Any:
+        async with library(path) as opened:
             handle = await app.aio.start_workflow(
                 "hold", idempotency_key="k", connection=opened.given
             )
@@ -148,7 +150,7 @@ def test_writers_of_a_file_take_turns(file_app: tuple[Rhythm, str]) -> None:
             return handle
 
     async def all_at_once() -> list[Any]:
-        return await asyncio.gather(*(one(open) for open in opens * 3))
+        return await asyncio.gather(*(one(library) for library in opens * 3))
 
     handles = asyncio.run(all_at_once())
     assert sum(handle.created for handle in handles) == 1
@@ -344,9 +346,7 @@ def test_more_waiting_calls_than_a_pool_has_threads_stop_nobody(
 
     async def scenario() -> None:
         async with await psycopg.AsyncConnection.connect(url) as connection:
-            first = await app.aio.start_workflow(
-                "hold", idempotency_key="k", connection=connection
-            )
+            first = await app.aio.start_workflow("hold", idempotency_key="k", connection=connection)
             others = [asyncio.create_task(waiter()) for _ in range(count)]
             await _blocked(app)
             # the caller everybody waits for goes on, with its connection and without
@@ -373,9 +373,12 @@ def test_pipeline_is_refused_because_nothing_is_answered_there(
                 await app.aio.start_workflow("hold", connection=connection)
 
     asyncio.run(scenario())
-    with psycopg.connect(url) as connection, connection.pipeline():
-        with pytest.raises(ValueError, match=r"leave the block of `pipeline\(\)` first"):
-            app.start_workflow("hold", connection=connection)
+    with (
+        psycopg.connect(url) as connection,
+        connection.pipeline(),
+        pytest.raises(ValueError, match=r"leave the block of `pipeline\(\)` first"),
+    ):
+        app.start_workflow("hold", connection=connection)
 
 
 def test_round_trips_of_a_call_are_few(
@@ -388,9 +391,7 @@ def test_round_trips_of_a_call_are_few(
     async def scenario() -> None:
         async with await psycopg.AsyncConnection.connect(url) as connection:
             await app.aio.start_workflow("hold", connection=connection)  # knows the server now
-            sent = _cancel_before(
-                monkeypatch, psycopg.AsyncCursor, "execute", lambda: None, 0
-            )
+            sent = _cancel_before(monkeypatch, psycopg.AsyncCursor, "execute", lambda: None, 0)
             for name, *args in (
                 ("start_workflow", "hold"),
                 ("start_many", "hold", [1, 2, 3]),

@@ -25,7 +25,7 @@ WAIT = "120s"
 
 on_postgres = pytest.mark.parametrize(
     "library",
-    [(f"postgres: {name}", open) for name, open in callers.POSTGRES.items()],
+    [(f"postgres: {name}", library) for name, library in callers.POSTGRES.items()],
     indirect=True,
     ids=lambda param: param[0],
 )
@@ -189,7 +189,9 @@ def test_connection_keeps_its_search_path(library: Open, app: Rhythm, run: Any) 
         with pytest.raises(rhythm.UnknownExecution):
             await call(library, app, "signal", "nobody", "go", connection=opened.given)
         # fails anywhere but in the path that was set
-        await opened.run("INSERT INTO own SELECT 1 / (current_setting('search_path') = 'pg_temp')::int")
+        await opened.run(
+            "INSERT INTO own SELECT 1 / (current_setting('search_path') = 'pg_temp')::int"
+        )
         await opened.commit()
 
     run(scenario)

@@ -66,9 +66,9 @@ def kind(table: dict[str, Open], name: str, awaits: bool = False) -> Callable[[A
     return added
 
 
-def drive(open: Open, scenario: Coroutine[Any, Any, Any]) -> Any:
+def drive(library: Open, scenario: Coroutine[Any, Any, Any]) -> Any:
     """Runs a scenario: on an event loop if the library is asynchronous."""
-    if open in ASYNC:
+    if library in ASYNC:
         return asyncio.run(scenario)
     try:
         scenario.send(None)
@@ -77,9 +77,9 @@ def drive(open: Open, scenario: Coroutine[Any, Any, Any]) -> Any:
     raise AssertionError("a plain library does not suspend")
 
 
-async def call(open: Open, app: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+async def call(library: Open, app: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     """Calls a method of the application: as a coroutine if the library is asynchronous."""
-    if open in ASYNC:
+    if library in ASYNC:
         return await getattr(app.aio, name)(*args, **kwargs)
     return getattr(app, name)(*args, **kwargs)
 
@@ -294,7 +294,10 @@ def _async_sqlalchemy_kinds(driver: str) -> None:
 
     @kind(POSTGRES, f"SQLAlchemy AsyncSession on {driver}", awaits=True)
     async def _session(url: str) -> AsyncIterator[Opened]:
-        async with async_engine(_sqlalchemy_url(url, driver)) as made, AsyncSession(made) as session:
+        async with (
+            async_engine(_sqlalchemy_url(url, driver)) as made,
+            AsyncSession(made) as session,
+        ):
             yield Opened(session, _run_in(session), session.commit, session.rollback)
 
 
@@ -318,6 +321,6 @@ async def _django_postgres(url: str) -> AsyncIterator[Opened]:
 
 
 KINDS = [
-    *((f"sqlite: {name}", open) for name, open in SQLITE.items()),
-    *((f"postgres: {name}", open) for name, open in POSTGRES.items()),
+    *((f"sqlite: {name}", library) for name, library in SQLITE.items()),
+    *((f"postgres: {name}", library) for name, library in POSTGRES.items()),
 ]

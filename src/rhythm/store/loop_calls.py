@@ -66,9 +66,7 @@ class LoopCalls:
             self._task.cancel()
 
 
-async def run_beside(
-    prepare: Callable[[LoopCalls], Awaitable[Any]], work: Callable[[Any], T]
-) -> T:
+async def run_beside(prepare: Callable[[LoopCalls], Awaitable[Any]], work: Callable[[Any], T]) -> T:
     """Runs `work` in a thread, with what `prepare` returns, and returns its result.
 
     If this coroutine is cancelled, so is the statement that is under way, and `work` is awaited all

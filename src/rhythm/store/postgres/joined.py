@@ -21,10 +21,12 @@ T = TypeVar("T")
 
 # A database of a server that runs. Restarting the server changes it.
 SERVER = (
-    "current_database() || ' ' || (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint"
+    "current_database() || ' ' || "
+    "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint"
 )
 OTHER_SERVER = "rhythm: another database: "  # begins the error of the check below
-UNDO = ("ROLLBACK TO SAVEPOINT rhythm", "RELEASE SAVEPOINT rhythm")
+SAVEPOINT, RELEASE = "SAVEPOINT rhythm", "RELEASE SAVEPOINT rhythm"
+UNDO = ("ROLLBACK TO SAVEPOINT rhythm", RELEASE)
 
 
 class OtherServer:
@@ -107,7 +109,7 @@ class Joined(Connection):
         PostgreSQL's errors are passed on unchanged, because the transaction is the caller's.
         """
         if self._inside:
-            return self._in_savepoint(("SAVEPOINT rhythm",), work, lambda: UNDO[1:])
+            return self._in_savepoint([SAVEPOINT], work, lambda: [RELEASE])
         self._caller.refuse_autocommit()
         self._inside = True
         try:
@@ -151,22 +153,24 @@ class Joined(Connection):
         ours = {"search_path": sql.Identifier(self.schema).as_string(None)}
         if self.clock:
             ours["rhythm.now_us"] = str(self.clock())
-        settings = [f"set_config('{name}', {_literal(value)}, true)" for name, value in ours.items()]
+        settings = [
+            f"set_config('{name}', {_literal(value)}, true)" for name, value in ours.items()
+        ]
         checks = [self._other.check()] if self._other else []
         return [
-            "SAVEPOINT rhythm",
+            SAVEPOINT,
             "SELECT set_config('rhythm.callers_path', current_setting('search_path'), true)",
             f"SELECT {', '.join([*checks, *settings])}",
         ]
 
     def _ending(self) -> list[str]:
         """Returns the statements that end our part: the caller's path, the hint, the savepoint."""
-        calls = ["set_config('search_path', current_setting('rhythm.callers_path'), true)"]
-        if self.freed and self._notifies:
-            hint = notify(channel_of(self.schema), written(self.freed)).as_string(None)
-            self.freed.clear()
-            return [f"SELECT {calls[0]}", hint, UNDO[1]]
-        return [f"SELECT {calls[0]}", UNDO[1]]
+        path = "SELECT set_config('search_path', current_setting('rhythm.callers_path'), true)"
+        if not (self.freed and self._notifies):
+            return [path, RELEASE]
+        hint = notify(channel_of(self.schema), written(self.freed)).as_string(None)
+        self.freed.clear()
+        return [path, hint, RELEASE]
 
 
 def _literal(text: str) -> str:
