@@ -39,7 +39,7 @@ class Reached(Record):
     calls: Calls  # runs what must run in the caller's thread, or on the caller's event loop
 
 
-class Answer(Record):
+class FetchedRows(Record):
     """The rows of a statement, and what a cursor says about them."""
 
     rows: list[Any]

@@ -16,7 +16,7 @@ import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
-from rhythm.store.callers import Answer, Driver, Reached, commits_by_itself, refuse_other
+from rhythm.store.callers import FetchedRows, Driver, Reached, commits_by_itself, refuse_other
 from rhythm.store.loop_calls import Calls, Kind
 from rhythm.store.postgres.connection import with_our_types
 
@@ -39,7 +39,7 @@ class PostgresCaller(Protocol):
     def refuse_autocommit(self) -> None:
         """Raises `ValueError` if there is no transaction to take part in."""
 
-    def query(self, text: bytes, values: Values, prepares: bool) -> Answer:
+    def query(self, text: bytes, values: Values, prepares: bool) -> FetchedRows:
         """Runs a statement. Returns its rows."""
 
     def script(self, statements: Sequence[str], kind: Kind = "step") -> None:
@@ -56,12 +56,12 @@ class PsycopgCaller:
         _refuse_pipeline(self._connection)
         _refuse_idle(self._connection, "with connection.transaction(): …")
 
-    def query(self, text: bytes, values: Values, prepares: bool) -> Answer:
+    def query(self, text: bytes, values: Values, prepares: bool) -> FetchedRows:
         # A cursor of ours: that of the caller's connection may bind values itself (Django's).
         cursor = psycopg.Cursor(self._connection, row_factory=tuple_row)
         with_our_types(cursor.adapters)
         cursor.execute(text, values, binary=True, prepare=None if prepares else False)
-        return Answer(cursor.fetchall() if cursor.description else [], cursor.description)
+        return FetchedRows(cursor.fetchall() if cursor.description else [], cursor.description)
 
     def script(self, statements: Sequence[str], kind: Kind = "step") -> None:
         psycopg.Cursor(self._connection).execute(_joined(statements), prepare=False)
@@ -77,15 +77,17 @@ class AsyncPsycopgCaller:
         _refuse_pipeline(self._connection)
         _refuse_idle(self._connection, "async with connection.transaction(): …")
 
-    def query(self, text: bytes, values: Values, prepares: bool) -> Answer:
-        answer: Answer = self._calls(lambda: self._fetched(text, values, prepares))
+    def query(self, text: bytes, values: Values, prepares: bool) -> FetchedRows:
+        answer: FetchedRows = self._calls(lambda: self._fetched(text, values, prepares))
         return answer
 
-    async def _fetched(self, text: bytes, values: Values, prepares: bool) -> Answer:
+    async def _fetched(self, text: bytes, values: Values, prepares: bool) -> FetchedRows:
         cursor = psycopg.AsyncCursor(self._connection, row_factory=tuple_row)
         with_our_types(cursor.adapters)
         await cursor.execute(text, values, binary=True, prepare=None if prepares else False)
-        return Answer(await cursor.fetchall() if cursor.description else [], cursor.description)
+        return FetchedRows(
+            await cursor.fetchall() if cursor.description else [], cursor.description
+        )
 
     def script(self, statements: Sequence[str], kind: Kind = "step") -> None:
         text = _joined(statements)
@@ -102,10 +104,10 @@ class Psycopg2Caller:
     def refuse_autocommit(self) -> None:
         _refuse_idle(self._connection, "connection.autocommit = False")
 
-    def query(self, text: bytes, values: Values, prepares: bool) -> Answer:
+    def query(self, text: bytes, values: Values, prepares: bool) -> FetchedRows:
         with self._cursor() as cursor:
             cursor.execute(PLACEHOLDER.sub(r"%(\1)s", text.decode()), values)
-            return Answer(cursor.fetchall() if cursor.description else [], cursor.description)
+            return FetchedRows(cursor.fetchall() if cursor.description else [], cursor.description)
 
     def script(self, statements: Sequence[str], kind: Kind = "step") -> None:
         with self._cursor() as cursor:
@@ -127,12 +129,14 @@ class AsyncpgCaller:
         if not self._connection.is_in_transaction():
             raise commits_by_itself("async with connection.transaction(): …")
 
-    def query(self, text: bytes, values: Values, prepares: bool) -> Answer:
+    def query(self, text: bytes, values: Values, prepares: bool) -> FetchedRows:
         types = tuple((name, type_of(value)) for name, value in values.items())
         numbered, names = numbered_placeholders(text, types)
         given = [values[name] for name in names]
         rows = self._calls(lambda: self._connection.fetch(numbered, *given))
-        return Answer([tuple(row) for row in rows], [(name,) for name in rows[0]] if rows else None)
+        return FetchedRows(
+            [tuple(row) for row in rows], [(name,) for name in rows[0]] if rows else None
+        )
 
     def script(self, statements: Sequence[str], kind: Kind = "step") -> None:
         self._calls(lambda: self._connection.execute("; ".join(statements)), kind)

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 
 from rhythm.errors import StoreError
-from rhythm.store.callers import Answer
+from rhythm.store.callers import FetchedRows
 from rhythm.store.postgres.callers import PostgresCaller
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import TRIES, AgainError, Connection, UndoneError
@@ -97,7 +97,7 @@ class Joined(Connection):
     ) -> psycopg.Cursor[Row]:
         """Runs a statement. Returns its rows, as a cursor that has them all."""
         statement = text if isinstance(text, bytes) else text.as_bytes(None)
-        answer: Answer = self._caller.query(statement, values or {}, not self.access.pooled)
+        answer: FetchedRows = self._caller.query(statement, values or {}, not self.access.pooled)
         return cast("psycopg.Cursor[Row]", answer)
 
     def autocommit(self, work: Callable[[], T]) -> T:

@@ -6,14 +6,14 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from rhythm.store.callers import Answer, Driver, Reached, commits_by_itself, refuse_other
+from rhythm.store.callers import FetchedRows, Driver, Reached, commits_by_itself, refuse_other
 from rhythm.store.loop_calls import Calls, Kind
 
 
 class SqliteCaller(Protocol):
     """A caller's connection."""
 
-    def fetch(self, text: str, args: Any = (), kind: Kind = "statement") -> Answer:
+    def fetch(self, text: str, args: Any = (), kind: Kind = "statement") -> FetchedRows:
         """Runs a statement. Returns its rows."""
 
     def begin(self) -> None:
@@ -29,15 +29,15 @@ class Sqlite3Caller:
     def __init__(self, connection: sqlite3.Connection, calls: Calls) -> None:
         self._connection, self._calls = connection, calls
 
-    def fetch(self, text: str, args: Any = (), kind: Kind = "statement") -> Answer:
-        answer: Answer = self._calls(lambda: self._fetched(text, args), kind)
+    def fetch(self, text: str, args: Any = (), kind: Kind = "statement") -> FetchedRows:
+        answer: FetchedRows = self._calls(lambda: self._fetched(text, args), kind)
         return answer
 
-    def _fetched(self, text: str, args: Any) -> Answer:
+    def _fetched(self, text: str, args: Any) -> FetchedRows:
         cursor = self._connection.cursor()
         cursor.row_factory = None  # plain rows, whatever the caller's connection gives
         cursor.execute(text, args)
-        return Answer(cursor.fetchall(), cursor.description, cursor.rowcount)
+        return FetchedRows(cursor.fetchall(), cursor.description, cursor.rowcount)
 
     def begin(self) -> None:
         if not self._connection.in_transaction:
@@ -54,15 +54,15 @@ class AiosqliteCaller:
     def __init__(self, connection: Any, calls: Calls) -> None:
         self._connection, self._calls = connection, calls
 
-    def fetch(self, text: str, args: Any = (), kind: Kind = "statement") -> Answer:
-        answer: Answer = self._calls(lambda: self._fetched(text, args), kind)
+    def fetch(self, text: str, args: Any = (), kind: Kind = "statement") -> FetchedRows:
+        answer: FetchedRows = self._calls(lambda: self._fetched(text, args), kind)
         return answer
 
-    async def _fetched(self, text: str, args: Any) -> Answer:
+    async def _fetched(self, text: str, args: Any) -> FetchedRows:
         cursor = await self._connection.cursor()
         cursor.row_factory = None
         await cursor.execute(text, args)
-        return Answer(list(await cursor.fetchall()), cursor.description, cursor.rowcount)
+        return FetchedRows(list(await cursor.fetchall()), cursor.description, cursor.rowcount)
 
     def begin(self) -> None:
         if not self._connection.in_transaction:
