@@ -3,7 +3,8 @@ there together, or neither is.
 
     pip install 'rhythm[server]' 'sqlalchemy[asyncio]' aiosqlite
     uvicorn examples.fastapi_shop:api
-    curl localhost:8000/orders -H 'content-type: application/json' -d '{"item": "book", "amount": 30}'
+    curl localhost:8000/orders -H 'content-type: application/json' \\
+        -d '{"item": "book", "amount": 30}'
 
 The table of the shop and the executions are in one SQLite file. With PostgreSQL, only the two URLs
 change: `postgresql://…` for Rhythm, `postgresql+psycopg://…` for SQLAlchemy.

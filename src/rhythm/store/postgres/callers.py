@@ -16,7 +16,7 @@ import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
-from rhythm.store.callers import FetchedRows, Driver, Reached, commits_by_itself, refuse_other
+from rhythm.store.callers import Driver, FetchedRows, Reached, commits_by_itself, refuse_other
 from rhythm.store.loop_calls import Calls, Kind
 from rhythm.store.postgres.connection import with_our_types
 

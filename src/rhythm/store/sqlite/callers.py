@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from rhythm.store.callers import FetchedRows, Driver, Reached, commits_by_itself, refuse_other
+from rhythm.store.callers import Driver, FetchedRows, Reached, commits_by_itself, refuse_other
 from rhythm.store.loop_calls import Calls, Kind
 
 
