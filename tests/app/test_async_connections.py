@@ -162,6 +162,7 @@ async def _blocked(app: Rhythm) -> None:
     async with await psycopg.AsyncConnection.connect(
         app.store.db.url,  # type: ignore[attr-defined]  # only of PostgreSQL
         autocommit=True,
+        prepare_threshold=None,
     ) as admin:
         asked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         while not await (await admin.execute(asked)).fetchall():

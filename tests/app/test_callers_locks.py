@@ -66,7 +66,7 @@ def wait_until_waiting(app: Rhythm, *ids: str) -> None:
 def wait_until_blocked(app: Rhythm) -> None:
     """Until the worker waits for the caller: PostgreSQL says so; SQLite has one writer anyway."""
     if isinstance(app.store, PostgresStore):
-        with psycopg.connect(app.store.db.url, autocommit=True) as admin:
+        with psycopg.connect(app.store.db.url, autocommit=True, prepare_threshold=None) as admin:
             while not admin.execute(
                 "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
             ).fetchall():

@@ -98,7 +98,7 @@ def wait_until_another_is_blocked(app: Rhythm) -> None:
             app.store.db.lock.release()
     else:
         assert isinstance(app.store, PostgresStore)
-        with psycopg.connect(app.store.db.url, autocommit=True) as admin:
+        with psycopg.connect(app.store.db.url, autocommit=True, prepare_threshold=None) as admin:
             while not admin.execute(
                 "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
             ).fetchall():
