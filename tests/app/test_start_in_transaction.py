@@ -98,7 +98,7 @@ def wait_until_another_is_blocked(app: Rhythm) -> None:
             app.store.db.lock.release()
     else:
         assert isinstance(app.store, PostgresStore)
-        with psycopg.connect(app.store.db.url, autocommit=True) as admin:
+        with psycopg.connect(app.store.db.url, autocommit=True, prepare_threshold=None) as admin:
             while not admin.execute(
                 "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
             ).fetchall():
@@ -131,25 +131,20 @@ def test_replace_in_a_transaction_that_is_rolled_back_cancels_nobody(
     assert app.start_workflow("hold", idempotency_key="k").id == old.id
 
 
-def test_connection_behind_another_librarys_is_found(app: Rhythm, connection: Any) -> None:
-    class Pooled:
-        driver_connection = connection
+def test_workflow_that_was_defined_late_is_registered_though_the_caller_is_the_writer(
+    app: Rhythm, connection: Any
+) -> None:
+    connection.execute("INSERT INTO orders VALUES ('a')")  # nobody else can write to a file now
 
-    class Connection:  # as SQLAlchemy's
-        connection = Pooled()
+    @rhythm.workflow
+    async def late(n: int) -> int:
+        return n
 
-    class Session:
-        def connection(self) -> Connection:
-            return Connection()
-
-    class Wrapper:  # as Django's
-        def __init__(self) -> None:
-            self.connection = connection
-
-    for i, given in enumerate((Connection(), Session(), Wrapper())):
-        app.start_workflow("hold", id=f"x{i}", connection=given)
-    connection.commit()
-    assert len(app.list()) == 3
+    for end in (connection.rollback, connection.commit):
+        app.start_workflow(late, {"n": 1}, id="late", connection=connection)
+        end()
+    assert app.get("late").name == "late"
+    app.start_workflow(late, {"n": 1})
 
 
 def test_task_can_be_queued_in_a_transaction(app: Rhythm, connection: Any) -> None:
@@ -173,9 +168,15 @@ def test_connection_to_another_database_is_refused(app: Rhythm) -> None:
     other = sqlite3.connect(":memory:")
     with pytest.raises(
         (TypeError, ValueError),
-        match=r"a database in memory, the executions are in|must be a psycopg connection",
+        match=r"a database in memory, the executions are in|must be a connection to PostgreSQL",
     ):
         app.start_workflow("hold", connection=other)
     other.close()
-    with pytest.raises(TypeError, match="`connection` must be a"):
+    with pytest.raises(TypeError, match=r"connection of Django, not str$"):
         app.start_workflow("hold", connection="postgresql://x")
+    with pytest.raises(TypeError, match=r"connection of Django, not tests\.Unknown$"):
+        app.signal("a", "go", connection=Unknown())
+
+
+class Unknown:
+    connection = None

@@ -36,7 +36,7 @@ def test_program_prints_what_is_shown(tmp_path: Path, program: str, shown: str) 
 
 
 def test_every_program_of_the_page_is_run() -> None:
-    assert len(PROGRAMS) == PAGE.count("```python") == 7
+    assert len(PROGRAMS) == PAGE.count("```python") == 8
 
 
 def test_table_of_methods_names_all_of_them() -> None:

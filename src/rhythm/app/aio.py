@@ -2,7 +2,8 @@
 `Handle`.
 
 Each coroutine is made from its method, in the tables below, with the method's signature and
-documentation, for people and for type checkers. It runs the method in a thread of asyncio's pool.
+documentation, for people and for type checkers. It runs the method in a thread of asyncio's pool;
+on a caller's connection in a thread of its own, which has its statements sent by the event loop.
 Only waiting for a result does not use a thread (`in_loop`): a thousand waits must not need a
 thousand threads.
 """
@@ -14,6 +15,7 @@ import inspect
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
@@ -35,6 +37,8 @@ from rhythm.app.waiting import PollBackoff, try_get
 from rhythm.app.why import Why
 from rhythm.app.workflows import Workflows
 from rhythm.errors import StoreError
+from rhythm.store.callers import reach_from_loop
+from rhythm.store.loop_calls import run_beside
 
 if TYPE_CHECKING:
     from rhythm.app.handle import Id
@@ -144,13 +148,26 @@ def _setter(event: asyncio.Event) -> Callable[[], None]:
 
 
 def _coroutine(method: Any, wrapped: Callable[[Any], Any] | None = None, returned: str = "") -> Any:
+    signature = inspect.signature(method)
+    takes_connection = "connection" in signature.parameters
+
     async def call(self: Proxy, *args: Any, **kwargs: Any) -> Any:
-        result = await asyncio.to_thread(method, self._behind, *args, **kwargs)
+        run = partial(method, self._behind, *args, **kwargs)
+        if takes_connection and kwargs.get("connection") is not None:
+            result = await _on_connection(kwargs["connection"], run)
+        else:
+            result = await asyncio.to_thread(run)
         return result if wrapped is None else wrapped(result)
 
-    signature = inspect.signature(method)
     return Delegate(
         call, method, signature.replace(return_annotation=returned) if returned else signature
+    )
+
+
+async def _on_connection(given: Any, run: Callable[..., Any]) -> Any:
+    """Runs a method on the caller's connection, which belongs to this event loop."""
+    return await run_beside(
+        lambda calls: reach_from_loop(given, calls), lambda reached: run(connection=reached)
     )
 
 

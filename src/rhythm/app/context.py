@@ -60,6 +60,18 @@ class AppContext:
         for worker in list(self.running):
             worker.wake()
 
+    def store_on(self, connection: Any) -> Store:
+        """Returns the store, on the caller's own connection if there is one."""
+        return self.store if connection is None else self.store.within(connection)
+
+    def wake_if_committed(self, store: Store) -> None:
+        """Like `wake`, unless the store is on a caller's connection.
+
+        What was written there is not committed yet: workers hear of it from the database.
+        """
+        if store is self.store:
+            self.wake()
+
     def execution(self, id: Id) -> Execution:
         """Returns the row of an execution.
 

@@ -51,7 +51,13 @@ if TYPE_CHECKING:
     ) -> Any: ...
     @overload
     async def signal(
-        id: Id, name: str, payload: Any = None, *, signal_id: str | None = None, by: By = None
+        id: Id,
+        name: str,
+        payload: Any = None,
+        *,
+        signal_id: str | None = None,
+        by: By = None,
+        connection: Any = None,
     ) -> bool: ...
     async def signal(*args: Any, **kwargs: Any) -> Any: ...
 

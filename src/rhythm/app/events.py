@@ -21,19 +21,27 @@ class Events:
         self._context, self._store, self._sizes = context, context.store, context.sizes
 
     def publish(
-        self, type: str, data: Any = None, *, event_id: str | None = None, by: By = None
+        self,
+        type: str,
+        data: Any = None,
+        *,
+        event_id: str | None = None,
+        by: By = None,
+        connection: Any = None,
     ) -> bool:
         """Publishes an event. Returns False if this `event_id` was published before.
 
         It reaches every execution that waits for it, or that started before it and will wait. It
         starts the workflows that name it with `@on`; `by` says who starts them. It is recorded in
-        the audit only if `by` is given.
+        the audit only if `by` is given. With your own `connection`, it is published when you commit
+        (see `start_workflow`).
         """
+        store = self._context.store_on(connection)
         id = own_key(event_id, "an event_id") if event_id is not None else self._context.new_id()
         event = NewEvent(id, valid_name(type, "an event's type"), dump(data, "data"))
         self._sizes.payload("event", type, id, event.data)
-        answer = self._store.messages.publish(event, acting(by) if by else None)
-        self._context.wake()
+        answer = store.messages.publish(event, acting(by) if by else None)
+        self._context.wake_if_committed(store)
         return answer == "published"
 
     def starting(self, workflow: str) -> list[str]:

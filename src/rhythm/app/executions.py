@@ -188,23 +188,29 @@ class Executions:
         return TracePage(tuple(steps), cursors[-1] if more and steps else None, cursors)
 
     def signal(
-        self, id: Id, name: str, payload: Any = None, *, signal_id: str | None = None, by: By = None
+        self,
+        id: Id,
+        name: str,
+        payload: Any = None,
+        *,
+        signal_id: str | None = None,
+        by: By = None,
+        connection: Any = None,
     ) -> bool:
         """Sends a signal. Returns False if this `signal_id` was sent before.
 
         The signal waits in the mailbox until the workflow asks for it. Raises `NotDelivered` if the
         execution has ended or its mailbox is full. It is recorded in the audit only if `by` is
-        given.
+        given. With your own `connection`, it is sent when you commit (see `start_workflow`).
         """
+        store = self._context.store_on(connection)
         id = parse_execution_id(id)
         own = own_key(signal_id, "a signal_id") if signal_id is not None else self._context.new_id()
         sent = NewSignal(
             f"{id}#{own}", id, valid_name(name, "a signal's name"), dump(payload, "payload")
         )
         self._sizes.payload("signal", name, id, sent.payload)
-        answer = self._store.messages.signal(
-            sent, DEFAULT_LIMITS.signals, acting(by) if by else None
-        )
+        answer = store.messages.signal(sent, DEFAULT_LIMITS.signals, acting(by) if by else None)
         if answer == "missing":
             unknown_execution(id)
         if answer not in ("sent", "duplicate"):
@@ -218,7 +224,7 @@ class Executions:
                 f"the signal `{name}` was not delivered to {id}: {why}",
                 "execution_ended" if late else "mailbox_full",
             )
-        self._context.wake()
+        self._context.wake_if_committed(store)
         return answer == "sent"
 
     def cancel(self, id: Id, *, by: By = None, insist: bool = True) -> bool:

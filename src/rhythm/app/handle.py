@@ -74,9 +74,18 @@ class Handle(ExecutionId, Generic[R]):
         """Asks the execution to end. Returns False if it has ended already."""
         return self._executions.cancel(self.id)
 
-    def signal(self, name: str, payload: Any = None, *, signal_id: str | None = None) -> bool:
+    def signal(
+        self,
+        name: str,
+        payload: Any = None,
+        *,
+        signal_id: str | None = None,
+        connection: Any = None,
+    ) -> bool:
         """Sends the execution a signal. Returns False if this `signal_id` was sent before."""
-        return self._executions.signal(self.id, name, payload, signal_id=signal_id)
+        return self._executions.signal(
+            self.id, name, payload, signal_id=signal_id, connection=connection
+        )
 
 
 if TYPE_CHECKING:

@@ -29,13 +29,17 @@ class PythonRegistration:
         """The names of the workflows, also of those that are not registered yet."""
         return frozenset(self._known)
 
-    def register(self, files: Iterable[str] = ()) -> None:
+    def register(self, files: Iterable[str] = (), store: Store | None = None) -> None:
         """Registers what was added since the last call.
 
         `files` has the names of the workflows in the application's files. Raises
         `DuplicateWorkflow` if a function has one of them, and `FlowError` with every problem of
         each that does not compile.
+
+        `store`: on the connection of a caller. An SQLite file has one writer, who may be the
+        caller: so they are registered in that transaction, and again later if it is rolled back.
         """
+        definitions_in = (store or self._store).definitions
         count = self._known.count
         if self._registered == count:
             return
@@ -49,8 +53,9 @@ class PythonRegistration:
                 f"a file of workflow_paths\nGive one another name: @rhythm.workflow(name=…)"
             )
         if definitions := compile_functions(list(self._known.values())):
-            self._store.definitions.register(definitions, annotated_schedules(definitions, None))
-        self._registered = count
+            definitions_in.register(definitions, annotated_schedules(definitions, None))
+        if definitions_in is self._store.definitions:
+            self._registered = count
 
 
 def _known(given: Iterable[Workflow[..., Any]] | None) -> PythonWorkflows:

@@ -34,7 +34,7 @@ class Starts:
     """Starts workflows and tasks. Its methods return handles."""
 
     def __init__(self, context: AppContext, workflows: Workflows, executions: Executions) -> None:
-        self._context, self._store, self._sizes = context, context.store, context.sizes
+        self._context, self._sizes = context, context.sizes
         self._workflows, self._executions = workflows, executions
 
     def start(self, workflow: Workflow[P, R], *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
@@ -67,8 +67,8 @@ class Starts:
         - `on_conflict`: "fail" raises `Conflict` instead; "replace" cancels the execution that has
           the key, and starts a new one.
         - `by`: who starts it; by default that person may not decide its approvals.
-        - `connection`: your own psycopg or sqlite3 connection to the same database: the workflow is
-          started when you commit.
+        - `connection`: your own connection to the same database, or session of SQLAlchemy: the
+          workflow is started when you commit.
         """
         request = Start(inputs, id, idempotency_key, queue, priority, delay, attributes)
         return self.workflows(
@@ -88,8 +88,8 @@ class Starts:
 
         It is started once for each of the requests, which are inputs or `rhythm.Start` objects.
         """
-        store = self._store_of(connection)
-        self._context.python.register()
+        store = self._context.store_on(connection)
+        self._context.python.register(store=store)
         program = self._workflows.current(name if isinstance(name, str) else name.name, store)
         asked = [request if isinstance(request, Start) else Start(request) for request in requests]
         declared = program.options.get("inputs")
@@ -165,7 +165,7 @@ class Starts:
         asked = [request if isinstance(request, Start) else Start(request) for request in requests]
         rows = [self._row(TASK, name, request, request.queue or queue) for request in asked]
         rows = [row.replace(max_attempts=attempts, options=given) for row in rows]
-        return self._start(rows, on_conflict, self._store_of(connection))
+        return self._start(rows, on_conflict, self._context.store_on(connection))
 
     def _row(self, type: int, name: str, request: Start, queue: str) -> NewExecution:
         key, attributes = request.idempotency_key, request.attributes
@@ -201,13 +201,8 @@ class Starts:
         for row in rows:
             self._sizes.payload("inputs", row.name, row.id, row.inputs)
         started = store.executions.start(rows, on_conflict, actor)
-        if store is self._store:
-            self._context.wake()
+        self._context.wake_if_committed(store)
         return [Handle(self._executions, found.id, found.created) for found in started]
-
-    def _store_of(self, connection: Any) -> Store:
-        """Returns the store, on the caller's own connection if there is one."""
-        return self._store if connection is None else self._store.within(connection)
 
 
 def _started_by(row: NewExecution, actor: Actor) -> NewExecution:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from types import MethodType
 from typing import Any, ClassVar
 
 from rhythm.limits import Limits
@@ -21,15 +20,6 @@ from rhythm.store.interfaces.schedules import ScheduleStore
 from rhythm.store.interfaces.schema import SchemaStore
 from rhythm.store.interfaces.turns import TurnStore
 from rhythm.store.interfaces.workers import WorkerStore
-
-
-def driver_connection(given: Any) -> Any:
-    """Returns the driver's connection behind the object that a library gives out: a connection or
-    session of SQLAlchemy, or a connection of Django."""
-    if isinstance(getattr(given, "connection", None), MethodType):  # a session
-        given = given.connection()
-    behind = getattr(given, "connection", None)
-    return given if behind is None else getattr(behind, "driver_connection", behind)
 
 
 class Listening:
@@ -89,9 +79,10 @@ class Store(ABC):
 
     @abstractmethod
     def within(self, connection: Any) -> Store:
-        """Returns the same tables on the caller's own connection.
+        """Returns the same tables on the caller's own connection, which `callers.reach` knows.
 
-        What is started there is committed with the caller's transaction, or not at all.
+        What is started, sent or published there is committed with the caller's transaction, or not
+        at all. Raises `TypeError` or `ValueError` for a connection that cannot be used.
         """
 
     @abstractmethod

@@ -38,7 +38,7 @@ SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(id)s FOR SHAR
 -- Part of a statement: the token of the actor, added to what a start of executions returns.
 -- It is appended as a column to the RETURNING of another statement, and keeps its roles until the
 -- end of the transaction.
-, (SELECT row_to_json(t) FROM (SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(token)s FOR SHARE) t) AS token
+, (SELECT row_to_json(t)::text FROM (SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(token)s FOR SHARE) t) AS token
 
 -- name: lock_token
 -- Locks a token that is to be revoked or changed; waits for transactions that use it.

@@ -11,15 +11,12 @@ from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import errors, sql
-from psycopg.adapt import PyFormat
-from psycopg.pq import TransactionStatus
-from psycopg.rows import tuple_row
+from psycopg.adapt import AdaptersMap, PyFormat
 from psycopg.types.array import ListBinaryDumper
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from rhythm.errors import StoreError, Unavailable
 from rhythm.store.postgres.connecting import LONG_S, Access, PatientConnection, Row, connected
-from rhythm.store.postgres.hints import channel_of, notify, written
 from rhythm.store.rows import STORED, StatementColumns
 from rhythm.store.sqlfile import statements
 
@@ -114,6 +111,14 @@ class Column(ListBinaryDumper):
 
     def _find_list_element(self, L: list[Any], format: PyFormat) -> Any:
         return next((item for item in L if item is not None), None)
+
+
+def with_our_types(adapters: AdaptersMap) -> None:
+    """Makes a connection or a cursor send integers and lists as our statements want them."""
+    # One type for all integers: otherwise the size of a number would decide the plan.
+    for dumper in (Int8Dumper, Int8BinaryDumper):
+        adapters.register_dumper(int, dumper)
+    adapters.register_dumper(list, Column)
 
 
 class Connection:
@@ -475,10 +480,7 @@ class Connection:
     def _connected(self) -> PatientConnection:
         if self._open is None or self._open.closed:
             opened = self._thread.open = self._last = self._connect()
-            # One type for all integers: otherwise the size of a number would decide the plan.
-            for dumper in (Int8Dumper, Int8BinaryDumper):
-                opened.adapters.register_dumper(int, dumper)
-            opened.adapters.register_dumper(list, Column)
+            with_our_types(opened.adapters)
             if not self._direct:
                 self._refuse_pooler(opened)
             if not self.access.pooled:
@@ -572,84 +574,6 @@ class Spare:
     def close(self) -> None:
         while self._free:
             self._free.pop().close()
-
-
-class Joined(Connection):
-    """A caller's connection, inside its transaction.
-
-    It commits nothing, and rolls back only its own work.
-    """
-
-    def __init__(self, given: Any, store: Connection, notifies: bool = True) -> None:
-        """`notifies`: whether hints are sent with the caller's commit, since nobody can send them
-        after it."""
-        super().__init__(store.url, store.schema, store.clock, store.access)
-        self._notifies = notifies and store.access.notify
-        if not isinstance(given, psycopg.Connection):
-            raise TypeError(
-                f"`connection` must be a psycopg connection (not an asynchronous one), "
-                f"not {type(given).__name__}"
-            )
-        self._given = given
-
-    def close(self) -> None:
-        """Does nothing: the connection belongs to the caller."""
-
-    def autocommit(self, work: Callable[[], T]) -> T:
-        return self.transaction(work)
-
-    def query(
-        self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None
-    ) -> psycopg.Cursor[Row]:
-        prepare = False if self.access.pooled else None
-        return self._given.cursor(row_factory=tuple_row).execute(
-            text, values, binary=True, prepare=prepare
-        )
-
-    @property
-    def freed(self) -> set[str]:
-        """Queues that have something to claim once the caller commits."""
-        return self._thread.freed
-
-    def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
-        """Runs `work` on the caller's connection.
-
-        PostgreSQL's errors are passed on unchanged, because the transaction is the caller's.
-        """
-        connection = self._given
-        if connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
-            raise ValueError(
-                "`connection` commits every statement by itself: begin a transaction "
-                "first (with connection.transaction(): …)"
-            )
-        for _ in range(TRIES):
-            try:
-                answer = work(connection)
-                if self.freed and self._notifies:
-                    self.query(notify(channel_of(self.schema), written(self.freed)))
-                    self.freed.clear()
-                return answer
-            except AgainError:
-                self.freed.clear()
-        raise StoreError(f"{TRIES} times in a row a start had to give way to others")
-
-    def _in_transaction(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
-        """Runs `work` in a savepoint of the caller's transaction, with our search path.
-
-        The path is read first: that begins the transaction, so that the block below becomes a
-        savepoint of it.
-        """
-        path = self.query(b"SELECT current_setting('search_path')").fetchall()[0][0]
-
-        def inside() -> T:
-            self.set("search_path", sql.Identifier(self.schema).as_string(connection), local=True)
-            if self.clock:
-                self.set("rhythm.now_us", str(self.clock()), local=True)
-            answer = work()
-            self.set("search_path", path, local=True)
-            return answer
-
-        return self._whole(connection, inside)
 
 
 def _setting(settings: Mapping[str, str], local: bool = False) -> sql.Composed:

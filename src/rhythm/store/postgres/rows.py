@@ -9,6 +9,7 @@ two is run again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -215,7 +216,7 @@ class PostgresRows:
         )
         if rows:
             _, _, token = rows[0]
-            authorise(actor, record_of(StoredToken, token) if token else None)
+            authorise(actor, record_of(StoredToken, json.loads(token)) if token else None)
         return [(id, created_at) for id, created_at, _ in rows]
 
     def insert_blobs(self, snapshots: Mapping[str, bytes | None]) -> None:

@@ -7,19 +7,23 @@ Any thread may use it. It has a schema of its own, so several stores can share a
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 from rhythm.limits import Limits
+from rhythm.store.callers import reach
 from rhythm.store.forked import renew_after_fork
-from rhythm.store.interfaces.store import Listening, Store, driver_connection
+from rhythm.store.interfaces.store import Listening, Store
 from rhythm.store.postgres.access import PostgresAccess
 from rhythm.store.postgres.auditing import PostgresAuditor
+from rhythm.store.postgres.callers import caller_of
 from rhythm.store.postgres.claims import PostgresClaims
 from rhythm.store.postgres.connecting import Access, connected
-from rhythm.store.postgres.connection import DIRECT, PACKAGE, Clock, Connection, Joined, Spare
+from rhythm.store.postgres.connection import DIRECT, PACKAGE, Clock, Connection, Spare
 from rhythm.store.postgres.definitions import PostgresDefinitions
 from rhythm.store.postgres.executions import PostgresExecutions
 from rhythm.store.postgres.hints import Notifier, PostgresListening, channel_of
+from rhythm.store.postgres.joined import Joined, OtherServer
 from rhythm.store.postgres.maintenance import PostgresMaintenance
 from rhythm.store.postgres.messages import PostgresMessages
 from rhythm.store.postgres.operating import PostgresOperating
@@ -57,6 +61,7 @@ class PostgresStore(Store):
         self._assemble(
             Connection(url, schema, clock, access, self._notifier.notify if access.notify else None)
         )
+        self._other = OtherServer(self.db)
 
     def _assemble(self, db: Connection) -> None:
         """Creates all roles on one connection."""
@@ -122,8 +127,10 @@ class PostgresStore(Store):
         )
 
     def within(self, connection: Any) -> PostgresStore:
-        joined = self.sibling()
-        joined._assemble(Joined(driver_connection(connection), self.db))
+        joined, definitions = copy(self), self.definitions
+        joined._assemble(Joined(caller_of(reach(connection)), self.db, self._other))
+        # No caller's transaction changes them: they are read on a connection of ours.
+        joined.definitions, joined.limits = definitions, self.limits
         return joined
 
     def sibling(self) -> PostgresStore:

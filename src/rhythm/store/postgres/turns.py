@@ -23,11 +23,14 @@ from rhythm.store.interfaces.turns import (
 )
 from rhythm.store.lifecycle import Completion
 from rhythm.store.light_turns import is_light
+from rhythm.store.loop_calls import call_here
 from rhythm.store.postgres.auditing import PostgresAuditor
+from rhythm.store.postgres.callers import PsycopgCaller
 from rhythm.store.postgres.connecting import Row
-from rhythm.store.postgres.connection import SQL, Connection, Joined, Spare
+from rhythm.store.postgres.connection import SQL, Connection, Spare
 from rhythm.store.postgres.flush import Flush, commit_light
 from rhythm.store.postgres.hints import Notifier
+from rhythm.store.postgres.joined import Joined
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import PostgresRows
 from rhythm.store.postgres.session import autocommit, transaction
@@ -143,7 +146,7 @@ class PostgresTurns(PostgresRole, TurnStore):
             return "undone"
         if connection.info.transaction_status is TransactionStatus.INERROR:
             return "aborted"
-        joined = Joined(connection, self.db, notifies=False)
+        joined = Joined(PsycopgCaller(connection, call_here), self.db, notifies=False)
         _, accepted = joined.transaction(
             lambda: Flush(PostgresRows(joined, self.rows.limits), (), [end]).run()
         )

@@ -7,9 +7,10 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from rhythm.store.sqlite.callers import SqliteCaller
 from rhythm.store.sqlite.session import Clock, SqliteSession, some
 
 
@@ -19,22 +20,18 @@ class JoinedSession(SqliteSession):
     It commits nothing, and rolls back only its own work.
     """
 
-    def __init__(self, path: str, clock: Clock, connection: Any) -> None:
-        if not isinstance(connection, sqlite3.Connection):
-            raise TypeError(
-                f"`connection` must be a sqlite3 connection to {path}, not "
-                f"{type(connection).__name__}"
-            )
+    def __init__(self, path: str, clock: Clock, caller: SqliteCaller) -> None:
         self.path = path
         self.clock = clock
-        self.connection = connection
         self.lock = threading.RLock()
-        file = self._cursor().execute("PRAGMA database_list").fetchone()[2]
+        self._caller = caller
+        ((_, _, file), *_) = caller.fetch("PRAGMA database_list").rows
         if path == ":memory:" or not file or not os.path.samefile(file, path):
             raise ValueError(
                 f"`connection` leads to {file or 'a database in memory'}, the executions "
                 f"are in {path}: use the same file"
             )
+        caller.create_function("now_us", clock)
 
     def close(self) -> None:
         """Does nothing: the connection belongs to the caller."""
@@ -42,37 +39,26 @@ class JoinedSession(SqliteSession):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Runs the block in a savepoint of the caller's transaction."""
-        if not self.connection.in_transaction:
-            if self.connection.isolation_level is None:
-                raise ValueError(
-                    "`connection` commits every statement by itself: begin a transaction first"
-                )
-            self.connection.execute("BEGIN IMMEDIATE")
-        self.connection.execute("SAVEPOINT rhythm")
+        self._caller.begin()
+        self._caller.fetch("SAVEPOINT rhythm", kind="step")
         try:
             yield
+            self._caller.fetch("RELEASE rhythm", kind="step")
         except BaseException:
-            self.connection.execute("ROLLBACK TO rhythm")
+            with suppress(sqlite3.Error):  # some errors have ended the whole transaction
+                self._caller.fetch("ROLLBACK TO rhythm", kind="undo")
+                self._caller.fetch("RELEASE rhythm", kind="undo")
             raise
-        finally:
-            self.connection.execute("RELEASE rhythm")
 
-    def fetch(self, text: str, args: Any = ()) -> tuple[list[Any], sqlite3.Cursor]:
+    def fetch(self, text: str, args: Any = ()) -> tuple[list[Any], Any]:
         """Runs a statement.
 
         SQLite's errors are passed on unchanged, because the transaction is the caller's.
         """
-        cursor = self._cursor().execute(text, args)
-        return cursor.fetchall(), cursor
+        answer = self._caller.fetch(text, args)
+        return answer.rows, answer
 
     def read_some(
         self, text: str, args: Any, most_bytes: int | None = None
     ) -> tuple[list[Any], bool]:
         return some(self.run(text, args)[0], most_bytes)
-
-    def _cursor(self) -> sqlite3.Cursor:
-        """Returns a cursor that gives plain rows, whatever row factory the caller's connection
-        has."""
-        cursor = self.connection.cursor()
-        cursor.row_factory = None
-        return cursor

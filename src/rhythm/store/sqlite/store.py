@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rhythm.limits import Limits
-from rhythm.store.interfaces.store import Listening, Store, driver_connection
+from rhythm.store.callers import reach
+from rhythm.store.interfaces.store import Listening, Store
 from rhythm.store.sqlite.access import SqliteAccess
 from rhythm.store.sqlite.auditing import SqliteAuditor
 from rhythm.store.sqlite.claims import SqliteClaims
@@ -93,10 +94,14 @@ class SqliteStore(Store):
         )
 
     def within(self, connection: Any) -> SqliteStore:
+        from rhythm.store.sqlite.callers import caller_of
         from rhythm.store.sqlite.joined import JoinedSession
 
         path, clock = self.db.path, self.db.clock
-        return SqliteStore(path, db=JoinedSession(path, clock, driver_connection(connection)))
+        caller = caller_of(reach(connection), path)
+        joined = SqliteStore(path, db=JoinedSession(path, clock, caller))
+        joined.limits = self.limits
+        return joined
 
     def sibling(self) -> SqliteStore:
         return (
