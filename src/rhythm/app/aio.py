@@ -122,7 +122,9 @@ async def wait_for_result(
             isinstance(found := await asyncio.to_thread(try_get, app.get, id), StoreError)
             or not found.ended
         ):
-            if await asyncio.to_thread(app.changes.drive, id):
+            if not isinstance(found, StoreError) and await asyncio.to_thread(
+                app.changes.drive, found.id
+            ):
                 continue
             rest_s = patience.rest_s(found)
             with suppress(TimeoutError):

@@ -147,7 +147,7 @@ class Executions:
         patience, changed = PollBackoff(timeout, time.monotonic), threading.Event()
         with self.changes.heard_by(changed.set):
             while isinstance(found := try_get(self.get, id), StoreError) or not found.ended:
-                if not self.changes.drive(id):
+                if isinstance(found, StoreError) or not self.changes.drive(found.id):
                     changed.wait(patience.rest_s(found))
                     changed.clear()
         return found.value()

@@ -26,7 +26,7 @@ class Changes:
     def __init__(self, store: Store) -> None:
         self._store = store
         # Runs an execution to its end while somebody waits for it, in tests; else workers do.
-        self.driver: Callable[[Id], None] | None = None
+        self.driver: Callable[[str], None] | None = None
         self._listeners: dict[int, Callable[[], object]] = {}
 
     def notify(self) -> None:
@@ -34,7 +34,7 @@ class Changes:
         for listener in list(self._listeners.values()):
             listener()
 
-    def drive(self, id: Id) -> bool:
+    def drive(self, id: str) -> bool:
         """Runs an execution to its end, if that is not left to workers. Returns whether it did."""
         if self.driver is None:
             return False

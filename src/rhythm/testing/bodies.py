@@ -28,7 +28,7 @@ from rhythm.testing.doubles import (
     RAISES,
     RETURNS,
     Call,
-    Calls,
+    CallLog,
     Double,
     Step,
 )
@@ -68,7 +68,7 @@ class Bodies:
     def __init__(
         self,
         clock: SimulatedClock,
-        calls: Calls,
+        calls: CallLog,
         doubles: Mapping[str, Double],
         order: Order,
         patience_s: float,

@@ -52,7 +52,7 @@ class Call:
         return f"<{label} = {brief(self.result)}>"
 
 
-class Calls:
+class CallLog:
     """All attempts of a test, in the order in which they began."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Double:
     `takes`, on each of them, is how long that takes on the clock of the test.
     """
 
-    def __init__(self, name: str, calls: Calls) -> None:
+    def __init__(self, name: str, calls: CallLog) -> None:
         self.name, self._calls = name, calls
         self._steps: list[Step] = []
         self._done = 0
@@ -156,7 +156,7 @@ class Double:
             done -= step.times
         return self._steps[-1]
 
-    def anew(self, calls: Calls) -> Double:
+    def anew(self, calls: CallLog) -> Double:
         """Returns a double with the same script, from its beginning."""
         made = Double(self.name, calls)
         made._steps = list(self._steps)

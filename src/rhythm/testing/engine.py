@@ -17,7 +17,7 @@ from rhythm.store.interfaces.claims import SYSTEM_QUEUE
 from rhythm.store.interfaces.store import Store
 from rhythm.testing.bodies import Bodies, Crashed, Order
 from rhythm.testing.clock import SECOND_US, SimulatedClock
-from rhythm.testing.doubles import Calls, Double
+from rhythm.testing.doubles import CallLog, Double
 from rhythm.worker.loop import Worker
 from rhythm.worker.narration import Narrator, Observer
 from rhythm.worker.services import Scheduler, ServiceSettings
@@ -44,7 +44,7 @@ class Engine:
         self,
         app: Rhythm,
         clock: SimulatedClock,
-        calls: Calls,
+        calls: CallLog,
         doubles: Mapping[str, Double],
         *,
         watched: WatchedStore | None = None,

@@ -17,7 +17,7 @@ from rhythm.suggest import nearest, some_of
 from rhythm.testing.bodies import Stuck
 from rhythm.testing.clock import SECOND_US, SimulatedClock
 from rhythm.testing.databases import MEMORY, open_empty
-from rhythm.testing.doubles import Call, Calls, Double, order_of
+from rhythm.testing.doubles import Call, CallLog, Double, order_of
 from rhythm.testing.engine import Engine
 from rhythm.testing.registry import KitTasks
 from rhythm.testing.trial import Trial
@@ -71,7 +71,7 @@ class Env:
         patience: float | str = "60s",
         **settings: Any,
     ) -> None:
-        self._clock, self._calls, self._lock = SimulatedClock(start), Calls(), threading.RLock()
+        self._clock, self._calls, self._lock = SimulatedClock(start), CallLog(), threading.RLock()
         self._made_with = dict(
             database=database,
             workflow_paths=workflow_paths,
