@@ -60,12 +60,8 @@ def open_app(
     FILE:NAME for the application NAME in it. The files of `workflows` are registered.
     """
     from rhythm.app import Rhythm
-    from rhythm.app.default import made
 
-    file, _, variable = name.partition(":")
-    app = getattr(module, variable, None) if variable else made()
-    if variable and not isinstance(app, Rhythm):
-        raise UsageError(f"{file} has no application {variable}: it must be a `rhythm.Rhythm`")
+    app = own_app(module, name)
     if app is not None and not database:
         app.register(*workflows)
         return app
@@ -83,6 +79,23 @@ def open_app(
         other.close()
         raise
     return other
+
+
+def own_app(module: ModuleType | None, name: str) -> Rhythm | None:
+    """Returns the application that an imported file has made; None if it has not made one.
+
+    `name` is how the file was named, as for `open_app`. `UsageError` if it has no application NAME.
+    """
+    from rhythm.app import Rhythm
+    from rhythm.app.default import made
+
+    file, _, variable = name.partition(":")
+    if not variable:
+        return made()
+    app = getattr(module, variable, None)
+    if not isinstance(app, Rhythm):
+        raise UsageError(f"{file} has no application {variable}: it must be a `rhythm.Rhythm`")
+    return app
 
 
 def _imported(name: str) -> ModuleType:
