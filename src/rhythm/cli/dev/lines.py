@@ -93,40 +93,41 @@ class Lines(logging.Handler):
         id = str(fields.get("execution_id") or getattr(record, OF_A_TASK[0], ""))
         problem = record.levelno >= logging.INFO and what != "log"
         detail = str(fields.get("detail", "")) if fields else _message(record)
-        if what in ("start", "wait", *ENDS) and (detail := self._followed(what, id, detail)) == "":
-            return
+        if what == "wait" and self._waits.get(id) == detail:
+            return  # it was woken for nothing, and waits for the same thing again
+        detail = self._follow(what, id, detail)
         if self._flood.admits(what, problem):
             inner = fields.get("traceback") or _traceback(record)
             self._line(what, id, detail, str(inner).splitlines())
 
-    def _followed(self, what: str, id: str, detail: str) -> str:
-        """Remembers the names and waits of executions; returns the detail, or nothing to say.
+    def _follow(self, what: str, id: str, detail: str) -> str:
+        """Remembers what executions are called and wait for; returns the detail to show.
 
-        An execution that was woken for nothing waits for the same thing again.
+        The end of an execution that another process began is shown without a name.
         """
         if what == "wait":
-            same = self._waits.get(id) == detail
             self._waits[id] = detail
-            return "" if same else detail
-        if what == "start":
+        elif what == "start":
             self._labels[id] = detail
             if len(self._labels) > MAX_LABELS:
                 del self._labels[next(iter(self._labels))]
-            return detail
-        self._waits.pop(id, None)
-        name = self._labels.pop(id, "") or "it"
-        return f"{name}: {detail}" if detail else name
+        elif what in ENDS:
+            self._waits.pop(id, None)
+            return ": ".join(filter(None, (self._labels.pop(id, ""), detail)))
+        else:
+            self._waits.pop(id, None)
+        return detail
 
     def _line(self, what: str, id: str, detail: str, more: list[str]) -> None:
         owner = id.rpartition(".")[0] or id if what in TASKS else id
-        label, indent = short_id(owner), "  " * owner.count(".")
+        label, indent = one_line(short_id(owner)), "  " * owner.count(".")
         clock = time.strftime("%H:%M:%S")
         margin = " " * (len(clock) + ID_COLUMNS + 4 + len(indent)) + "    "
         painted = self._paint(f"{label:<{ID_COLUMNS}}", ID_COLOURS[crc32(owner.encode()) % 8])
         step = show_step(what, one_line(detail), self._colour)
-        line = f"{self._paint(clock, '2')}  {painted}  {indent}{step}"
+        line = f"{self._paint(clock, '2')}  {painted}  {indent}{step}".rstrip()
         if hint := self._hint(what, id, detail):
-            line += "  " + self._paint(f"({hint})", "2")
+            line += "  " + self._paint(f"({one_line(hint)})", "2")
         inner = [f"{margin}{one_line(each)}" for each in more]
         print("\n".join((line, *inner)), file=self._out, flush=True)
 

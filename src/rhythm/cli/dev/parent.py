@@ -21,7 +21,7 @@ from rhythm.cli.dev.watching import Changes, Watched
 from rhythm.cli.supervisor import AGAIN_S, PASSED_ON, REFUSED, Process
 from rhythm.suggest import some_of
 
-POLL_INTERVAL_S = 0.15  # between two checks for changes and signals
+POLL_INTERVAL_S = 0.1  # between two checks for changes and signals
 SLOW_S = 5.0  # after which it is said that loading takes long
 KILL_S = 5.0  # after the second signal: then generations are killed
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
