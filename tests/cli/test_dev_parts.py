@@ -15,7 +15,7 @@ import pytest
 from rhythm.cli.dev import lines as module
 from rhythm.cli.dev.examples import Startable, arguments, examples
 from rhythm.cli.dev.lines import MAX_LINES, Flood, Lines, short_id
-from rhythm.cli.dev.watching import Changes, Watched, loaded_files, walk
+from rhythm.cli.dev.watching import FileChanges, Watched, loaded_files, walk
 from rhythm.cli.inputs import read_inputs, read_pair
 from rhythm.engine.declared_inputs import declared_inputs
 from rhythm.ids import encode_id
@@ -160,7 +160,7 @@ def test_walk_leaves_out_what_is_not_the_projects_own(project: Path) -> None:
     assert found == ["app.py", "flows/a.flow", "flows/b.steps.json", "lib/x.py"]
 
 
-def changed(changes: Changes) -> list[str]:
+def changed(changes: FileChanges) -> list[str]:
     """What has changed, and stays as it is."""
     return changes.changed() or changes.changed()
 
@@ -172,7 +172,7 @@ def save(name: str, text: str) -> None:
 
 
 def test_changed_new_and_deleted_files_are_found_once_nobody_writes_to_them(project: Path) -> None:
-    changes = Changes(Watched(("app.py",), ("flows",)))
+    changes = FileChanges(Watched(("app.py",), ("flows",)))
     assert changed(changes) == []
     save("app.py", "2")
     assert changes.changed() == []  # it may be written just now
@@ -185,7 +185,7 @@ def test_changed_new_and_deleted_files_are_found_once_nobody_writes_to_them(proj
 
 
 def test_change_is_not_lost_when_other_files_are_watched_meanwhile(project: Path) -> None:
-    changes = Changes(Watched(("app.py",), ("flows",)))
+    changes = FileChanges(Watched(("app.py",), ("flows",)))
     save("app.py", "2")
     save("flows/new.flow", "1")
     os.unlink("flows/a.flow")

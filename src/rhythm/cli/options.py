@@ -16,12 +16,6 @@ DATABASE = option(
     metavar="URL",
     help=f"the database; else that of {VARIABLE} or rhythm.toml, else sqlite:///rhythm.db",
 )
-HOST = option(
-    "--host",
-    metavar="HOST",
-    default="127.0.0.1",
-    help="the address to listen on; one that others can reach needs a token first",
-)
 OUTPUT = option(
     "--output",
     type=OneOf("table", "json", "ndjson"),

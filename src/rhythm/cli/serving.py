@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rhythm.cli.command import UsageError
+from rhythm.cli.command import UsageError, option
 
 if TYPE_CHECKING:
     from socket import socket
@@ -23,6 +23,12 @@ BACKLOG = 2048  # connections that wait in the operating system until they are a
 AT_ONCE = 16
 # Bytes that the operating system keeps for a slow client. Its own default may be megabytes.
 SEND_BUFFER = 256 * 1024
+HOST = option(
+    "--host",
+    metavar="HOST",
+    default="127.0.0.1",
+    help="the address to listen on; one that others can reach needs a token first",
+)
 INSTALL = "install Rhythm from its checkout with the extra, pip install -e 'PATH/TO/RHYTHM[server]'"
 
 

@@ -30,8 +30,9 @@ from typing import TYPE_CHECKING
 from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import must_be_text, new_application
 from rhythm.cli.database import read_settings
-from rhythm.cli.options import DATABASE, HOST, WORKFLOWS
+from rhythm.cli.options import DATABASE, WORKFLOWS
 from rhythm.cli.output import print
+from rhythm.cli.serving import HOST
 from rhythm.cli.types import FileName, Port
 
 if TYPE_CHECKING:

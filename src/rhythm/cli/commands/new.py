@@ -18,6 +18,7 @@ import shlex
 from rhythm.cli.command import Arguments, UsageError, argument, command
 from rhythm.cli.output import print
 from rhythm.cli.types import FileName
+from rhythm.printable import one_line
 
 # The files of the template have this ending, so that no tool takes them for a part of Rhythm.
 ENDING = ".template"
@@ -36,8 +37,8 @@ def run(args: Arguments) -> int:
     written = {name: text for name, text in texts.items() if name not in there}
     for name, text in written.items():
         _write(os.path.join(folder, name), text)
-    where = "here" if os.path.normpath(folder) == "." else folder
-    print(f"wrote {', '.join(written)} {'' if where == 'here' else 'to '}{where}")
+    where = "here" if os.path.normpath(folder) == "." else f"to {one_line(folder)}"
+    print(f"wrote {', '.join(written)} {where}")
     if IGNORED in there:
         print(f"{IGNORED} stays as it is: add a line rhythm.db* to it, for the database")
     for line, does in _next(folder):
@@ -84,7 +85,7 @@ def _next(folder: str) -> list[tuple[str, str]]:
     """Returns the commands to go on with, and what each of them does."""
     there = os.path.normpath(folder) == "."
     return [
-        *([] if there else [(f"cd {shlex.quote(folder)}", "")]),
+        *([] if there else [(one_line(f"cd {shlex.quote(folder)}"), "")]),
         ("rhythm dev", "runs it, and says what to try"),
         ("pytest", "tests it: two days take no time there"),
     ]

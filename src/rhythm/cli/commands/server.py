@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import new_application
-from rhythm.cli.options import DATABASE, HOST
+from rhythm.cli.options import DATABASE
 from rhythm.cli.output import print
+from rhythm.cli.serving import HOST
 from rhythm.cli.types import Port
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ class Plan(Record):
     introduces: bool
 
 
-class Loaded(Record):
+class LoadedCode(Record):
     """The user's code, imported and compiled. Nothing is registered yet."""
 
     module: ModuleType | None
@@ -148,7 +148,7 @@ def _answered(call: Callable[[], T], stopping: Stopping) -> T:
         wait_s = min(2 * wait_s, LONGEST_S)
 
 
-def _load(plan: Plan) -> Loaded:
+def _load(plan: Plan) -> LoadedCode:
     """Imports the user's code, and compiles all workflows. Raises an error if anything is wrong.
 
     Nothing is registered, unless the code does that itself.
@@ -168,10 +168,10 @@ def _load(plan: Plan) -> Loaded:
         raise FlowError(
             [], f"two workflows are called `{name}`: {default_workflows[name].place} has one, too"
         )
-    return Loaded(module, (*default_workflows, *names), places)
+    return LoadedCode(module, (*default_workflows, *names), places)
 
 
-def _watched(plan: Plan, loaded: Loaded) -> dict[str, Any]:
+def _watched(plan: Plan, loaded: LoadedCode) -> dict[str, Any]:
     """Returns the files of the project that were loaded, and the folders of workflows."""
     places = [*loaded.places, FOLDER]
     folders = [each for each in places if each == FOLDER or os.path.isdir(each)]
@@ -182,11 +182,11 @@ def _watched(plan: Plan, loaded: Loaded) -> dict[str, Any]:
     return Watched(tuple(files), tuple(dict.fromkeys(folders))).as_dict()
 
 
-def _open(plan: Plan, loaded: Loaded) -> Rhythm:
+def _open(plan: Plan, loaded: LoadedCode) -> Rhythm:
     return open_app(loaded.module, plan.app, plan.args.database, plan.args.workflows)
 
 
-def _queues(app: Rhythm, loaded: Loaded) -> list[str]:
+def _queues(app: Rhythm, loaded: LoadedCode) -> list[str]:
     """Returns every queue that the tasks and workflows name: nobody else serves them here."""
     programs = [app.program(name) for name in loaded.workflows]
     named = [task.queue for task in app.tasks.values()]
@@ -235,7 +235,7 @@ def _database(app: Rhythm) -> str:
     return "" if read_settings(None).database_url == url else show_url(url)
 
 
-def _introduce(plan: Plan, app: Rhythm, loaded: Loaded, worker: PooledWorker) -> None:
+def _introduce(plan: Plan, app: Rhythm, loaded: LoadedCode, worker: PooledWorker) -> None:
     where = show_url(app.settings.database_url)
     print(f"rhythm dev: {f'{plan.url}, ' if plan.url else ''}on {where}")
     print(f"  {_listed('task', sorted(app.tasks))}")
@@ -259,7 +259,7 @@ def _listed(kind: str, names: list[str]) -> str:
     return f"{count}: {', '.join(names[:MAX_NAMES])}{more}"
 
 
-def _examples(app: Rhythm, loaded: Loaded) -> list[str]:
+def _examples(app: Rhythm, loaded: LoadedCode) -> list[str]:
     views = app.workflows.get_many(loaded.workflows)
     known = [Startable(name, views[name].inputs) for name in loaded.workflows if name in views]
     known.sort(key=lambda each: each.inputs is None)  # without inputs declared, it may need some

@@ -17,7 +17,7 @@ from typing import Any
 from rhythm.cli.dev.generation import Plan, run_generation
 from rhythm.cli.dev.lines import Lines
 from rhythm.cli.dev.pipes import Pipes
-from rhythm.cli.dev.watching import Changes, Watched
+from rhythm.cli.dev.watching import FileChanges, Watched
 from rhythm.cli.supervisor import AGAIN_S, PASSED_ON, REFUSED, Process
 from rhythm.suggest import some_of
 
@@ -82,7 +82,7 @@ class Parent:
         self.current: Generation | None = None
         self.next: Generation | None = None
         self.old: list[Generation] = []
-        self.changes = Changes(EVERYTHING)
+        self.changes = FileChanges(EVERYTHING)
         self.again_at = float("inf")  # when a generation is begun in place of one that died
         self.signals: list[int] = []
         self.introduced = False

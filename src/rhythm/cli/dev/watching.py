@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-import rhythm
 from rhythm.lang.languages import FOUND_IN_FOLDERS
 from rhythm.record import Record
 
 CODE = (".py", ".toml", *FOUND_IN_FOLDERS)  # with the settings
 # Folders without code of the project's own, besides hidden ones and virtual environments.
 SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
-RHYTHM = os.path.join(os.path.realpath(os.path.dirname(rhythm.__file__)), "")
+RHYTHM = os.path.join(os.path.realpath(os.path.join(__file__, *(3 * [os.pardir]))), "")
 MAX_FILES = 10_000  # of a project, while all of it is watched
 
 Stamp = tuple[int, int, int]  # time of the last change, size, number of the file
@@ -91,7 +90,7 @@ def _stamp(name: str) -> Stamp | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-class Changes:
+class FileChanges:
     """Finds out that files have changed, and have stayed as they are since: nobody is writing."""
 
     def __init__(self, watched: Watched) -> None:
