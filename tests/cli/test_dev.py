@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from rhythm.app import Rhythm
+from rhythm.cli.main import main
 from tests.app import conftest as applications
 from tests.support import forked
 from tests.support.dev import APP, FLOW, LONG_S, Dev
@@ -84,6 +85,22 @@ def test_it_says_where_it_is_what_it_found_and_three_commands_that_work(
     dev.says("waits for signal go  (rhythm signal waits-1 go)")
     app.signal("waits-1", "go", 5)
     assert app.result("waits-1", timeout=LONG_S) == ["OLD", "5", "Hello, A1"]
+
+
+def test_commands_of_a_new_project_work_as_its_readme_has_them(empty: Dev) -> None:
+    assert main(["new", str(empty.folder)]) == 0
+    quick = empty.folder / "workflows" / "express.flow"
+    quick.write_text(quick.read_text().replace("10s", "10ms"))
+    empty.began()
+    commands = re.findall(r"^\$ rhythm (.*)$", (empty.folder / "README.md").read_text(), re.M)
+    assert [command.split()[0] for command in commands] == [
+        "dev", "start", "list", "why", "signal", "trace", "start",
+    ]  # fmt: skip
+    for command in commands[1:]:
+        ran = forked.run(["-m", "rhythm", *shlex.split(command)], empty.folder)
+        assert ran.returncode == 0, ran
+        empty.says("waits for signal approve")
+    assert "A2 is on its way" in ran.stdout
 
 
 def test_each_thing_that_happens_is_a_line_with_the_id_of_its_execution(
@@ -423,6 +440,15 @@ def test_own_application_and_other_files_are_run(empty: Dev, app: Rhythm) -> Non
     assert app.start_workflow("hello", {"name": "A"}).result(timeout=LONG_S) == "Hello, A"
     empty.reloaded(lambda: empty.write("flows/more.flow", "workflow more() {\n  return 1\n}\n"))
     assert app.start_workflow("more").result(timeout=LONG_S) == 1
+
+
+def test_only_application_of_a_file_is_used_by_itself(empty: Dev, app: Rhythm) -> None:
+    empty.write("words.py", 'GREETING = "Hello"\n')
+    empty.write("app.py", f"{APP}\nmine = rhythm.Rhythm({empty.url!r}, [])\n")
+    empty.began(database_url="sqlite:///nowhere.db")
+    assert not (empty.folder / "nowhere.db").exists()
+    app.start_workflow("waits", {"name": "A"}, id="w")
+    empty.says("waits for signal go")
 
 
 def test_database_in_memory_is_refused(dev: Dev) -> None:

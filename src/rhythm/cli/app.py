@@ -98,9 +98,23 @@ def own_app(module: ModuleType | None, name: str) -> Rhythm | None:
     return app
 
 
+def only_app(module: ModuleType | None, name: str) -> str:
+    """Returns how the application of a file is named: FILE:NAME if it has one alone, and no other.
+
+    A file that calls `rhythm.init` has its application there.
+    """
+    from rhythm.app import Rhythm
+    from rhythm.app.default import made
+
+    if ":" in name or module is None or made() is not None:
+        return name
+    found = [each for each, value in vars(module).items() if isinstance(value, Rhythm)]
+    return f"{name}:{found[0]}" if len(found) == 1 else name
+
+
 def _imported(name: str) -> ModuleType:
     path = Path(name)
-    if path.suffix == ".py" or path.exists():
+    if path.suffix == ".py" or path.is_file():
         return _load_file(path)
     _search_first_in("")
     try:

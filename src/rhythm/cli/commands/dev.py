@@ -78,6 +78,10 @@ def run(args: Arguments) -> int:
 
 def _refuse(args: Arguments, app: str) -> None:
     """Raises `UsageError` if there is nothing to run, or it cannot be run like this."""
+    if not hasattr(os, "fork"):
+        raise UsageError(
+            "this system cannot fork processes: use `rhythm worker --app FILE` and `rhythm server`"
+        )
     settings = read_settings(args.database)
     if ":memory:" in settings.database_url:
         raise UsageError(

@@ -16,7 +16,7 @@ from socket import socket
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from rhythm.cli.app import load_app, open_app, own_app
+from rhythm.cli.app import load_app, only_app, open_app, own_app
 from rhythm.cli.command import Arguments, UsageError
 from rhythm.cli.connect import refusals
 from rhythm.cli.database import read_settings
@@ -58,6 +58,7 @@ class LoadedCode(Record):
     """The user's code, imported and compiled. Nothing is registered yet."""
 
     module: ModuleType | None
+    name: str  # how its application is named: FILE, or FILE:NAME
     workflows: tuple[str, ...]  # names
     places: tuple[str, ...]  # the files and folders that workflows are read from
 
@@ -158,17 +159,18 @@ def _load(plan: Plan) -> LoadedCode:
     from rhythm.worker.handlers import default_tasks
 
     module = load_app(plan.app.partition(":")[0]) if plan.app else None
-    own = own_app(module, plan.app)
+    name = only_app(module, plan.app)
+    own = own_app(module, name)
     settings = own.settings if own else read_settings(plan.args.database)
     places = (*settings.workflow_paths, *plan.args.workflows)
     tasks = own.tasks if own else default_tasks
     flows = compile_flows(read_flows(places), default_workflows, tasks)
     names = [flow.name for flow in flows]
-    for name in default_workflows.keys() & {*names}:
+    for twice in default_workflows.keys() & {*names}:
         raise FlowError(
-            [], f"two workflows are called `{name}`: {default_workflows[name].place} has one, too"
+            [], f"two workflows are called `{twice}`: {default_workflows[twice].place} has one, too"
         )
-    return LoadedCode(module, (*default_workflows, *names), places)
+    return LoadedCode(module, name, (*default_workflows, *names), places)
 
 
 def _watched(plan: Plan, loaded: LoadedCode) -> dict[str, Any]:
@@ -183,7 +185,7 @@ def _watched(plan: Plan, loaded: LoadedCode) -> dict[str, Any]:
 
 
 def _open(plan: Plan, loaded: LoadedCode) -> Rhythm:
-    return open_app(loaded.module, plan.app, plan.args.database, plan.args.workflows)
+    return open_app(loaded.module, loaded.name, plan.args.database, plan.args.workflows)
 
 
 def _queues(app: Rhythm, loaded: LoadedCode) -> list[str]:

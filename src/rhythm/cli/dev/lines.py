@@ -7,6 +7,7 @@ happens than people can read, the rest of that second is counted.
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
 import time
 import traceback
@@ -134,6 +135,7 @@ class Lines(logging.Handler):
     def _hint(self, what: str, id: str, detail: str) -> str:
         """Returns the command that helps; empty if there is none."""
         kind, _, name = detail.partition(" ")
+        name = shlex.quote(name)
         found = {
             ("failed", ""): f"rhythm why {id}",
             ("blocked", ""): f"rhythm why {id}",
