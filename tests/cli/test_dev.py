@@ -8,6 +8,8 @@ import re
 import shlex
 import signal
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -324,6 +326,21 @@ def test_signal_ends_it_in_one_line(dev: Dev, app: Rhythm, number: signal.Signal
         "stopped; what has not ended goes on with the next `rhythm dev`"
     ]
     assert (app.workers(), rows(app.store, "SELECT id FROM ready WHERE state = 1")) == ([], [])
+
+
+def test_it_ends_when_nobody_reads_what_it_says(dev: Dev, app: Rhythm) -> None:
+    """Its terminal is closed, or it is `rhythm dev | head`."""
+    command = [sys.executable, "-m", "rhythm", "dev", "--port", "0"]
+    environment = {**os.environ, "RHYTHM_DATABASE_URL": dev.url}
+    process = subprocess.Popen(command, cwd=dev.folder, env=environment, stdout=subprocess.PIPE)
+    dev.running.append(process)
+    assert process.stdout is not None
+    while b"Ctrl-C ends it" not in process.stdout.readline():
+        pass
+    process.stdout.close()
+    app.start_workflow("hello", {"name": "A"})
+    assert process.wait(LONG_S) == 0
+    dev.until(lambda: app.workers() == [])
 
 
 def test_second_signal_does_not_wait_for_tasks(on_each: tuple[Dev, Rhythm]) -> None:

@@ -123,6 +123,16 @@ def test_what_nobody_can_read_is_counted_and_problems_have_a_number_of_their_own
     assert printed(out)[-2:] == ["… 960 more: 960 tasks began", "a             ✓ t() = 1"]
 
 
+def test_closed_terminal_is_noticed_and_disturbs_nobody() -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    lines = Lines(Closed())
+    lines.say("hello")
+    assert lines.unread
+
+
 def test_flood_says_nothing_before_its_second_is_over() -> None:
     clock = Clock()
     flood = Flood(clock)

@@ -102,13 +102,16 @@ def _work(
     worker: PooledWorker,
     lines: Lines,
 ) -> None:
-    """Waits until the generation is asked to end, its parent is gone, or its worker has failed.
+    """Waits until the generation is asked to end, or its worker has failed.
 
+    It also ends if its parent is gone, or nobody reads its lines: then the parent ends, too.
     Modules that are imported meanwhile are watched from then on.
     """
     known = len(sys.modules)
     while worker.alive and os.getppid() == parent and not stopping.wait(POLL_INTERVAL_S):
         lines.tick()
+        if lines.unread:
+            return
         if len(sys.modules) != known:
             known = len(sys.modules)
             pipes.send(watched=watched())
@@ -247,6 +250,8 @@ def _introduce(plan: Plan, app: Rhythm, loaded: LoadedCode, worker: PooledWorker
             f"another `rhythm dev` (process {other}) works on this database, too: each prints what "
             f"it runs itself"
         )
+    if plan.url and app.tokens():
+        print("  the API is for those who have a token")
     print("try, in another terminal:")
     for line in _examples(app, loaded):
         print(f"  {line}")

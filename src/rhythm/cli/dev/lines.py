@@ -77,6 +77,7 @@ class Lines(logging.Handler):
         self._flood = Flood(time.monotonic)
         self._labels: dict[str, str] = {}  # names of workflows, by the ids of their executions
         self._waits: dict[str, str] = {}  # what each was last said to wait for
+        self.unread = False  # nobody reads the lines any more: the terminal or the pipe is closed
 
     def emit(self, record: logging.LogRecord) -> None:
         """Prints the record, or counts it. Called by `logging`, one record at a time."""
@@ -130,7 +131,7 @@ class Lines(logging.Handler):
         if hint := self._hint(what, id, detail):
             line += "  " + self._paint(f"({one_line(hint)})", "2")
         inner = [f"{margin}{one_line(each)}" for each in more]
-        print("\n".join((line, *inner)), file=self._out, flush=True)
+        self._print("\n".join((line, *inner)))
 
     def _hint(self, what: str, id: str, detail: str) -> str:
         """Returns the command that helps; empty if there is none."""
@@ -149,7 +150,13 @@ class Lines(logging.Handler):
         """Prints a line that is about no execution."""
         clock = self._paint(time.strftime("%H:%M:%S"), "2")
         text = self._paint(text, style) if style else text
-        print(f"{clock}  {text}", file=self._out, flush=True)
+        self._print(f"{clock}  {text}")
+
+    def _print(self, text: str) -> None:
+        try:
+            print(text, file=self._out, flush=True)
+        except OSError:
+            self.unread = True
 
     def tick(self) -> None:
         """Reports what was counted, once its time is over. Call it now and then."""

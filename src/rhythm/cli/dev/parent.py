@@ -65,7 +65,7 @@ class Generation:
             self.send(signal.SIGTERM)
 
     def exit_code(self) -> int | None:
-        """Returns the exit code if the process has ended; then its pipes are closed, too."""
+        """Returns the exit code if the process has ended, else None."""
         pid, status = os.waitpid(self.process.pid, os.WNOHANG)
         return os.waitstatus_to_exitcode(status) if pid else None
 
@@ -96,7 +96,7 @@ class Parent:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup does
                 signal.signal(number, lambda number, frame: self.signals.append(number))
         self._begin()
-        while not self.signals and not self.refused:
+        while not self.signals and not self.refused and not self.lines.unread:
             self._wait()
             self._hear()
             self._reap()
@@ -226,12 +226,15 @@ class Parent:
     # the end
 
     def _stop(self) -> int:
-        """Ends all generations: the first signal lets tasks end, the second one does not."""
+        """Ends all generations, and returns the exit code.
+
+        The first signal lets tasks end, the second one does not.
+        """
         passed, passed_at, hurried_at = 0, 0.0, float("inf")
         while self.all:
             now = time.monotonic()
             again = passed == PASSED_ON and now - passed_at >= AGAIN_S
-            if passed < min(len(self.signals), PASSED_ON) or again:
+            if passed < min(max(len(self.signals), 1), PASSED_ON) or again:
                 passed, passed_at = min(passed + 1, PASSED_ON), now
                 hurried_at = min(hurried_at, now) if passed == PASSED_ON else hurried_at
                 self._pass_on()
