@@ -294,6 +294,17 @@ def test_task_that_kills_its_process_is_reported_and_everything_else_goes_on(
     assert process.poll() is None
 
 
+def test_task_that_kills_each_process_before_it_is_ready_fails_in_the_end(
+    on_each: tuple[Dev, Rhythm],
+) -> None:
+    dev, app = on_each
+    poison = app.queue_task("kill", {"code": 9})
+    process = dev.start(crash_limit="2")
+    dev.until(lambda: app.get(poison.id).ended)
+    assert app.start_workflow("hello", {"name": "A"}).result(timeout=LONG_S) == "Hello, A"
+    assert process.poll() is None
+
+
 def test_executions_go_on_after_it_was_killed(on_each: tuple[Dev, Rhythm]) -> None:
     dev, app = on_each
     process = dev.began()

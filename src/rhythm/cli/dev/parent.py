@@ -33,7 +33,7 @@ class Generation:
 
     def __init__(self, process: Process) -> None:
         self.process, self.pipes = process, Pipes()
-        self.loaded = self.begun = self.ready = self.asked = self.drains = self.slow = False
+        self.loaded = self.begun = self.asked = self.drains = self.slow = False
 
     def begin(self, plan: Plan, others: list[Generation]) -> None:
         """Forks the process. It gets rid of what it inherits of the other generations."""
@@ -135,7 +135,7 @@ class Parent:
             self.changes.watch(Watched(tuple(watched["files"]), tuple(watched["folders"])))
 
     def _ready(self, generation: Generation, has: dict[str, list[str]]) -> None:
-        generation.ready, before = True, self.current
+        before = self.current
         if self.introduced:
             self.lines.say(_loaded_again(has, self.has))
         self.has, self.introduced = has, True
@@ -157,27 +157,32 @@ class Parent:
             if code is None:
                 continue
             generation.pipes.close()
-            how = generation.process.ended(code)
             if generation in self.old:
                 self.old.remove(generation)
             elif generation is self.current:
                 self.current = None
-                if not generation.asked:
-                    self._died(generation, how)
             else:
                 self.next = None
+            how = generation.process.ended(code)
+            if generation.asked or self.signals:
+                continue
+            if generation.begun and code != REFUSED:
+                self._died(generation, code, how)
+            else:
                 self._could_not_begin(generation, code)
 
-    def _died(self, generation: Generation, how: str) -> None:
-        """Begins another generation in the place of one that died, after its backoff."""
+    def _died(self, generation: Generation, code: int, how: str) -> None:
+        """Begins another generation in the place of one that died, after its backoff.
+
+        It may have died before it could say that it was ready: what killed it is there again.
+        """
         ended = how.replace("a worker process", "the process of your code").partition(";")[0]
-        self.lines.say(f"{ended} (did a task crash it?); another one begins")
+        why = "" if code in (0, 1) else " (did a task crash it?)"  # else it has reported an error
+        self.lines.say(f"{ended}{why}; another one begins")
         if self.next is None:
             self.again_at, self.died = generation.process.again_at, generation.process
 
     def _could_not_begin(self, generation: Generation, code: int) -> None:
-        if generation.asked or self.signals:
-            return
         self.changes.watch(EVERYTHING)
         if code != REFUSED and not generation.loaded:
             self.lines.say(f"the code ended the process while it was loaded (exit code {code})")
