@@ -369,7 +369,7 @@ def test_second_signal_does_not_wait_for_tasks(on_each: tuple[Dev, Rhythm]) -> N
 def test_two_in_one_folder_share_the_work_and_say_so(dev: Dev, app: Rhythm) -> None:
     first = dev.began()
     dev.began()
-    assert "another `rhythm dev` (process " in dev.said
+    assert "another `rhythm dev` works on this database, too (process " in dev.said
     dev.until(lambda: len(app.workers()) == 2)
     first.send_signal(signal.SIGINT)
     first.wait(LONG_S)

@@ -20,6 +20,7 @@ from rhythm.cli.inputs import read_inputs, read_pair
 from rhythm.engine.declared_inputs import declared_inputs
 from rhythm.ids import encode_id
 from rhythm.ir.input_schema import check_inputs
+from rhythm.worker.current import Current
 from rhythm.worker.logs import EventLogger
 from tests.cli.test_hostile import EVIL, harmless
 
@@ -96,6 +97,17 @@ def test_failure_has_its_traceback_and_the_command_that_helps(said: Any) -> None
         "a             ■ failed task `charge` failed  (rhythm why a)",
         "b.1             ■ failed a child whose parent says it, too",
     ]
+
+
+def test_what_a_task_logs_belongs_to_its_workflow(
+    said: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, out, _ = said
+    log = logging.getLogger("rhythm.task.charge")
+    monkeypatch.setattr(log, "handlers", logging.getLogger("rhythm.worker").handlers)
+    monkeypatch.setattr(log, "propagate", False)
+    Current("a.1", "charge", 1).log.warning("charging %s", 5)
+    assert printed(out) == ["a             · charging 5"]
 
 
 def test_problem_of_the_worker_is_shown_and_its_everyday_life_is_not(said: Any) -> None:

@@ -88,7 +88,7 @@ def run_generation(plan: Plan, pipes: Pipes) -> int:
     stopping.holds = True
     worker.start()
     if plan.introduces:
-        _introduce(plan, app, loaded, worker)
+        _introduce(plan, app, loaded)
     pipes.send(ready={"tasks": sorted(app.tasks), "workflows": sorted(loaded.workflows)})
     _work(lambda: _watched(plan, loaded), pipes, stopping, parent, worker, lines)
     _end(pipes, stopping, worker, server, lines)
@@ -240,15 +240,15 @@ def _database(app: Rhythm) -> str:
     return "" if read_settings(None).database_url == url else show_url(url)
 
 
-def _introduce(plan: Plan, app: Rhythm, loaded: LoadedCode, worker: PooledWorker) -> None:
+def _introduce(plan: Plan, app: Rhythm, loaded: LoadedCode) -> None:
     where = show_url(app.settings.database_url)
     print(f"rhythm dev: {f'{plan.url}, ' if plan.url else ''}on {where}")
     print(f"  {_listed('task', sorted(app.tasks))}")
     print(f"  {_listed('workflow', sorted(loaded.workflows))}")
-    for other in _others(app, worker):
+    if others := _others(app):
         print(
-            f"another `rhythm dev` (process {other}) works on this database, too: each prints what "
-            f"it runs itself"
+            f"  another `rhythm dev` works on this database, too (process {others[0]}): each "
+            f"prints what it runs itself"
         )
     if plan.url and app.tokens():
         print("  the API is for those who have a token")
@@ -274,16 +274,16 @@ def _examples(app: Rhythm, loaded: LoadedCode) -> list[str]:
     return examples(known, app.executions.get_many(ids).keys(), _database(app))
 
 
-def _others(app: Rhythm, worker: PooledWorker) -> list[int]:
+def _others(app: Rhythm) -> list[int]:
     """Returns the processes of other `rhythm dev` on this machine and this database."""
     from rhythm.worker.local_workers import HOST
 
     found = [
         each.pid
         for each in app.workers()
-        if each.name.startswith("dev-") and each.host == HOST and each.pid != os.getpid()
+        if each.name.startswith("dev-") and each.host == HOST and each.state == "live"
     ]
-    return sorted(pid for pid in found if _lives(pid))
+    return sorted(pid for pid in found if pid != os.getpid() and _lives(pid))
 
 
 def _lives(pid: int) -> bool:

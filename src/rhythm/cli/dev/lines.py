@@ -99,8 +99,9 @@ class Lines(logging.Handler):
             return  # it was woken for nothing, and waits for the same thing again
         detail = self._follow(what, id, detail)
         if self._flood.admits(what, problem):
-            inner = fields.get("traceback") or _traceback(record)
-            self._line(what, id, detail, str(inner).splitlines())
+            inner = str(fields.get("traceback") or _traceback(record)).splitlines()
+            of_task = what in TASKS or hasattr(record, OF_A_TASK[1])
+            self._line(what, id, (id.rpartition(".")[0] or id) if of_task else id, detail, inner)
 
     def _follow(self, what: str, id: str, detail: str) -> str:
         """Remembers what executions are called and wait for; returns the detail to show.
@@ -120,8 +121,8 @@ class Lines(logging.Handler):
             self._waits.pop(id, None)
         return detail
 
-    def _line(self, what: str, id: str, detail: str, more: list[str]) -> None:
-        owner = id.rpartition(".")[0] or id if what in TASKS else id
+    def _line(self, what: str, id: str, owner: str, detail: str, more: list[str]) -> None:
+        """Prints a line. `owner` is the execution that it is about: of a task, its workflow."""
         label, indent = one_line(short_id(owner)), "  " * owner.count(".")
         clock = time.strftime("%H:%M:%S")
         margin = " " * (len(clock) + ID_COLUMNS + 4 + len(indent)) + "    "
@@ -154,7 +155,8 @@ class Lines(logging.Handler):
 
     def _print(self, text: str) -> None:
         try:
-            print(text, file=self._out, flush=True)
+            # in one piece: tasks print, too, in other threads
+            print(f"{text}\n", end="", file=self._out, flush=True)
         except OSError:
             self.unread = True
 
