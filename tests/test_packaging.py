@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from packaging.requirements import Requirement
@@ -70,6 +72,18 @@ def test_versions_with_known_holes_are_not_installed(name: str) -> None:
 
 def test_the_oldest_python_is_the_one_that_is_required() -> None:
     assert PROJECT["requires-python"] == f">={SUPPORTED[0]}"
+
+
+def test_the_wheel_has_all_files_of_the_package(tmp_path: Path) -> None:
+    """Also those that are no Python: statements, and the project that `rhythm new` writes."""
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with ZipFile(wheel) as opened:
+        has = {name for name in opened.namelist() if name.startswith("rhythm/")}
+    files = (path for path in (ROOT / "src" / "rhythm").rglob("*") if path.is_file())
+    names = {path.relative_to(ROOT / "src").as_posix() for path in files}
+    assert has == {name for name in names if "__pycache__" not in name}
 
 
 def in_ci(folder: Path, *versions: str) -> list[str]:

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 
-from rhythm.cli.commands.worker import GIVE_BACK_S
+from rhythm.cli.stopping import GIVE_BACK_S
 from tests.chaos import ledger
 from tests.chaos.processes import PATIENT, Process
 from tests.chaos.report import Figure, at_least, none, shown, spread

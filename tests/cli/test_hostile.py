@@ -88,6 +88,12 @@ def in_each(*command: str) -> list[list[str]]:
 
 
 TRIED: dict[str, list[list[str]]] = {
+    "new": [["new", "app.py"], ["new", f"app.py/{EVIL}"], ["new", EVIL]],
+    "dev": [
+        ["dev", "--database", f"sqlite:///:memory:{EVIL}"],
+        ["dev", "--app", EVIL, "--host", EVIL],
+        ["dev", "--port", EVIL],
+    ],
     "run": [
         ["run", "good.flow"],
         ["run", "bad.flow"],
@@ -215,7 +221,7 @@ DRAWN = [
 # What each group does to its database is nothing that hides the rest of the group's texts: those that
 # only look come first, and who decides about the same approval is in another group.
 LOOKING = (
-    "run", "check", "fmt", "graph", "listing", "convert", "list", "show", "trace", "why", "result", "approvals",
+    "new", "dev", "run", "check", "fmt", "graph", "listing", "convert", "list", "show", "trace", "why", "result", "approvals",
     "workers", "queues", "workflows", "audit", "migrate", "doctor", "help", "completion",
 )  # fmt: skip
 ASKING = ("start", "signal", "publish", "schedules", "token", "queue", "server", "worker")

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 from pathlib import Path
 
 import pytest
 
 from rhythm.cli.main import COMMANDS, main
 from tests.support import forked
+from tests.support.dev import Dev
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "cli.md").read_text(encoding="utf-8")
@@ -79,6 +81,34 @@ def test_inputs_of_a_workflow_are_shown_as_on_the_page(tmp_path: Path) -> None:
     forked.run(["-m", "rhythm", "start", "shop.py", "-i", 'skus=["tea"]'], tmp_path)
     shown = forked.run(["-m", "rhythm", "workflows", "total"], tmp_path).stdout
     assert shown.partition("\n\n")[2] in re.findall(r"^```text\n(.*?)```", PAGE, re.M | re.S)
+
+
+def test_dev_prints_what_is_shown(tmp_path: Path) -> None:
+    (shown,) = re.findall(r"```text\n\$ rhythm dev\n(.*?)```", PAGE, re.DOTALL)
+    assert main(["new", str(tmp_path)]) == 0
+    dev = Dev(tmp_path, "sqlite:///rhythm.db")
+    try:
+        process = dev.began()
+        commands = re.findall(r"^  rhythm (.*)$", shown, re.MULTILINE)
+        signal_it = "signal order-1 approve '{\"ok\": true}'"
+        for command in (commands[0], commands[1], commands[2], "", signal_it):
+            if command:
+                assert forked.run(["-m", "rhythm", *shlex.split(command)], tmp_path).returncode == 0
+            else:
+                dev.says("waits for signal approve")
+                text = (tmp_path / "app.py").read_text().replace("is on its way", "flies")
+                dev.reloaded(lambda text=text: dev.write("app.py", text))  # type: ignore[misc]  # mypy cannot infer a lambda's default
+        dev.says("completed")
+        process.send_signal(signal.SIGINT)
+        process.wait()
+    finally:
+        dev.close()
+
+    def same(text: str) -> str:
+        text = re.sub(r"\d\d:\d\d:\d\d|\d+ ms|:\d+/api", "N", text)
+        return text.replace("^C\n", "")
+
+    assert same(dev.said) == same(shown)
 
 
 def sections() -> dict[str, str]:

@@ -24,12 +24,11 @@ def functions_of(text: str, folder: Path, keep: bool = False) -> dict[str, Any]:
     module = types.ModuleType("module")
     sys.modules["module"] = module  # dataclasses look there
     tasks, workflows = default_tasks._tasks, default_workflows._workflows
-    if not keep:
-        default_tasks._tasks, default_workflows._workflows = dict(tasks), dict(workflows)
     try:
         exec(compile(text, str(place), "exec"), vars(module))
     finally:
-        default_tasks._tasks, default_workflows._workflows = tasks, workflows
+        if not keep:
+            default_tasks._tasks, default_workflows._workflows = tasks, workflows
     return vars(module)
 
 

@@ -186,9 +186,7 @@ class PooledWorker:
                 if running
                 else "nothing runs",
             )
-        self._worker.drain()
-        self._beat_now.set()  # so that people see that it is draining
-        self.wake()
+        self.drain()
         deadline = time.monotonic() + grace_s
         while (
             self.alive
@@ -212,6 +210,15 @@ class PooledWorker:
         self._handlers.close()
         if self._own:
             self._store.close()
+
+    def drain(self) -> None:
+        """Claims nothing more and begins no more tasks, while those that run may end: `stop` waits.
+
+        What its workflows ask for next goes to other workers.
+        """
+        self._worker.drain()
+        self._beat_now.set()  # so that people see that it is draining
+        self.wake()
 
     def hurry(self) -> None:
         """Ends the grace period of a `stop` that is under way."""

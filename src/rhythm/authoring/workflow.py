@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from rhythm.authoring.local import LOCAL
+from rhythm.authoring.redefinition import is_defined_anew, place_of
 from rhythm.durations import duration_s
 from rhythm.engine.declared_inputs import declared_inputs
 from rhythm.errors import DuplicateWorkflow, NotInWorkflow
@@ -59,8 +60,7 @@ class Workflow(Generic[P, R]):
     @property
     def place(self) -> str:
         """The file and line where the function is defined."""
-        code = inspect.unwrap(self.function).__code__
-        return f"{code.co_filename}:{code.co_firstlineno}"
+        return place_of(self.function)
 
     @property
     def file(self) -> str:
@@ -135,14 +135,18 @@ class PythonWorkflows(Mapping[str, Workflow[..., Any]]):
         self.count = 0
 
     def add(self, workflow: Workflow[..., Any]) -> None:
-        """Adds a workflow. Raises `DuplicateWorkflow` if another function has its name."""
+        """Adds a workflow. Raises `DuplicateWorkflow` if another function has its name.
+
+        A function that is defined anew takes the place of the old one.
+        """
         known = self._workflows.get(workflow.name)
-        if known is not None and not _same_function(known, workflow):
+        if known is not None and not is_defined_anew(known.function, workflow.function):
             raise DuplicateWorkflow(
                 f"two workflows are called {workflow.name!r}:\n  {known.place}\n  "
                 f"{workflow.place}\nGive one another name: @rhythm.workflow(name=…)"
             )
-        self._workflows[workflow.name] = workflow
+        # A new dictionary: other threads may be walking through the old one.
+        self._workflows = {**self._workflows, workflow.name: workflow}
         self.count += 1
 
     def __getitem__(self, name: str) -> Workflow[..., Any]:
@@ -153,17 +157,6 @@ class PythonWorkflows(Mapping[str, Workflow[..., Any]]):
 
     def __len__(self) -> int:
         return len(self._workflows)
-
-
-def _same_function(known: Workflow[..., Any], other: Workflow[..., Any]) -> bool:
-    """Whether a function was decorated again: its file was loaded anew, or a notebook's cell run.
-
-    A file may be loaded under another name of its module; each run of a cell is another file.
-    """
-    before, after = known.function, other.function
-    return before.__qualname__ == after.__qualname__ and (
-        known.file == other.file or before.__module__ == after.__module__
-    )
 
 
 default_workflows = PythonWorkflows()
@@ -217,6 +210,9 @@ def workflow(
     - `on`: types of events; each event of such a type starts an execution.
     - `schedule`: when it is started: cron text, or `{"cron": …, "tz": …, "overlap": …}`.
     - `version`: a label for people.
+
+    A function that is defined anew, as a notebook's cell does that runs again, takes the place of
+    the old one. Raises `DuplicateWorkflow` if another function is a workflow of the same name.
     """
 
     def register(function: Callable[P, Coroutine[Any, Any, R]]) -> Workflow[P, R]:

@@ -1,4 +1,7 @@
-"""Imports the user's Python file or module, whose tasks and workflows a command uses."""
+"""Imports the user's Python file or module, whose tasks and workflows a command uses.
+
+It also opens the application that the file has, or makes one for it.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,16 @@ import importlib.util
 import os
 import sys
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rhythm.cli.command import UsageError
+from rhythm.cli.database import read_settings
 
 if TYPE_CHECKING:
+    from rhythm.app import Rhythm
     from rhythm.authoring.workflow import Workflow
 
 
@@ -45,9 +51,70 @@ def load_workflows(file: str) -> list[Workflow[..., Any]]:
     return sorted(found, key=lambda workflow: os.path.realpath(workflow.file) != path)
 
 
+def open_app(
+    module: ModuleType | None, name: str, database: str | None, workflows: Iterable[str]
+) -> Rhythm:
+    """Returns the application of an imported file, on the database of `database` if that is given.
+
+    Without an application of its own, it is a new one. `name` is how the file was named: FILE, or
+    FILE:NAME for the application NAME in it. The files of `workflows` are registered.
+    """
+    from rhythm.app import Rhythm
+
+    app = own_app(module, name)
+    if app is not None and not database:
+        app.register(*workflows)
+        return app
+    settings = read_settings(database)
+    paths = app.settings.workflow_paths if app else settings.workflow_paths
+    other = Rhythm(
+        settings.database_url,
+        paths,
+        tasks=app.tasks if app else None,
+        auto_migrate=settings.auto_migrate,
+    )
+    try:
+        other.register(*workflows)
+    except BaseException:
+        other.close()
+        raise
+    return other
+
+
+def own_app(module: ModuleType | None, name: str) -> Rhythm | None:
+    """Returns the application that an imported file has made; None if it has not made one.
+
+    `name` is how the file was named, as for `open_app`. `UsageError` if it has no application NAME.
+    """
+    from rhythm.app import Rhythm
+    from rhythm.app.default import made
+
+    file, _, variable = name.partition(":")
+    if not variable:
+        return made()
+    app = getattr(module, variable, None)
+    if not isinstance(app, Rhythm):
+        raise UsageError(f"{file} has no application {variable}: it must be a `rhythm.Rhythm`")
+    return app
+
+
+def only_app(module: ModuleType | None, name: str) -> str:
+    """Returns how the application of a file is named: FILE:NAME if it has one alone, and no other.
+
+    A file that calls `rhythm.init` has its application there.
+    """
+    from rhythm.app import Rhythm
+    from rhythm.app.default import made
+
+    if ":" in name or module is None or made() is not None:
+        return name
+    found = [each for each, value in vars(module).items() if isinstance(value, Rhythm)]
+    return f"{name}:{found[0]}" if len(found) == 1 else name
+
+
 def _imported(name: str) -> ModuleType:
     path = Path(name)
-    if path.suffix == ".py" or path.exists():
+    if path.suffix == ".py" or path.is_file():
         return _load_file(path)
     _search_first_in("")
     try:

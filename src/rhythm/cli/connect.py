@@ -81,7 +81,7 @@ def _must_exist(url: str) -> None:
         and not os.path.exists(path)
     ):
         raise StoreError(
-            f"there is no database {path} here; `rhythm start` or `rhythm worker` makes "
+            f"there is no database {path} here; `rhythm dev` or `rhythm start` makes "
             f"one, or give --database"
         )
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 SECTIONS = {  # the commands, by what people do with them
+    "begin": {
+        "new": "write a small project that works at once",
+        "dev": "run everything in this folder, and load it again when it changes",
+    },
     "write": {
         "check": "report all problems in workflow files",
         "fmt": "format workflow files",

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -107,13 +108,22 @@ def _be(work: Callable[[], int]) -> None:
     except SystemExit as exit:
         code = exit.code if isinstance(exit.code, int) else 1
     except BaseException as problem:
-        from rhythm.cli.main import report_error
-
-        code = report_error(problem)
+        code = _report(problem)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _report(problem: BaseException) -> int:
+    """Prints what ended the process, with a traceback if nobody expected it; the exit code."""
+    from rhythm.cli.main import report_error
+
+    try:
+        return report_error(problem)
+    except BaseException:
+        traceback.print_exc()
+        return 1
 
 
 def supervise(count: int, work: Work, say: Callable[[int, str], None]) -> int:

@@ -78,6 +78,15 @@ class Whole(click.ParamType[int]):
         raise UsageError(f"{label(param)} is {self.words}, not {text}")
 
 
+class Port(Whole):
+    """A port of TCP; 0 stands for any that is free."""
+
+    name = "port"
+
+    def __init__(self) -> None:
+        super().__init__("a number from 0 to 65535", most=65535)
+
+
 class Duration(click.ParamType[Seconds]):
     """A length of time: `90s`, `1h30m`.
 

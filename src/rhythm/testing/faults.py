@@ -22,7 +22,7 @@ MODES = {
 }
 ROLES = frozenset(name for name in get_type_hints(Store) if name not in ("package", "limits"))
 
-# CallLog of a worker that change the database: what each is called, and whether it changed anything.
+# Calls of a worker that change the database: what each is called, and whether it changed anything.
 COMMITS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "claims.claim": ("claim", bool),
     "claims.park": ("park", bool),

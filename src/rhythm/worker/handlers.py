@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from rhythm.authoring.local import LOCAL, TASKS, call_task
+from rhythm.authoring.redefinition import is_defined_anew, place_of
 from rhythm.durations import duration_s
 from rhythm.engine.typed import TypedInputs, hints_of
 from rhythm.errors import DuplicateTask, NotInWorkflow
@@ -112,8 +113,7 @@ class Task(Generic[P, R]):
     @property
     def place(self) -> str:
         """The file and line where the function is defined."""
-        code = getattr(inspect.unwrap(self.function), "__code__", None)
-        return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(self.function)
+        return place_of(self.function)
 
     @cached_property
     def handler(self) -> Callable[..., Any]:
@@ -187,15 +187,18 @@ class Tasks(Mapping[str, Task[..., Any]]):
         self.applied: Callable[[Task[..., Any]], Task[..., Any]] | None = None
 
     def add(self, task: Task[..., Any]) -> None:
-        """Adds a task. Raises `DuplicateTask` if another function has its name."""
+        """Adds a task. Raises `DuplicateTask` if another function has its name.
+
+        A function that is defined anew takes the place of the old one, also on workers that run.
+        """
         known = self._tasks.get(task.name)
-        # The same place means that its module was loaded again.
-        if known is not None and known.place != task.place:
+        if known is not None and not is_defined_anew(known.function, task.function):
             raise DuplicateTask(
                 f"two tasks are called {task.name!r}:\n  {known.place}\n  "
                 f"{task.place}\nGive one another name: @rhythm.task(name=…)"
             )
-        self._tasks[task.name] = task
+        # A new dictionary: the thread of a worker may be walking through the old one.
+        self._tasks = {**self._tasks, task.name: task}
         TASKS[task.name] = task.function
 
     def __getitem__(self, name: str) -> Task[..., Any]:
@@ -255,8 +258,9 @@ def task(
     - `transactional`: what the task writes on `rhythm.current().connection` is committed together
       with its end, or not at all. It needs PostgreSQL and a plain `def`.
 
-    The options of a call win over these. Raises `DuplicateTask` if another function is a task of
-    the same name.
+    The options of a call win over these. A function that is defined anew, as a notebook's cell does
+    that runs again, takes the place of the old one. Raises `DuplicateTask` if another function is a
+    task of the same name.
     """
     if problem := whole_problem("retries", retries):
         raise ValueError(problem)
@@ -264,6 +268,7 @@ def task(
         checked_name(queue, "the queue of a task")
 
     def register(function: Callable[P, R]) -> Task[P, R]:
+        _refuse_no_function(function, name)
         timeout_s = None if timeout is None else duration_s(timeout)
         backoff_s = None if backoff is None else duration_s(backoff)
         kinds = give_up_on if isinstance(give_up_on, tuple) else (give_up_on,)
@@ -286,3 +291,13 @@ def task(
         return made
 
     return register if function is None else register(function)
+
+
+def _refuse_no_function(given: Any, name: str | None) -> None:
+    """Raises `TypeError` if what is decorated is no function, or has no name to be called by."""
+    if isinstance(given, str):
+        raise TypeError(f"the name of a task is given as name=: @rhythm.task(name={given!r:.80})")
+    if not callable(given):
+        raise TypeError(f"@rhythm.task goes above a function, not {given!r:.80}")
+    if not name and not hasattr(given, "__name__"):
+        raise TypeError(f"{given!r:.80} has no name: write rhythm.task(name=…)(…)")

@@ -16,65 +16,28 @@ Exit code 0: it was stopped; 1: it failed; 2: it could not begin.
 
 from __future__ import annotations
 
-import atexit
 import os
-import signal
 import sys
-import threading
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import must_be_text, refusals
-from rhythm.cli.database import read_settings
 from rhythm.cli.options import DATABASE, WORKFLOWS
 from rhythm.cli.output import print
+from rhythm.cli.stopping import Stopping, leave, stop_worker
 from rhythm.cli.types import Duration, FileName, OneOf, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType, ModuleType
 
     from rhythm.app import Rhythm
     from rhythm.app.pooled import PooledWorker
     from rhythm.cli.exporter import Exporter
 
 FROM_ONE = Whole("a whole number from 1 on", least=1)
-# how long giving back the claims may take; then the process ends, even if the database hangs
-GIVE_BACK_S = 0.5
-EXIT_FUNCTIONS_S = 0.3  # how long the exit functions of the application may take
-POLL_INTERVAL_S = 0.02  # between two checks for signals
 LONGEST_S = 5.0  # the longest backoff between two attempts to reach the database
 SAID = ("worker_started", "worker_draining")  # events that this command prints in its own words
-
-
-class Stopping:
-    """Counts the signals that ask the process to end: the first to stop, the second to hurry.
-
-    As long as the worker holds nothing, the first one ends the process at once.
-    """
-
-    def __init__(self) -> None:
-        self.signals, self.holds = 0, False
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._take)
-
-    def _take(self, number: int, frame: FrameType | None) -> None:
-        """Counts a signal, and does nothing else, unless the worker holds nothing yet.
-
-        A signal may interrupt anything, also this handler itself, so no lock may be taken here.
-        """
-        self.signals += 1
-        if not self.holds:
-            os._exit(0)
-
-    def wait(self, seconds: float) -> bool:
-        """Waits until a signal comes, or this time is over. Returns whether a signal has come."""
-        until = time.monotonic() + seconds
-        while not self.signals and (rest_s := until - time.monotonic()) > 0:
-            time.sleep(min(rest_s, POLL_INTERVAL_S))
-        return self.signals > 0
 
 
 @command(__doc__)
@@ -192,48 +155,10 @@ def _stop(
             else ""
         )
         _say(args, f"stopping{what}")
-    problems: list[Exception] = []
-    ending = threading.Thread(target=_end, args=(worker, grace, problems), daemon=True)
-    ending.start()
-    while ending.is_alive():
-        if stopping.signals > 1:
-            worker.hurry()
-        ending.join(POLL_INTERVAL_S)
+    problems = stop_worker(worker, stopping, grace)
     for problem in problems:
         _say(args, f"the worker failed: {problem}", "worker_failed")
-    _leave(len(problems))
-
-
-def _end(worker: PooledWorker, grace: float | None, problems: list[Exception]) -> None:
-    """Stops the worker, and adds an exception to `problems`.
-
-    It runs in a thread of its own: signals, however many come, interrupt only the main thread.
-    """
-    try:
-        worker.stop(grace, GIVE_BACK_S)
-    except Exception as problem:
-        problems.append(problem)
-
-
-def _leave(code: int) -> NoReturn:
-    """Runs the exit functions (`atexit`), and ends the process with this exit code.
-
-    Python itself would also wait for threads that a task left behind, and take all modules apart,
-    which costs a busy machine a second. No signal may change the exit code any more.
-    """
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
-
-    def leave() -> NoReturn:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-    late = threading.Timer(EXIT_FUNCTIONS_S, leave)
-    late.daemon = True
-    late.start()
-    atexit._run_exitfuncs()
-    leave()
+    leave(len(problems))
 
 
 def _application(args: Arguments, stopping: Stopping) -> Rhythm:
@@ -241,14 +166,14 @@ def _application(args: Arguments, stopping: Stopping) -> Rhythm:
 
     The user's module is executed once, unless it needs the database itself.
     """
-    from rhythm.cli.app import load_app
+    from rhythm.cli.app import load_app, open_app
     from rhythm.errors import Unavailable
 
     wait_s, said, module = 0.25, "", None
     while True:
         try:
             module = module or load_app(args.app.partition(":")[0])
-            return _opened(args, module)
+            return open_app(module, args.app, args.database, args.workflows)
         except (Unavailable, UsageError) as problem:
             cause = problem if isinstance(problem, Unavailable) else problem.__cause__
             if not isinstance(cause, Unavailable):
@@ -258,37 +183,6 @@ def _application(args: Arguments, stopping: Stopping) -> Rhythm:
             _say(args, f"waiting for the database: {' '.join(said.split())}", "database_unanswered")
         stopping.wait(wait_s)
         wait_s = min(2 * wait_s, LONGEST_S)
-
-
-def _opened(args: Arguments, module: ModuleType) -> Rhythm:
-    """Returns the application of the user's module, on the database of --database if that is given.
-
-    Without an application of its own, it is a new one. The files of --workflows are registered.
-    """
-    from rhythm.app import Rhythm
-    from rhythm.app.default import made
-
-    file, _, name = args.app.partition(":")
-    app = getattr(module, name, None) if name else made()
-    if name and not isinstance(app, Rhythm):
-        raise UsageError(f"{file} has no application {name}: it must be a `rhythm.Rhythm`")
-    if app is not None and not args.database:
-        app.register(*args.workflows)
-        return app
-    settings = read_settings(args.database)
-    paths = app.settings.workflow_paths if app else settings.workflow_paths
-    other = Rhythm(
-        settings.database_url,
-        paths,
-        tasks=app.tasks if app else None,
-        auto_migrate=settings.auto_migrate,
-    )
-    try:
-        other.register(*args.workflows)
-    except BaseException:
-        other.close()
-        raise
-    return other
 
 
 def _settings(args: Arguments) -> dict[str, Any]:

@@ -52,8 +52,6 @@ class Trace:
 
     def __call__(self, what: str, execution: str, detail: str) -> None:
         seconds = self.seconds() - self.began
-        # every other kind is a problem, and rare
-        mark, colour, words = _STYLES.get(what, ("!", "31", f"{what}: "))
         if what == "wait" and self.waits.get(execution) == detail:
             return
         self.waits[execution] = detail if what == "wait" else ""
@@ -63,7 +61,7 @@ class Trace:
             detail = self.labels.get(execution, "") + (f": {detail}" if detail else "")
         margin = " " * 11 + "  " * (execution.count(".") - (what in TASKS))
         text, *more = detail.split("\n")
-        line = f"{_clock(seconds):>9}  {margin[11:]}{self._paint(mark, colour)} {words}{text}"
+        line = f"{_clock(seconds):>9}  {margin[11:]}{show_step(what, text, self.colour)}"
         with self.lock:
             print(
                 "\n".join((line, *(f"{margin}    {inner}" for inner in more))),
@@ -71,8 +69,14 @@ class Trace:
                 flush=True,
             )
 
-    def _paint(self, text: str, colour: str) -> str:
-        return styled(text, colour) if self.colour else text
+
+def show_step(what: str, text: str, colour: bool) -> str:
+    """Returns a step with its mark and its words: `… waits for signal approve`.
+
+    `what` is the name of its log event. One that is no step is a problem, and rare.
+    """
+    mark, paint, words = _STYLES.get(what, ("!", "31", f"{what}: "))
+    return f"{styled(mark, paint) if colour else mark} {words}{text}"
 
 
 def _clock(seconds: float) -> str:
