@@ -360,7 +360,7 @@ def test_command_on_what_is_there_makes_no_database(
     ran = rhythm(f"{command} --database sqlite:///none.db")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
-        "rhythm: there is no database none.db here; `rhythm start` or `rhythm worker` "
+        "rhythm: there is no database none.db here; `rhythm dev` or `rhythm start` "
         "makes one, or give --database\n"
     )
     assert not (tmp_path / "none.db").exists()

@@ -111,4 +111,4 @@ def value_for(schema: Schema, depth: int = 0) -> Any:
 def _list_for(schema: Schema, depth: int) -> list[Any]:
     if "prefixItems" in schema:
         return [value_for(each, depth + 1) for each in schema["prefixItems"]]
-    return [value_for(schema["items"], depth + 1)] if "items" in schema else []
+    return [value_for(schema["items"], depth + 1)] if schema.get("items") is not None else []
