@@ -4,7 +4,7 @@
 | --- | --- |
 | `python NAME`, `js NAME`, `toml NAME`, `ini NAME`, `dockerfile NAME` | puts it into the file NAME; a function or class that is there already is replaced, the rest stays |
 | `python` | runs it as a program; the `text` that follows is what it prints |
-| `console` | types the lines that begin with `$`; what is shown under one is what it prints; nothing shown: it succeeds. A line `…` stands for any lines |
+| `console` | types the lines that begin with `$`; what is shown under one is what it prints; nothing shown: it succeeds. A line `…` stands for any lines, ` …` at its end for the rest of it |
 | `console NAME` | the same in another terminal, NAME: its command goes on running, and what is shown is printed there sooner or later. The terminal's next block ends it first |
 
 Times, ids and versions are others. Whatever else a page has, the reader refuses.
@@ -33,12 +33,17 @@ LIMIT_S = 120
 FILES = {"python", "js", "flow", "toml", "ini", "dockerfile", "sql", "json", "html"}
 LOOKS = {"list", "why", "show", "trace", "schedules", "approvals", "queues", "workers", "doctor"}
 SHELL = re.compile(r"[|>&;]|\$\(")
+# said by a library about another one
+NOT_OURS = re.compile(r"^.*StarletteDeprecationWarning.*\n.*\n", re.MULTILINE)
 Check = Callable[[Path], None]
 
 
 class Reader:
+    """`instead` is what stands for what in the blocks, such as the URL of a database."""
+
     def __init__(self, folder: Path, **shell: str) -> None:
-        self.folder = folder
+        folder.mkdir(exist_ok=True)
+        self.folder, self.instead = folder, dict[str, str]()
         self.shell = {**os.environ, "COLUMNS": "100", "TERM": "dumb", **shell}
         for name in [name for name in self.shell if name.startswith("RHYTHM_")]:
             if not name.startswith("RHYTHM_TEST_"):
@@ -59,6 +64,8 @@ class Reader:
                 terminal.end()
 
     def do(self, block: Block, after: Block | None, checks: dict[str, Check]) -> None:
+        for shown, real in self.instead.items():
+            block = block._replace(text=block.text.replace(shown, real))
         match block.language:
             case "text":
                 return
@@ -92,9 +99,10 @@ class Reader:
     def run_program(self, block: Block, shown: str | None) -> None:
         (self.folder / "program.py").write_text(block.text, encoding="utf-8")
         ran = forked.run(["program.py"], self.folder, env=self.shell)
-        assert (ran.returncode, ran.stderr) == (0, ""), f"{block}\n{ran.stderr}"
+        errors = NOT_OURS.sub("", ran.stderr)
+        assert (ran.returncode, errors) == (0, ""), f"{block}\n{ran.stderr}"
         if shown is not None:
-            assert of_any_time(ran.stdout) == of_any_time(shown), block
+            assert of_any_time(ran.stdout) == of_any_time(shown), f"{block}\n{ran.stdout}"
 
     def type(self, line: str, shown: str, block: Block) -> None:
         words = shlex.split(line.replace("\\\n", ""), comments=True)
@@ -129,7 +137,9 @@ class Reader:
         raise AssertionError(detail)
 
     def run(self, line: str, words: list[str]) -> tuple[int, str]:
-        if words[0] in ("rhythm", "python") and not SHELL.search(re.sub(r"'[^']*'", "", line)):
+        # pytest looks at what was imported before it
+        forks = words[0] in ("rhythm", "python") and "pytest" not in words
+        if forks and not SHELL.search(re.sub(r"'[^']*'", "", line)):
             args = words[1:] if words[0] == "python" else ["-m", *words]
             ran = forked.run(args, self.folder, env=self.shell)
         else:
@@ -230,6 +240,9 @@ def of_any_time(text: str) -> str:
 
 
 def pattern_of(shown: str) -> re.Pattern[str]:
-    """What is shown as a pattern: a line that is `…` stands for any lines."""
+    """What is shown as a pattern: a line that is `…` stands for any lines, ` …` at the end of one
+    for the rest of it."""
     parts = re.split(r"^ *…$\n?", shown, flags=re.MULTILINE)
-    return re.compile(r"[\s\S]*".join(re.escape(of_any_time(part)) for part in parts))
+    escaped = [re.escape(of_any_time(part)) for part in parts]
+    open_ended = [re.sub(r"\\ …(?=\\\n|$)", ".*", part) for part in escaped]
+    return re.compile(r"[\s\S]*".join(open_ended))
