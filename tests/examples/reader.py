@@ -233,7 +233,8 @@ def without(text: str, name: str) -> str:
 
 def of_any_time(text: str) -> str:
     """The text without times, ids, versions and the width of columns."""
-    text = re.sub(r"\bversion [0-9a-f]{12}\b", "VERSION", plain(text))
+    text = re.sub(r"^\w+ (is \w+|waits for .*)\n", "", plain(text), flags=re.MULTILINE)
+    text = re.sub(r"\bversion [0-9a-f]{12}\b", "VERSION", text)
     text = re.sub(r"^ *(\d+d )?[\d:]+:\d\d(\.\d+)?  ", "", text, flags=re.MULTILINE)
     text = re.sub(r"\b[0-9a-f]{12}\b", "VERSION", text)
     return re.sub(r"in [\d.,]+ ?m?s\b", "LENGTH", re.sub(r"[ ─]+", " ", text)).strip()

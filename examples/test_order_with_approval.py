@@ -1,0 +1,43 @@
+"""Every way in which an order can end."""
+
+import pytest
+import rhythm
+from order_with_approval import order_with_approval as order
+from rhythm.testing import Env
+
+
+def test_small_order_asks_nobody(env: Env) -> None:
+    assert env.run(order, "A1", amount=5.0)["status"] == "shipped"
+
+
+def test_large_order_is_shipped_when_somebody_approves(env: Env) -> None:
+    run = env.start(order, "A1", amount=900.0)
+    assert run.waits_for == ["an approval by sales"]
+    env.decide(run, "approve", by="ann")
+    assert run.result() == {"status": "shipped", "parcel": "parcel of A1"}
+
+
+def test_director_is_asked_after_a_day(env: Env) -> None:
+    run = env.start(order, "A1", amount=900.0)
+    env.advance("25h")
+    assert [approval.role for approval in env.app.approvals().items] == ["director"]
+    env.decide(run, "approve", by="dora")
+    assert run.result()["status"] == "shipped"
+
+
+@pytest.mark.parametrize("decision", ["reject", None])
+def test_money_goes_back_if_nobody_agrees(env: Env, decision: str | None) -> None:
+    refund = env.task("refund").returns(None)
+    run = env.start(order, "A1", amount=900.0)
+    if decision:
+        env.decide(run, decision, by="ann")
+    assert run.result()["status"] == ("rejected" if decision else "expired")
+    assert refund.called == 1
+
+
+def test_money_goes_back_if_it_cannot_be_shipped(env: Env) -> None:
+    env.task("ship").raises(ConnectionError)
+    refund = env.task("refund").returns(None)
+    with pytest.raises(rhythm.ExecutionFailed):
+        env.run(order, "A1", amount=5.0)
+    assert refund.called == 1
