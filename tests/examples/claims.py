@@ -11,14 +11,13 @@ from __future__ import annotations
 NOT_RUN = {"", "text", "mermaid", "ebnf"}
 
 # Pages that are followed from top to bottom by test_followed_pages, in one folder each.
-FOLLOWED = ("docs/tutorial.md", "docs/how-to/*.md", "docs/guarantees.md", "docs/snapshots.md")
+FOLLOWED = (
+    "README.md",
+    "docs/tutorial.md", "docs/how-to/*.md", "docs/guarantees.md", "docs/snapshots.md",
+)
 
 Claims = dict[str, tuple[int, str]]
 CLAIMS: dict[str, Claims] = {
-    "README.md": {
-        "python": (1, "test_readme.test_file_that_is_shown_is_the_example_that_is_linked"),
-        "console": (3, "test_readme.test_session_of_the_readme"),
-    },
     "docs/approvals.md": {
         "js": (1, "test_approvals_page.test_session_prints_what_is_shown"),
         "console": (1, "test_approvals_page.test_session_prints_what_is_shown"),

@@ -6,6 +6,7 @@
 | `python` | runs it as a program; the `text` that follows is what it prints |
 | `console` | types the lines that begin with `$`; what is shown under one is what it prints; nothing shown: it succeeds. A line `…` stands for any lines, ` …` at its end for the rest of it |
 | `console NAME` | the same in another terminal, NAME: its command goes on running, and what is shown is printed there sooner or later. The terminal's next block ends it first |
+| `console install` | nothing: what installs Rhythm, or builds an image, needs a network |
 
 Times, ids and versions are others. Whatever else a page has, the reader refuses.
 """  # noqa: E501 - the table is one line for each kind
@@ -30,6 +31,7 @@ from tests.support import forked
 
 ASKED = 200  # times that a command which only looks is run until it sees what the page shows
 LIMIT_S = 120
+INSTALL = "install"
 FILES = {"python", "js", "flow", "toml", "ini", "dockerfile", "sql", "json", "html"}
 LOOKS = {"list", "why", "show", "trace", "schedules", "approvals", "queues", "workers", "doctor"}
 SHELL = re.compile(r"[|>&;]|\$\(")
@@ -68,6 +70,8 @@ class Reader:
             block = block._replace(text=block.text.replace(shown, real))
         match block.language:
             case "text":
+                return
+            case "console" if block.name == INSTALL:
                 return
             case "console":
                 for line, shown in re.findall(

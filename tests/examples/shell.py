@@ -8,5 +8,6 @@ import re
 def commands_of(text: str) -> list[str]:
     """The commands of Rhythm in a session or in lines for the shell, without what follows them."""
     joined = text.replace("\\\n", " ")
-    found = re.findall(r"^(?:\$ )?(?:\w+=\S+ )*(rhythm [^\n]*)$", joined, re.MULTILINE)
+    typed = r"\$ " if re.search(r"^\$ ", joined, re.MULTILINE) else ""
+    found = re.findall(rf"^{typed}(?:\w+=\S+ )*(rhythm [^\n]*)$", joined, re.MULTILINE)
     return [re.split(r" +#|;| &| \| ", command)[0].strip() for command in found]
