@@ -5,7 +5,7 @@
 | `python NAME`, `js NAME`, `toml NAME`, `ini NAME`, `dockerfile NAME` | puts it into the file NAME; a function or class that is there already is replaced, the rest stays |
 | `python` | runs it as a program; the `text` that follows is what it prints |
 | `console` | types the lines that begin with `$`; what is shown under one is what it prints; nothing shown: it succeeds. A line `…` stands for any lines, ` …` at its end for the rest of it |
-| `console NAME` | the same in another terminal, NAME: its command goes on running, and what is shown is printed there sooner or later. The terminal's next block ends it first |
+| `console NAME` | the same in another terminal, NAME: its command goes on running, and what is shown is printed there sooner or later. The terminal's next command ends it first; a block without a `$` is what it prints next |
 | `console install` | nothing: what installs Rhythm, or builds an image, needs a network |
 
 Times, ids and versions are others. Whatever else a page has, the reader refuses.
@@ -73,6 +73,8 @@ class Reader:
                 return
             case "console" if block.name == INSTALL:
                 return
+            case "console" if "$ " not in block.text:
+                self.terminals[block.name].shows(block.text, block)
             case "console":
                 for line, shown in re.findall(
                     r"^\$ (.*(?:\\\n.*)*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE
@@ -179,25 +181,29 @@ class Terminal:
             start_new_session=True,
         )
         self._lines: list[str] = []
+        self._seen = 0
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._read)
         self._thread.start()
 
     def shows(self, shown: str, block: Block) -> None:
-        """Waits until each of the lines was printed; or any line, if none is shown."""
+        """Waits until each of the lines was printed, one after the other; or any line, if none is
+        shown. What was waited for before does not count again."""
         wanted = [line for line in shown.splitlines() if line.strip() not in ("", "…")]
         with self._changed:
-            for line in wanted or [""]:
+            for line in wanted or [" …"]:
                 pattern = pattern_of(line)
                 found = self._changed.wait_for(lambda: self._find(pattern), LIMIT_S)  # noqa: B023 - waited for here
                 printed = "\n".join(self._lines)
                 assert found, f"{block}: this was not printed: {line}\nbut:\n{printed}"
 
     def _find(self, pattern: re.Pattern[str]) -> bool:
-        ended = self._process.poll() is not None
-        return any(pattern.fullmatch(of_any_time(line)) for line in self._lines) or (
-            pattern.pattern == "" and (bool(self._lines) or ended)
-        )
+        """Whether a line was printed that nobody has waited for yet; it is over once it was."""
+        for at, line in enumerate(self._lines[self._seen :], self._seen):
+            if pattern.fullmatch(of_any_time(line)):
+                self._seen = at + 1
+                return True
+        return False
 
     def _read(self) -> None:
         assert self._process.stdout is not None

