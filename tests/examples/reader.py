@@ -247,7 +247,8 @@ def of_any_time(text: str) -> str:
     text = re.sub(r"\bversion [0-9a-f]{12}\b", "VERSION", text)
     text = re.sub(r"^ *(\d+d )?[\d:]+:\d\d(\.\d+)?  ", "", text, flags=re.MULTILINE)
     text = re.sub(r"\b[0-9a-f]{12}\b", "VERSION", text)
-    return re.sub(r"in [\d.,]+ ?m?s\b", "LENGTH", re.sub(r"[ ─]+", " ", text)).strip()
+    text = re.sub(r"in [\d.,]+ ?m?s\b", "LENGTH", re.sub(r"[ ─]+", " ", text))
+    return re.sub(r" +$", "", text, flags=re.MULTILINE).strip()
 
 
 def pattern_of(shown: str) -> re.Pattern[str]:
