@@ -21,8 +21,6 @@ def test_broken_picture_is_left_out(env: Env, tmp_path: Path) -> None:
     assert made["broken"] == [str(folder / "photo3.ppm")]
 
 
-def test_worker_that_dies_on_one_picture_does_not_stop_the_others(
-    env: Env, tmp_path: Path
-) -> None:
+def test_worker_that_dies_on_one_picture_does_not_stop_the_others(env: Env, tmp_path: Path) -> None:
     env.task("thumbnail").crashes().runs()
     assert env.run(images, str(tmp_path / "photos"))["thumbnails"] == 6

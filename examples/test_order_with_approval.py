@@ -1,9 +1,10 @@
 """Every way in which an order can end."""
 
 import pytest
-import rhythm
 from order_with_approval import order_with_approval as order
 from rhythm.testing import Env
+
+import rhythm
 
 
 def test_small_order_asks_nobody(env: Env) -> None:

@@ -8,6 +8,7 @@ an empty folder. Only what `rhythm dev` says about itself is left out.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -31,13 +32,15 @@ SIGNAL = ["signal", "A17", "approve", "true"]
 
 def main() -> None:
     (program,) = re.findall(
-        r"^```python app.py\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S
+        r"^```python app.py\n(.*?)^```",
+        (ROOT / "README.md").read_text(encoding="utf-8"),
+        re.M | re.S,
     )
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "app.py").write_text(program, encoding="utf-8")
         before = first_run(folder)
         after = second_run(folder)
-    console = Console(record=True, width=COLUMNS, file=open(os.devnull, "w"), force_terminal=True)
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     for line in (prompt("rhythm dev &"), prompt(" ".join(["rhythm", *START])), *before):
         console.print(line, no_wrap=True, overflow="ellipsis")
     console.print(prompt("kill -9 %1"), prompt(" ".join(["rhythm", *SIGNAL])), sep="\n")

@@ -9,7 +9,7 @@
 | `console install` | nothing: what installs Rhythm, or builds an image, needs a network |
 
 Times, ids and versions are others. Whatever else a page has, the reader refuses.
-"""  # noqa: E501 - the table is one line for each kind
+"""
 
 from __future__ import annotations
 

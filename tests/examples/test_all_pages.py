@@ -36,8 +36,7 @@ def test_every_block_is_claimed_by_a_test(page: str) -> None:
         return
     found = Counter(block.language for block in blocks(page) if block.language not in NOT_RUN)
     claimed = {
-        language: count or found[language]
-        for language, (count, _) in CLAIMS.get(page, {}).items()
+        language: count or found[language] for language, (count, _) in CLAIMS.get(page, {}).items()
     }
     assert dict(found) == claimed, f"the blocks of {page}: {', '.join(map(str, blocks(page)))}"
 
@@ -99,24 +98,21 @@ def problem_with(line: str) -> str:
         name = words.pop(0)
         if PLACEHOLDER.match(name):
             return ""
-        choices = name.split("|")
-        for choice in choices:
-            found = command.get_command(context, choice)
-            if found is None and isinstance(command, click.Group) and choice.isupper():
-                return ""
-            if found is None and choice in COMING:
-                return ""
+        group = command
+        for choice in name.split("|"):
+            found = group.get_command(context, choice)
             if found is None:
-                return f"there is no command {choice}"
-        command = found  # type: ignore[assignment]  # the last of those that there are
-    known = {
-        name for param in command.params for name in (*param.opts, *param.secondary_opts)
-    } | {"--help", "-h"}
+                is_known = choice.isupper() or choice in COMING
+                return "" if is_known else f"there is no command {choice}"
+            command = found
+    known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
+    short = {name for name in known if len(name) == 2}
     for word in words:
         name = word.partition("=")[0]
-        if name.startswith("-") and name.strip("-") and not re.match(r"-\d", name):
-            if name not in known and not any(name[:2] == each for each in known if len(each) == 2):
-                return f"`{line}`: there is no option {name}"
+        if not re.match(r"--?[a-z]", name) or name in known or name in ("--help", "-h"):
+            continue
+        if name[:2] not in short:  # -iKEY=VALUE
+            return f"`{line}`: there is no option {name}"
     return ""
 
 

@@ -79,7 +79,7 @@ def test_example_says_in_its_head_what_it_shows_and_how_to_run_it(name: str) -> 
     text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
     assert HEAD.match(text)
     for command in re.findall(r"\b(rhythm \w[^;\n]*)", text.split('"""')[1]):
-        assert problem_with(command) == "" or not THERE and "dev" in command
+        assert problem_with(command) == "" or (not THERE and "dev" in command)
 
 
 @pytest.mark.skipif(not THERE, reason="the testing kit, rhythm.testing, is not here yet")

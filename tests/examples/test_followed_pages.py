@@ -80,7 +80,9 @@ def unit_is_understood(unit: Path) -> None:
     """By systemd itself, where there is one. The program is ours, since the page's is not here."""
     text, changed = re.subn(r"/opt/shop/.venv/bin/rhythm", "/bin/echo", unit.read_text())
     assert changed == 1
-    assert [problem_with(line) for line in re.findall(r"ExecStart=\S*/(rhythm .*)", unit.read_text())] == [""]
+    assert [
+        problem_with(line) for line in re.findall(r"ExecStart=\S*/(rhythm .*)", unit.read_text())
+    ] == [""]
     unit.write_text(text)
     if verify := shutil.which("systemd-analyze"):
         ran = subprocess.run([verify, "verify", str(unit)], capture_output=True, text=True)

@@ -19,7 +19,9 @@ def test_program_of_the_page_starts_a_worker(tmp_path: Path) -> None:
     (program,) = [block.text for block in blocks(PAGE) if block.language == "python"]
     here, changed = re.subn(r"postgresql://localhost/shop", "sqlite:///shop.db", program)
     assert changed == 1
-    there, changed = re.subn(r"^    \.\.\.$", "    while not app.workers():\n        pass", here, flags=re.M)
+    there, changed = re.subn(
+        r"^    \.\.\.$", "    while not app.workers():\n        pass", here, flags=re.M
+    )
     assert changed == 1
     (tmp_path / "program.py").write_text(there, encoding="utf-8")
     ran = forked.run(["program.py"], tmp_path)
