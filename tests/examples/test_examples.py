@@ -71,7 +71,7 @@ def test_pictures_are_made_small(tmp_path: Path) -> None:
     assert (ended["result"]["thumbnails"], ended["result"]["broken"]) == (6, [])
 
 
-FEATURED = ["order_with_approval", "images", "billing", "agent"]
+FEATURED = ["order_with_approval", "images", "billing", "agent_with_review"]
 
 
 @pytest.mark.parametrize("name", FEATURED)

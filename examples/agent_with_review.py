@@ -1,9 +1,9 @@
 """An agent: a model asks for tools until it has an answer; a person must allow the dangerous ones.
 
 Shows: a loop whose length nobody knows, tasks by name, an approval inside it, a budget.
-Run:   rhythm dev --app examples/agent.py
+Run:   rhythm dev --app examples/agent_with_review.py
        rhythm start agent --id Q1 -i 'question=Is the disk full?'; rhythm approve Q1 --by ann
-Test:  pytest examples/test_agent.py
+Test:  pytest examples/test_agent_with_review.py
 """
 
 from typing import Any

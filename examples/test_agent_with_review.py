@@ -1,6 +1,6 @@
 """The agent with a model that says what the test wants."""
 
-from agent import agent
+from agent_with_review import agent
 from rhythm.testing import Env
 
 
