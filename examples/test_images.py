@@ -9,7 +9,7 @@ from rhythm.testing import Env
 def test_all_pictures_are_on_the_sheet(env: Env, tmp_path: Path) -> None:
     made = env.run(images, str(tmp_path / "photos"))
     assert (made["thumbnails"], made["broken"]) == (6, [])
-    assert Path(made["sheet"]).read_bytes().startswith(b"P6 16 72 255\n")
+    assert Path(str(made["sheet"])).read_bytes().startswith(b"P6 16 72 255\n")
 
 
 def test_broken_picture_is_left_out(env: Env, tmp_path: Path) -> None:
