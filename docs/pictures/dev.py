@@ -1,6 +1,6 @@
 """Makes dev.svg: a terminal in which `rhythm dev` is killed in the middle of an order, and goes on.
 
-    python docs/pictures/dev.py
+    python docs/pictures/dev.py [FILE]
 
 What is shown is what the commands print: the program of the README is run, killed and run again in
 an empty folder. Only what `rhythm dev` says about itself is left out.
@@ -30,7 +30,7 @@ START = ["start", "order", "--id", "A17", "-i", "id=A17", "-i", "amount=99.5"]
 SIGNAL = ["signal", "A17", "approve", "true"]
 
 
-def main() -> None:
+def main(picture: Path) -> None:
     (program,) = re.findall(
         r"^```python app.py\n(.*?)^```",
         (ROOT / "README.md").read_text(encoding="utf-8"),
@@ -49,7 +49,7 @@ def main() -> None:
     # no fonts of another host: a terminal's own will do
     plain = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     svg = console.export_svg(title="rhythm dev", code_format=plain, unique_id="dev")
-    PICTURE.write_text(svg.replace("Fira Code", "monospace") + "\n", encoding="utf-8")
+    picture.write_text(svg.replace("Fira Code", "monospace") + "\n", encoding="utf-8")
 
 
 def prompt(command: str) -> Text:
@@ -107,4 +107,4 @@ def happened(said: str) -> list[Text]:
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]) if sys.argv[1:] else PICTURE)
