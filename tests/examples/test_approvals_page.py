@@ -8,6 +8,7 @@ import re
 import shlex
 from pathlib import Path
 
+import rhythm
 from rhythm.app import Rhythm
 from rhythm.app.approvals import REFUSALS
 from rhythm.ir.operations import OPERATIONS
@@ -37,6 +38,21 @@ def test_session_prints_what_is_shown(tmp_path: Path) -> None:
             ran = forked.run(["-m", *shlex.split(command)], tmp_path, env=plain)
             said = ran.stdout or ran.stderr
             assert re.sub(r"\b\d+s  ", "now ", said) == shown, command
+
+
+def test_call_from_python_decides(tmp_path: Path) -> None:
+    (call,) = re.findall(r"```py\n(.*?)```", PAGE, re.DOTALL)
+    (flow,) = re.findall(r"```js\n(.*?)```", PAGE, re.DOTALL)
+    with (
+        Rhythm(f"sqlite:///{tmp_path / 'a.db'}", (), environment={}) as app,
+        app.worker(),
+    ):
+        app.register(flow)
+        handle = app.start_workflow("expense", {"who": "Sue", "amount": 900}, id="E7", by="sue")
+        _wait_until_asked(app)
+        names = {"app": app, "rhythm": rhythm, "approval": app.approval("E7.1")}
+        exec(call, names)  # what the page tells its readers to write
+        assert handle.result() == {"paid": 900, "by": ["ann"]}
 
 
 def _wait_until_asked(app: Rhythm) -> None:

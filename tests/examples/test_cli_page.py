@@ -111,6 +111,15 @@ def test_dev_prints_what_is_shown(tmp_path: Path) -> None:
     assert same(dev.said) == same(shown)
 
 
+def test_lines_for_the_shell_are_commands(tmp_path: Path) -> None:
+    (lines,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    commands = re.findall(r"rhythm (completion \w+)", lines)
+    assert len(commands) == len(lines.splitlines()) == 3
+    for command in commands:
+        ran = forked.run(["-m", "rhythm", *command.split()], tmp_path)
+        assert (ran.returncode, "rhythm" in ran.stdout) == (0, True)
+
+
 def sections() -> dict[str, str]:
     """The text of every section of the page, by its title. A title names the section's commands."""
     return dict(re.findall(r"^## (.*)\n((?:(?!## ).*\n?)*)", PAGE, re.MULTILINE))

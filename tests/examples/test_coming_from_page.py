@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 from rhythm.authoring.workflow import default_workflows
 from rhythm.errors import ExecutionFailed
 from rhythm.worker.handlers import default_tasks
+from tests.examples.reader import Reader
+from tests.examples.shell import commands_of
 from tests.python.engine import run_in_process
 from tests.python.modules import functions_of
 
@@ -60,7 +63,18 @@ def test_the_other_side_is_python() -> None:
         ast.parse(block)
 
 
-def test_links_lead_to_headings_of_the_page() -> None:
-    titles = re.findall(r"^#+ (.*)$", PAGE, re.MULTILINE)
-    anchors = {re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-") for title in titles}
-    assert set(re.findall(r"\]\(#([\w-]+)\)", PAGE)) <= anchors
+def test_lines_for_the_shell_are_commands(tmp_path: Path) -> None:
+    """The three lines, in their order, and what comes of them."""
+    (lines,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    worker, start, signal = commands_of(lines)
+    (tmp_path / "shop.py").write_text(OURS, encoding="utf-8")
+    reader = Reader(tmp_path)
+    try:
+        reader.open("worker", shlex.split(worker))
+        while reader.run(start, shlex.split(start))[0] != 0:
+            pass  # the worker has not registered it yet
+        assert reader.run(signal, shlex.split(signal))[0] == 0
+        result = "rhythm result 7"
+        assert "parcel with tea" in reader.run(result, result.split())[1]
+    finally:
+        reader.terminals["worker"].end()

@@ -12,13 +12,20 @@ from typing import Any
 
 import pytest
 
-from tests.examples.test_readme import without_times
 from tests.support import forked
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
 FIRST_STEPS = re.findall(
     r"```(python|flow|console)\n(.*?)```", PAGE[: PAGE.index("## Tour")], re.DOTALL
 )
+
+
+def without_times(text: str) -> str:
+    return re.sub(
+        r"in [\d,]+ ms",
+        "in … ms",
+        re.sub(r"^ *(?:\d+\.\d\ds|[\d:]+:\d\d)  ", "", text, flags=re.MULTILINE),
+    )
 
 
 def rhythm(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:

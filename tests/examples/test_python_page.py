@@ -5,17 +5,14 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from rhythm.app import Handle, Rhythm
-from rhythm.settings import SETTINGS, load_settings
 from tests.support import forked
 
 PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
-HTTP = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -81,21 +78,3 @@ def test_table_of_rooms_names_their_methods() -> None:
     assert named == {
         name: method for name, method in expected.items() if name not in ("bulk", "why")
     }
-
-
-def test_table_of_settings_has_their_defaults(tmp_path: Path) -> None:
-    tables = PAGE.partition("## Settings")[2] + HTTP.partition("## Limits")[2].partition("## ")[0]
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", tables, re.MULTILINE))
-    shown = {name: value for name, value, _ in load_settings({}, {}, str(tmp_path)).shown()}
-    assert rows.keys() == SETTINGS.keys()
-    assert {name: value.strip("`") for name, value in rows.items() if name != "workflow_paths"} == {
-        name: value for name, value in shown.items() if name != "workflow_paths"
-    }
-
-
-def test_settings_file_that_is_shown_is_understood(tmp_path: Path) -> None:
-    (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "rhythm.toml").write_text(text)
-    assert load_settings({}, {}, str(tmp_path)).sources == dict.fromkeys(
-        tomllib.loads(text), "rhythm.toml"
-    )

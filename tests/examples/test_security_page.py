@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
+
+import psycopg
 
 from rhythm.app import Rhythm
 from rhythm.app.tokens import SECRET
 from rhythm.limits import TEXTS
 from rhythm.permissions import PERMISSIONS, ROLES
+from tests.examples.test_cli_page import plain
+from tests.support import forked
+from tests.support.postgres import Schemas
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
@@ -67,3 +73,27 @@ def test_the_verifier_of_the_page_agrees_with_ours(tmp_path: Path) -> None:
     assert names["broken"](lines) == []
     assert names["broken"]([lines[0], lines[1].replace("q1", "q9"), lines[2]]) == [2]
     assert names["broken"]([lines[0], lines[2]]) == [3]
+
+
+def test_commands_of_the_page_print_what_is_shown(tmp_path: Path) -> None:
+    """But for secrets, times and the head of the audit."""
+    session = "\n".join(re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL))
+    found = re.findall(r"^\$ rhythm (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE)
+    assert len(found) == 3
+    for command, shown in found:
+        ran = forked.run(["-m", "rhythm", *shlex.split(command)], tmp_path)
+        assert ran.returncode == 0, ran.stderr
+        if shown.strip():
+            said = re.sub(r"HEAD|\d+:[0-9a-f]+…", "HEAD", plain(ran.stderr + ran.stdout))
+            assert said == re.sub(r"HEAD|\d+:[0-9a-f]+…", "HEAD", plain(shown)).rstrip() + "\n"
+
+
+def test_forged_rows_are_removed_by_the_statements_of_the_page(schemas: Schemas) -> None:
+    (statements,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    schemas.empty_store().close()
+    with Rhythm(schemas.store_url, (), environment={}) as app:
+        app.pause_queue("q", "why", by="ann")
+        with psycopg.connect(schemas.url, autocommit=True) as db:
+            db.execute(f"SET search_path TO {schemas.name}".encode())
+            db.execute(statements.encode())
+        assert app.verify_audit().intact

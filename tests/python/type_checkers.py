@@ -13,9 +13,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = [ROOT / "src", ROOT / "examples", ROOT / "examples/python", ROOT / "examples/readme"]
-# All but the one that has mistakes on purpose.
-EXAMPLES = [path for path in sorted(ROOT.glob("examples/**/*.py")) if path.name != "price.py"]
+FOLDERS = [ROOT / "src", ROOT / "examples", ROOT / "examples/python"]
+EXAMPLES = sorted(ROOT.glob("examples/**/*.py"))
 PROJECT = """
 import asyncio
 

@@ -67,8 +67,11 @@ def _script(schema: str, number: int, name: str, text: str) -> str:
     """Returns a migration with its schema and the statement that records it, so that it can also be
     run by hand."""
     quoted = sql.Identifier(schema).as_string(None)
+    name_of_schema = sql.Literal(quoted).as_string(None)
     return (
-        f"CREATE SCHEMA IF NOT EXISTS {quoted};\nSET LOCAL search_path = {quoted};\n"
+        # IF NOT EXISTS would need the privilege to create schemas, also if this one is there
+        f"DO $$ BEGIN IF to_regnamespace({name_of_schema}) IS NULL THEN "
+        f"CREATE SCHEMA {quoted}; END IF; END $$;\nSET LOCAL search_path = {quoted};\n"
         "CREATE TABLE IF NOT EXISTS schema_version (version int PRIMARY KEY, name text "
         "NOT NULL, at bigint NOT NULL);\n\n"
         f"{text.strip()}\n\nINSERT INTO schema_version (version, name, at) VALUES "

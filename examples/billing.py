@@ -1,6 +1,8 @@
-"""Charges every month. While it waits, the price may change, or the customer cancels.
+"""A year of billing: charges every month; the price may change meanwhile, or the customer leaves.
 
-rhythm run examples/python/subscription.py -i customer=ada -i price:=5 --fast-forward
+Shows: a loop that lasts a year, signals while it waits, a deadline around them, an error handled.
+Run:   rhythm run examples/billing.py -i customer=ada -i price=5 --fast-forward
+Test:  pytest examples/test_billing.py      (twelve months in a fraction of a second)
 """
 
 from typing import Any
@@ -16,7 +18,7 @@ async def charge_card(customer: str, amount: float, period: int) -> str:
 
 
 @rhythm.workflow
-async def subscription(customer: str, price: float, periods: int = 12) -> dict[str, Any]:
+async def billing(customer: str, price: float, periods: int = 12) -> dict[str, Any]:
     receipts: list[str] = []
     for period in range(periods):
         try:
