@@ -19,8 +19,6 @@ from tests.examples.markdown import anchors, blocks, inline_code, links, pages
 from tests.examples.shell import commands_of
 
 PAGES = pages()
-# Files and commands that come with other branches: to be deleted when they are here.
-COMING = {"fastapi_shop.py", "django_shop.py", "testing.md", "dev", "new"}
 # Words that stand for a command or an option in prose: COMMAND, …
 PLACEHOLDER = re.compile(r"COMMAND|…|\.\.\.|says more|NAME|ID\b")
 
@@ -58,7 +56,7 @@ def test_claims_name_tests_that_read_the_page(page: str, test: str) -> None:
 def test_claims_name_pages_that_there_are() -> None:
     assert set(CLAIMS) <= set(PAGES)
     for pattern in FOLLOWED:
-        assert fnmatch.filter(PAGES, pattern) or pattern.rpartition("/")[2] in COMING
+        assert fnmatch.filter(PAGES, pattern)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -68,7 +66,7 @@ def test_links_lead_to_files_and_headings(page: str) -> None:
         path, _, anchor = link.partition("#")
         target = (FOLDER / page).parent / path if path else FOLDER / page
         if not target.exists():
-            dead += [link] if target.name not in COMING else []
+            dead.append(link)
         elif anchor and target.suffix == ".md":
             name = str(target.resolve().relative_to(FOLDER))
             dead += [link] if anchor not in anchors(name) else []
@@ -102,8 +100,7 @@ def problem_with(line: str) -> str:
         for choice in name.split("|"):
             found = group.get_command(context, choice)
             if found is None:
-                is_known = choice.isupper() or choice in COMING
-                return "" if is_known else f"there is no command {choice}"
+                return "" if choice.isupper() else f"there is no command {choice}"
             command = found
     known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
     short = {name for name in known if len(name) == 2}
