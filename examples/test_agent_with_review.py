@@ -1,6 +1,7 @@
 """The agent with a model that says what the test wants."""
 
 from agent_with_review import agent
+
 from rhythm.testing import Env
 
 

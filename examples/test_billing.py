@@ -1,6 +1,7 @@
 """A year passes in each of these tests."""
 
 from billing import billing
+
 from rhythm.testing import Env
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from images import images
+
 from rhythm.testing import Env
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 from order_with_approval import order_with_approval as order
-from rhythm.testing import Env
 
 import rhythm
+from rhythm.testing import Env
 
 
 def test_small_order_asks_nobody(env: Env) -> None:
