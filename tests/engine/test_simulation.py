@@ -127,7 +127,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
 
 
 # the seeds that notice them today, so that nobody searches: they are tried first
-NOTICING = (0, 1, 3, 5, 6, 26, 53)
+NOTICING = (0, 1, 3, 5, 6, 26, 53, 331)
 
 
 def noticed(seeds: int = 400) -> bool:
