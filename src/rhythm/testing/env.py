@@ -72,15 +72,18 @@ class Env:
         **settings: Any,
     ) -> None:
         self._clock, self._calls, self._lock = SimulatedClock(start), CallLog(), threading.RLock()
+        if workflow_paths is not None and not isinstance(workflow_paths, str):
+            workflow_paths = list(workflow_paths)  # a twin reads it, too
         self._made_with = dict(
             database=database,
             workflow_paths=workflow_paths,
             workflows=None if workflows is None else list(workflows),
-            start=start,
+            start=self._clock.now(),
             patience=patience,
             **settings,
         )
         self._doubles: dict[str, Double] = {}
+        self._loaded: list[str] = []  # what `load` was given
         self._patience_s = duration_s(patience)
         self._tasks = KitTasks(tasks, self._doubles)
         self._database = open_empty(database, self._clock.us)
@@ -183,7 +186,9 @@ class Env:
 
     def load(self, *places: str) -> list[str]:
         """Registers workflows of files, folders or texts, and returns their names."""
-        return [*self.app.register(*places)]
+        names = [*self.app.register(*places)]
+        self._loaded += places
+        return names
 
     # what comes from outside
 
@@ -392,7 +397,8 @@ class Env:
           and the like; else the clock just moves until it has ended.
         - `check`: called with `(env, run)` after each run; an assertion in it, or False, fails.
         - `same_result=False`: the result of the workflow may differ, as one with a random number.
-        - `most`: the number of runs; more schedules than that are sampled.
+        - `most`: the number of runs. If there are more schedules, those in which one thing goes
+          wrong come first, and the others are sampled.
         - `only`: one schedule, as a failure names it, to debug it.
         """
         __tracebackhide__ = True
@@ -402,9 +408,13 @@ class Env:
         return crash_everywhere(self, plan, most, only)
 
     def twin(self) -> Env:
-        """Returns another environment like this one: empty, with the same tasks and scripts."""
+        """Returns another environment as this one began: with its workflows, tasks and scripts.
+
+        Nothing was started in it, and its clock shows what this one showed first.
+        """
         made = Env(tasks=self._tasks.base, **self._made_with)
         made._doubles |= {name: each.anew(made._calls) for name, each in self._doubles.items()}
+        made.load(*self._loaded)
         return made
 
     def interrupt(self, watched: WatchedStore, order: Order, observe: Observer) -> None:
