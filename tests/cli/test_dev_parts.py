@@ -145,6 +145,19 @@ def test_closed_terminal_is_noticed_and_disturbs_nobody() -> None:
     assert lines.unread
 
 
+def test_executions_that_wait_for_ever_are_forgotten(
+    said: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, _, _ = said
+    monkeypatch.setattr(module, "MAX_REMEMBERED", 3)
+    handlers = logging.getLogger("rhythm.worker").handlers  # with those of pytest
+    lines = next(each for each in handlers if isinstance(each, Lines))
+    for n in range(10):
+        log("start", f"a{n}", "order")
+        log("wait", f"a{n}", "signal go")
+    assert (len(lines._labels), len(lines._waits)) == (3, 3)
+
+
 def test_flood_says_nothing_before_its_second_is_over() -> None:
     clock = Clock()
     flood = Flood(clock)

@@ -276,19 +276,11 @@ def _examples(app: Rhythm, loaded: LoadedCode) -> list[str]:
 
 def _others(app: Rhythm) -> list[int]:
     """Returns the processes of other `rhythm dev` on this machine and this database."""
-    from rhythm.worker.local_workers import HOST
+    from rhythm.worker.local_workers import HOST, lives
 
     found = [
         each.pid
         for each in app.workers()
         if each.name.startswith("dev-") and each.host == HOST and each.state == "live"
     ]
-    return sorted(pid for pid in found if pid != os.getpid() and _lives(pid))
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True
+    return sorted(pid for pid in found if pid != os.getpid() and lives(pid))
