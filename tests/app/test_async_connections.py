@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 import rhythm
 from rhythm.app import Rhythm
 from rhythm.store.postgres.callers import numbered_placeholders, type_of
+from rhythm.store.postgres.joined import Joined
 from tests.support import callers
 from tests.support.callers import Open, async_engine, engine
 from tests.support.postgres import Schemas
@@ -249,6 +250,33 @@ def test_cancelled_in_any_statement_all_is_there_or_nothing(
         for id in app.executions.get_many([f"c{n}" for n in range(10)]):
             app.signal(id, "go")
             app.result(id, WAIT)
+
+
+def test_cancelled_before_its_first_statement_the_transaction_goes_on(
+    server_app: tuple[Rhythm, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, url = server_app
+
+    async def scenario() -> None:
+        async with await psycopg.AsyncConnection.connect(url) as connection:
+            await app.aio.start_workflow("hold", id="before", connection=connection)
+            loop, beginning = asyncio.get_running_loop(), Joined._beginning
+
+            def cancelled(self: Joined) -> list[str]:
+                loop.call_soon_threadsafe(started.cancel)
+                return beginning(self)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(Joined, "_beginning", cancelled)
+                started = asyncio.create_task(
+                    app.aio.start_workflow("hold", id="lost", connection=connection)
+                )
+                await asyncio.wait([started])
+            assert started.cancelled()
+            await app.aio.start_workflow("hold", id="after", connection=connection)
+
+    asyncio.run(scenario())
+    assert {execution.id for execution in app.list()} == {"before", "after"}
 
 
 def test_connection_of_a_plain_library_can_be_given_to_a_coroutine(

@@ -4,6 +4,7 @@ committed with the caller's own data."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
@@ -128,8 +129,8 @@ class Joined(Connection):
     def _in_savepoint(
         self, beginning: Sequence[str], work: Callable[[], T], ending: Callable[[], Sequence[str]]
     ) -> T:
+        self._begin_ours(beginning)
         try:
-            self._caller.script(beginning)
             answer = work()
             self._caller.script(ending())
             return answer
@@ -139,10 +140,22 @@ class Joined(Connection):
             undone_answer: T = undone.answer
             return undone_answer
         except BaseException:
-            # The first error counts: this one says that the connection or the transaction is lost.
-            with suppress(Exception):
-                self._caller.script(UNDO, kind="undo")
+            self._undo_ours()
             raise
+
+    def _begin_ours(self, beginning: Sequence[str]) -> None:
+        try:
+            self._caller.script(beginning)
+        except CancelledError:
+            raise  # nothing was sent: to undo it would fail, and abort the caller's transaction
+        except BaseException:
+            self._undo_ours()
+            raise
+
+    def _undo_ours(self) -> None:
+        # The first error counts: this one says that the connection or the transaction is lost.
+        with suppress(Exception):
+            self._caller.script(UNDO, kind="undo")
 
     def _beginning(self) -> list[str]:
         """Returns the statements that begin our part: a savepoint, and our search path.
