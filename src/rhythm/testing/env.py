@@ -21,6 +21,7 @@ from rhythm.testing.doubles import Call, CallLog, Double, order_of
 from rhythm.testing.engine import Engine
 from rhythm.testing.registry import KitTasks
 from rhythm.testing.trial import Trial
+from rhythm.worker.current import current
 from rhythm.worker.handlers import Task
 from rhythm.worker.stuck import why_stuck
 
@@ -290,7 +291,15 @@ class Env:
         return self.app.get(run).value()
 
     def _drive(self, run: Id) -> None:
-        """Runs an execution to its end: somebody waits for it with `app.result`."""
+        """Runs an execution to its end: somebody waits for it with `app.result`.
+
+        Raises `Stuck` in the body of a task: the engine waits for that body meanwhile.
+        """
+        if task := _task_of_this_body():
+            raise Stuck(
+                f"the body of `{task}` waits for {run}, and in a test nothing else runs meanwhile: "
+                f"await it in the workflow instead, or replace the body by env.task({task!r})"
+            )
         self._run_to_end(run, None)
 
     def _run_to_end(self, run: Id, timeout: float | str | None) -> None:
@@ -421,7 +430,10 @@ class Env:
         """Lets the worker see this store, and the order of its bodies; for `crash_everywhere`."""
         self._engine = self._new_engine(watched, order, observe)
 
-    @property
-    def engine(self) -> Engine:
-        """What drives the worker; for `crash_everywhere`."""
-        return self._engine
+
+def _task_of_this_body() -> str:
+    """Returns the name of the task whose body calls this; empty elsewhere."""
+    try:
+        return current().task
+    except RuntimeError:
+        return ""
