@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, TypeVar, cast
 
 import psycopg
@@ -75,15 +75,17 @@ class Joined(Connection):
         store: Connection,
         other: OtherServer | None = None,
         notifies: bool = True,
+        in_turn: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """`other`: checks whether the connection leads to the database of the store.
 
         `notifies`: whether hints are sent with the caller's commit, since nobody can send them
-        after it.
+        after it. `in_turn`: keeps others away from the connection, who use it at the same time.
         """
         super().__init__(store.url, store.schema, store.clock, store.access)
         self._notifies = notifies and store.access.notify
         self._caller, self._other, self._inside = caller, other, False
+        self._in_turn = in_turn
 
     def close(self) -> None:
         """Does nothing: the connection belongs to the caller."""
@@ -111,6 +113,10 @@ class Joined(Connection):
         """
         if self._inside:
             return self._in_savepoint([SAVEPOINT], work, lambda: [RELEASE])
+        with self._in_turn():
+            return self._outermost(work)
+
+    def _outermost(self, work: Callable[[], T]) -> T:
         self._caller.refuse_autocommit()
         self._inside = True
         try:
