@@ -283,6 +283,43 @@ def test_cancelled_before_its_first_statement_the_transaction_goes_on(
     assert {execution.id for execution in app.list()} == {"before", "after"}
 
 
+def test_cancelled_before_its_rows_are_read_a_connection_of_aiosqlite_goes_on(
+    file_app: tuple[Rhythm, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, path = file_app
+    fetchall, kept = aiosqlite.Cursor.fetchall, list[Any]()
+
+    async def scenario(n: int) -> bool:
+        async with aiosqlite.connect(path) as connection:
+            read = 0
+
+            async def cancelled(self: Any) -> Any:
+                nonlocal read
+                read += 1
+                kept.append(self)  # nobody collects it, and its statement
+                if read == n:
+                    started.cancel()
+                    await asyncio.sleep(0)
+                return await fetchall(self)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(aiosqlite.Cursor, "fetchall", cancelled)
+                started = asyncio.create_task(
+                    app.aio.start_workflow("hold", id=f"lost{n}", connection=connection)
+                )
+                await asyncio.wait([started])
+            await connection.rollback()
+            await app.aio.start_workflow("hold", id=f"after{n}", connection=connection)
+            await connection.commit()
+        return started.cancelled()
+
+    n = 1
+    while asyncio.run(scenario(n)):
+        n += 1
+    assert n > 3
+    assert {execution.id for execution in app.list()} == {f"after{i + 1}" for i in range(n)}
+
+
 def _start_two(app: Rhythm, connection: Any) -> Any:
     """Starts two workflows at once on one connection; the second is refused."""
     fails = {"idempotency_key": "taken", "on_conflict": "fail"}
