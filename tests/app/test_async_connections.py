@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import aiosqlite
 import psycopg
 import pytest
 from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session, async_sessionmaker
@@ -19,7 +20,11 @@ from sqlalchemy.orm import Session
 
 import rhythm
 from rhythm.app import Rhythm
+from rhythm.store import callers as store_callers
+from rhythm.store.callers import Reached, in_turn
+from rhythm.store.loop_calls import call_here
 from rhythm.store.postgres.callers import numbered_placeholders, type_of
+from rhythm.store.postgres.joined import Joined
 from tests.support import callers
 from tests.support.callers import Open, async_engine, engine
 from tests.support.postgres import Schemas
@@ -249,6 +254,137 @@ def test_cancelled_in_any_statement_all_is_there_or_nothing(
         for id in app.executions.get_many([f"c{n}" for n in range(10)]):
             app.signal(id, "go")
             app.result(id, WAIT)
+
+
+def test_cancelled_before_its_first_statement_the_transaction_goes_on(
+    server_app: tuple[Rhythm, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, url = server_app
+
+    async def scenario() -> None:
+        async with await psycopg.AsyncConnection.connect(url) as connection:
+            await app.aio.start_workflow("hold", id="before", connection=connection)
+            loop, beginning = asyncio.get_running_loop(), Joined._beginning
+
+            def cancelled(self: Joined) -> list[str]:
+                loop.call_soon_threadsafe(started.cancel)
+                return beginning(self)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(Joined, "_beginning", cancelled)
+                started = asyncio.create_task(
+                    app.aio.start_workflow("hold", id="lost", connection=connection)
+                )
+                await asyncio.wait([started])
+            assert started.cancelled()
+            await app.aio.start_workflow("hold", id="after", connection=connection)
+
+    asyncio.run(scenario())
+    assert {execution.id for execution in app.list()} == {"before", "after"}
+
+
+def test_cancelled_before_its_rows_are_read_a_connection_of_aiosqlite_goes_on(
+    file_app: tuple[Rhythm, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, path = file_app
+    fetchall, kept = aiosqlite.Cursor.fetchall, list[Any]()
+
+    async def scenario(n: int) -> bool:
+        async with aiosqlite.connect(path) as connection:
+            read = 0
+
+            async def cancelled(self: Any) -> Any:
+                nonlocal read
+                read += 1
+                kept.append(self)  # nobody collects it, and its statement
+                if read == n:
+                    started.cancel()
+                    await asyncio.sleep(0)
+                return await fetchall(self)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(aiosqlite.Cursor, "fetchall", cancelled)
+                started = asyncio.create_task(
+                    app.aio.start_workflow("hold", id=f"lost{n}", connection=connection)
+                )
+                await asyncio.wait([started])
+            await connection.rollback()
+            await app.aio.start_workflow("hold", id=f"after{n}", connection=connection)
+            await connection.commit()
+        return started.cancelled()
+
+    n = 1
+    while asyncio.run(scenario(n)):
+        n += 1
+    assert n > 3
+    assert {execution.id for execution in app.list()} == {f"after{i + 1}" for i in range(n)}
+
+
+def _start_two(app: Rhythm, connection: Any) -> Any:
+    """Starts two workflows at once on one connection; the second is refused."""
+    fails = {"idempotency_key": "taken", "on_conflict": "fail"}
+    return asyncio.gather(
+        app.aio.start_workflow("hold", id="a", connection=connection),
+        app.aio.start_workflow("hold", **fails, connection=connection),
+        app.aio.start_workflow("hold", id="b", connection=connection),
+        return_exceptions=True,
+    )
+
+
+def test_calls_at_once_on_one_connection_of_postgres_do_not_undo_each_other(
+    server_app: tuple[Rhythm, str],
+) -> None:
+    app, url = server_app
+    first = app.start_workflow("hold", idempotency_key="taken")
+
+    async def scenario() -> list[Any]:
+        async with await psycopg.AsyncConnection.connect(url) as connection:
+            return list(await _start_two(app, connection))
+
+    a, refused, b = asyncio.run(scenario())
+    assert isinstance(refused, rhythm.Conflict)
+    assert {execution.id for execution in app.list()} == {first, a, b}
+
+
+def test_calls_at_once_on_one_connection_of_sqlite_do_not_undo_each_other(
+    file_app: tuple[Rhythm, str],
+) -> None:
+    app, path = file_app
+    first = app.start_workflow("hold", idempotency_key="taken")
+
+    async def scenario() -> list[Any]:
+        async with aiosqlite.connect(path) as connection:
+            found = list(await _start_two(app, connection))
+            await connection.commit()
+            return found
+
+    a, refused, b = asyncio.run(scenario())
+    assert isinstance(refused, rhythm.Conflict)
+    assert {execution.id for execution in app.list()} == {first, a, b}
+
+
+def test_plain_call_beside_a_coroutine_on_one_connection_is_refused() -> None:
+    """It would wait for the coroutine, which needs the event loop that it blocks."""
+    reached = Reached("sqlite3", object(), call_here)
+
+    async def scenario() -> None:
+        with pytest.raises(ValueError, match="await that one first"), in_turn(reached):
+            raise AssertionError
+
+    held, done = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with in_turn(reached):
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    held.wait()
+    asyncio.run(scenario())
+    done.set()
+    thread.join()
+    assert not store_callers._LOCKS
 
 
 def test_connection_of_a_plain_library_can_be_given_to_a_coroutine(

@@ -84,7 +84,7 @@ def test_it_says_where_it_is_what_it_found_and_three_commands_that_work(
             env={**os.environ, "RHYTHM_DATABASE_URL": dev.url},
         )
         assert ran.returncode == 0, ran
-    dev.says("waits for signal go  (rhythm signal waits-1 go)")
+    dev.says("waits for signal go  (rhythm signal waits-1 go JSON)")
     app.signal("waits-1", "go", 5)
     assert app.result("waits-1", timeout=LONG_S) == ["OLD", "5", "Hello, A1"]
 

@@ -79,9 +79,9 @@ def test_execution_that_is_woken_for_nothing_says_its_wait_once(said: Any) -> No
     log("signal", "a", "go = 1")
     log("wait", "a", "signal go")
     assert printed(out) == [
-        "a             … waits for signal go  (rhythm signal a go)",
+        "a             … waits for signal go  (rhythm signal a go JSON)",
         "a             ✉ signal go = 1",
-        "a             … waits for signal go  (rhythm signal a go)",
+        "a             … waits for signal go  (rhythm signal a go JSON)",
     ]
 
 
@@ -143,6 +143,19 @@ def test_closed_terminal_is_noticed_and_disturbs_nobody() -> None:
     lines = Lines(Closed())
     lines.say("hello")
     assert lines.unread
+
+
+def test_executions_that_wait_for_ever_are_forgotten(
+    said: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, _, _ = said
+    monkeypatch.setattr(module, "MAX_REMEMBERED", 3)
+    handlers = logging.getLogger("rhythm.worker").handlers  # with those of pytest
+    lines = next(each for each in handlers if isinstance(each, Lines))
+    for n in range(10):
+        log("start", f"a{n}", "order")
+        log("wait", f"a{n}", "signal go")
+    assert (len(lines._labels), len(lines._waits)) == (3, 3)
 
 
 def test_flood_says_nothing_before_its_second_is_over() -> None:

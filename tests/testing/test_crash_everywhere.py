@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 import rhythm
-from rhythm.testing import CrashFailure, Env, Trial
+from rhythm.testing import CrashFailure, Env, Trial, crashes
 from tests.testing import conftest, shop
 
 
 class Ledger:
-    """Books what a task is happened to book: twice, if it is happened twice."""
+    """Books whatever it is asked to: twice, if it is asked twice."""
 
     def __init__(self) -> None:
         self.entries: list[float] = []
@@ -148,6 +149,58 @@ def test_more_schedules_than_wanted_are_sampled(memory: Env) -> None:
     report = memory.crash_everywhere(shop.parcel, {"items": ["a", "b", "c"]}, most=10)
     assert report.runs == 11 < report.schedules
     assert "a sample of" in str(report)
+
+
+def test_every_commit_is_tried_before_schedules_are_sampled(memory: Env) -> None:
+    whole = memory.crash_everywhere(shop.parcel, {"items": ["a", "b", "c"]})
+    seen: list[Any] = []
+    alone = 3 * whole.commits
+    with pytest.MonkeyPatch.context() as patch:
+        real = crashes._run
+
+        def run(env: Env, plan: Any, schedule: Any) -> Any:
+            seen.append(schedule)
+            return real(env, plan, schedule)
+
+        patch.setattr(crashes, "_run", run)
+        memory.crash_everywhere(shop.parcel, {"items": ["a", "b", "c"]}, most=alone + 5)
+    assert sum(each.turnabout is None for each in seen) == alone + 1, "and the one without a crash"
+
+
+def test_a_crash_that_never_came_is_counted(memory: Env) -> None:
+    runs = iter(range(1000))
+    memory.task("kit_ship").calls(lambda order: next(runs))
+
+    def script(env: Env, run: Trial[Any]) -> None:
+        if env.calls[0].result == 0:  # only the first run does this, so it has more commits
+            env.start_workflow(shop.saga, {"id": "A2"})
+
+    report = memory.crash_everywhere(shop.quickest, {"id": "A1"}, script=script, same_result=False)
+    assert report.unmet > 0
+    assert f"in {report.unmet} of them the crash never came" in str(report)
+
+
+def test_every_run_begins_with_the_same_workflows_and_at_the_same_time() -> None:
+    now = "workflow kit_now() { return now() }"
+    with Env(workflow_paths=iter(()), tasks=(), workflows=()) as env:
+        env.load(now)
+        env.advance("1d")
+        with env.twin() as first, env.twin() as second:
+            assert first.run("kit_now") == second.run("kit_now")
+            assert first.now == env.now - timedelta(days=1)
+        env.crash_everywhere("kit_now")
+
+
+def test_an_error_of_a_script_names_its_schedule(memory: Env) -> None:
+    runs = iter((None, ZeroDivisionError("oops")))
+
+    def script(env: Env, run: Trial[Any]) -> None:
+        if problem := next(runs):
+            raise problem
+
+    with pytest.raises(ZeroDivisionError) as found:
+        memory.crash_everywhere(shop.parcel, {"items": []}, script=script)
+    assert found.value.__notes__ == ["in crash_everywhere, schedule 'before 1'"]
 
 
 @pytest.mark.parametrize("only", ["before 99", "nonsense"])

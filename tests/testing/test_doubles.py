@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 import rhythm
-from rhythm.errors import ExecutionFailed
+from rhythm.errors import ApplicationClosed, ExecutionFailed
 from rhythm.testing import Env, Stuck
 from tests.testing import shop
 from tests.testing.conftest import MakeEnv
@@ -197,3 +197,19 @@ def test_a_real_body_over_its_timeout_is_given_up(make_env: MakeEnv) -> None:
             env.run("kit_slow_run")
     finally:
         gate.set()
+
+
+def test_a_body_that_waits_for_a_workflow_is_refused_at_once(make_env: MakeEnv) -> None:
+    env = make_env()
+    env.task(shop.pack).calls(lambda item: env.app.start(shop.saga, item).result())
+    with pytest.raises(ExecutionFailed, match=r"`kit_pack` waits for .*: await it in the workflow"):
+        env.run(shop.parcel, ["tea"])
+
+
+def test_a_closed_environment_refuses_everything(make_env: MakeEnv) -> None:
+    env = make_env()
+    run = env.start(shop.order, "A1")
+    env.close()
+    for use in (run.result, env.settle, lambda: env.advance("1d"), lambda: env.start(shop.forever)):
+        with pytest.raises(ApplicationClosed):
+            use()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -26,6 +28,45 @@ def test_a_function_in_the_place_of_a_task_is_called(
     assert env.run(shop.parcel, ["tea"]) == ["fake tea"]
     monkeypatch.undo()
     assert env.run(shop.parcel, ["tea"]) == ["box of tea"]
+
+
+def test_tasks_that_were_given_are_patched_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Env(workflow_paths=(), tasks=[shop.pack], workflows=[shop.parcel]) as env:
+        monkeypatch.setattr(shop, "pack", lambda item: f"fake {item}")
+        assert env.run(shop.parcel, ["tea"]) == ["fake tea"]
+
+
+LATE = """
+import functools
+import rhythm
+
+def decorated(task):
+    return functools.wraps(task.function)(lambda *args: "called by hand")
+
+@rhythm.task(name="kit_late")
+async def late() -> str:
+    return "real"
+
+@decorated
+@rhythm.task(name="kit_late_decorated")
+async def late_decorated() -> str:
+    return "real"
+"""
+TWO = """workflow kit_late_flow() {
+  return await all([task("kit_late"), task("kit_late_decorated")])
+}"""
+
+
+def test_a_module_that_is_imported_in_the_test_can_be_patched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kit_late_module.py").write_text(LATE)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("kit_late_module")
+    with Env(workflow_paths=[TWO]) as env:
+        assert env.run("kit_late_flow") == ["real", "real"]
+        monkeypatch.setattr(module, "late", lambda: "fake")
+        assert env.run("kit_late_flow") == ["fake", "real"]
 
 
 def test_mocks_work_too(env: Env) -> None:

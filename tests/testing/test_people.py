@@ -74,3 +74,10 @@ def test_start_takes_inputs_by_name_or_as_an_object(env: Env) -> None:
     assert env.run("kit_parcel", items=["a"]) == env.run("kit_parcel", {"items": ["a"]})
     with pytest.raises(TypeError, match="one object of inputs, or inputs by name"):
         env.start("kit_parcel", {"items": []}, items=[])
+
+
+def test_what_is_done_with_a_run_itself_happens_at_once(env: Env) -> None:
+    approved, given_up = env.start(shop.order, "A1"), env.start(shop.order, "A2")
+    assert approved.signal("approve", {"ok": True})
+    assert given_up.cancel()
+    assert (approved.waits_for, given_up.status()) == (["a timer"], "cancelled")

@@ -5,7 +5,12 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import psycopg
 import pytest
+
+from rhythm.store.open import open_store
+from rhythm.store.postgres.store import PostgresStore
+from rhythm.testing import Env
 
 pytest_plugins = ["pytester"]
 
@@ -99,3 +104,18 @@ def test_a_refusal_is_shown_at_the_line_of_the_test(pytester: pytest.Pytester) -
     ran.stdout.fnmatch_lines(["*UnknownWorkflow: there is no workflow `nothing`*"])
     ran.stdout.no_fnmatch_line("*testing?env.py*")
     pytester.runpytest_subprocess("-q", "--full-trace").stdout.fnmatch_lines(["*testing?env.py*"])
+
+
+def test_a_url_with_a_driver_and_parameters_of_ours_leaves_no_schema(database_url: str) -> None:
+    plain = open_store(database_url)
+    assert isinstance(plain, PostgresStore)
+    url = plain.db.url.replace("postgresql://", "postgresql+psycopg://", 1)
+    with Env(f"{url}{'&' if '?' in url else '?'}schema=other&notify=off", workflow_paths=()) as env:
+        store = env.app.store
+        assert isinstance(store, PostgresStore)
+        schema = store.db.schema
+    with psycopg.connect(plain.db.url) as connection:
+        found = connection.execute("SELECT nspname FROM pg_namespace").fetchall()
+    plain.close()
+    assert schema.startswith("rhythm_test_")
+    assert not {(schema,), ("other",)} & {*found}

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rhythm.cli.command import Arguments, Run, UsageError
 from rhythm.cli.database import read_settings
@@ -19,6 +19,8 @@ from rhythm.cli.database import read_settings
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm
 
+T = TypeVar("T")
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 5.0  # between two attempts to reach the database
 RECENT = 100  # executions whose ids are suggested for an unknown id
 # how similar a suggested id must be: ids of the same hour have the same first half
 ALIKE = 0.85
@@ -40,6 +42,30 @@ def application(args: Arguments) -> Iterator[Rhythm]:
             _must_be_current(database.pending(), database.schema_version())
             with database.application(settings.database_url) as app:
                 yield app
+
+
+def once_answered(
+    call: Callable[[], T], wait: Callable[[float], object], say: Callable[[str], object]
+) -> T:
+    """Returns the result of a call, as soon as the database answers.
+
+    Until then it says why not, and calls `wait` with the seconds between two attempts.
+    """
+    from rhythm.errors import Unavailable
+
+    wait_s, said = FIRST_WAIT_S, ""
+    while True:
+        try:
+            return call()
+        except (Unavailable, UsageError) as problem:
+            cause = problem if isinstance(problem, Unavailable) else problem.__cause__
+            if not isinstance(cause, Unavailable):
+                raise
+        if str(cause) != said:
+            said = str(cause)
+            say(f"waiting for the database: {' '.join(said.split())}")
+        wait(wait_s)
+        wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
 
 def on_database(act: Callable[[Rhythm, Arguments], object]) -> Run:

@@ -8,11 +8,13 @@ connection is in `postgres/callers` and `sqlite/callers`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal
 
 from rhythm.record import Record
-from rhythm.store.loop_calls import Calls, LoopCalls, call_here
+from rhythm.store.loop_calls import Calls, LoopCalls, call_here, is_in_loop
 
 Driver = Literal["sqlite3", "aiosqlite", "psycopg", "async psycopg", "psycopg2", "asyncpg"]
 ClassName = tuple[str, str]  # the package of a class, and its name
@@ -29,6 +31,11 @@ DRIVERS: Mapping[ClassName, Driver] = {
 ASYNC_DRIVERS: frozenset[Driver] = frozenset({"aiosqlite", "async psycopg", "asyncpg"})
 # Drivers whose connections may be used only by the thread that has opened them.
 BOUND_TO_THREADS: frozenset[Driver] = frozenset({"sqlite3"})
+
+# The lock of each connection that is used just now, by its `id`, and how many calls have it or wait
+# for it. Not every driver's connection can be a key by itself.
+_LOCKS: dict[int, tuple[threading.RLock, int]] = {}
+_USES = threading.Lock()
 
 
 class Reached(Record):
@@ -79,6 +86,33 @@ async def reach_from_loop(given: Any, calls: LoopCalls) -> Reached:
     driver = _driver(connection, given)
     on_loop = driver in ASYNC_DRIVERS or driver in BOUND_TO_THREADS
     return Reached(driver, connection, calls if on_loop else call_here)
+
+
+@contextmanager
+def in_turn(reached: Reached) -> Iterator[None]:
+    """Waits until no other call is inside such a block on the same connection.
+
+    Savepoints of two calls must not mix: one that is undone would undo the other, too. Raises
+    `ValueError` in an event loop, which the other call may need.
+    """
+    key = id(reached.connection)
+    with _USES:
+        lock, users = _LOCKS.get(key, (threading.RLock(), 0))
+        _LOCKS[key] = lock, users + 1
+    try:
+        if not lock.acquire(blocking=not is_in_loop()):
+            raise ValueError(
+                "`connection` is used by another call that has not returned: await that one first"
+            )
+        try:
+            yield
+        finally:
+            lock.release()
+    finally:
+        with _USES:
+            lock, users = _LOCKS.pop(key)
+            if users > 1:
+                _LOCKS[key] = lock, users - 1
 
 
 def refuse_other(reached: Reached, drivers: Mapping[Any, Any], database: str) -> None:

@@ -33,6 +33,15 @@ def call_here(call: Callable[[], T], kind: Kind = "statement") -> T:
     return call()
 
 
+def is_in_loop() -> bool:
+    """Returns whether this thread runs an event loop just now."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 class LoopCalls:
     """Runs calls on an event loop, one at a time, for a thread that waits for each."""
 

@@ -1,8 +1,9 @@
 """Runs the bodies of tasks in a test: real ones beside the test, scripted ones on its clock.
 
 The clock stands still while real bodies run. Their ends are handed to the worker in the order in
-which they began, however long each has taken, so that a run is the same every time. `Order` says
-otherwise where a test wants to see another order.
+which they began, so that a run is the same every time. Only bodies that end within `TOGETHER_S` of
+each other are put in order: one may wait for what another leads to. `Order` says otherwise where a
+test wants to see another order.
 """
 
 from __future__ import annotations

@@ -14,12 +14,14 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rhythm.errors import InvalidSetting
+from rhythm.settings import parted_url
 from rhythm.store.interfaces.store import Store
 
 if TYPE_CHECKING:
+    from rhythm.store.postgres.store import PostgresStore
     from rhythm.store.sqlite.store import SqliteStore
 
 GIVEN = "RHYTHM_TEST_DATABASE_URL"  # where PostgreSQL is, for tests
@@ -91,13 +93,14 @@ def _postgres(url: str, clock_us: ClockUs) -> TestDatabase:
     from rhythm.store.open import open_store
 
     schema = f"rhythm_test_{secrets.token_hex(6)}"
-    mark = "&" if "?" in url else "?"
-    store = open_store(f"{url}{mark}schema={schema}", clock_us=clock_us)
+    mark = "&" if parted_url(url)[1] else "?"
+    store = cast("PostgresStore", open_store(f"{url}{mark}schema={schema}", clock_us=clock_us))
 
     def drop() -> None:
         import psycopg
 
-        with psycopg.connect(url, autocommit=True) as connection:
+        # that of the store: the URL may name a driver, and parameters that only Rhythm knows
+        with psycopg.connect(store.db.url, autocommit=True) as connection:
             connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
 
     made = TestDatabase(store, drop)

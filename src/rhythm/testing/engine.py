@@ -72,6 +72,7 @@ class Engine:
 
     def settle(self) -> None:
         """Does everything that can happen without time passing."""
+        self.app._refuse_if_closed()
         while self.step():
             pass
 

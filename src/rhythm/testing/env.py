@@ -21,6 +21,7 @@ from rhythm.testing.doubles import Call, CallLog, Double, order_of
 from rhythm.testing.engine import Engine
 from rhythm.testing.registry import KitTasks
 from rhythm.testing.trial import Trial
+from rhythm.worker.current import current
 from rhythm.worker.handlers import Task
 from rhythm.worker.stuck import why_stuck
 
@@ -72,15 +73,18 @@ class Env:
         **settings: Any,
     ) -> None:
         self._clock, self._calls, self._lock = SimulatedClock(start), CallLog(), threading.RLock()
+        if workflow_paths is not None and not isinstance(workflow_paths, str):
+            workflow_paths = list(workflow_paths)  # a twin reads it, too
         self._made_with = dict(
             database=database,
             workflow_paths=workflow_paths,
             workflows=None if workflows is None else list(workflows),
-            start=start,
+            start=self._clock.now(),
             patience=patience,
             **settings,
         )
         self._doubles: dict[str, Double] = {}
+        self._loaded: list[str] = []  # what `load` was given
         self._patience_s = duration_s(patience)
         self._tasks = KitTasks(tasks, self._doubles)
         self._database = open_empty(database, self._clock.us)
@@ -183,7 +187,9 @@ class Env:
 
     def load(self, *places: str) -> list[str]:
         """Registers workflows of files, folders or texts, and returns their names."""
-        return [*self.app.register(*places)]
+        names = [*self.app.register(*places)]
+        self._loaded += places
+        return names
 
     # what comes from outside
 
@@ -285,7 +291,15 @@ class Env:
         return self.app.get(run).value()
 
     def _drive(self, run: Id) -> None:
-        """Runs an execution to its end: somebody waits for it with `app.result`."""
+        """Runs an execution to its end: somebody waits for it with `app.result`.
+
+        Raises `Stuck` in the body of a task: the engine waits for that body meanwhile.
+        """
+        if task := _task_of_this_body():
+            raise Stuck(
+                f"the body of `{task}` waits for {run}, and in a test nothing else runs meanwhile: "
+                f"await it in the workflow instead, or replace the body by env.task({task!r})"
+            )
         self._run_to_end(run, None)
 
     def _run_to_end(self, run: Id, timeout: float | str | None) -> None:
@@ -392,7 +406,8 @@ class Env:
           and the like; else the clock just moves until it has ended.
         - `check`: called with `(env, run)` after each run; an assertion in it, or False, fails.
         - `same_result=False`: the result of the workflow may differ, as one with a random number.
-        - `most`: the number of runs; more schedules than that are sampled.
+        - `most`: the number of runs. If there are more schedules, those in which one thing goes
+          wrong come first, and the others are sampled.
         - `only`: one schedule, as a failure names it, to debug it.
         """
         __tracebackhide__ = True
@@ -402,16 +417,23 @@ class Env:
         return crash_everywhere(self, plan, most, only)
 
     def twin(self) -> Env:
-        """Returns another environment like this one: empty, with the same tasks and scripts."""
+        """Returns another environment as this one began: with its workflows, tasks and scripts.
+
+        Nothing was started in it, and its clock shows what this one showed first.
+        """
         made = Env(tasks=self._tasks.base, **self._made_with)
         made._doubles |= {name: each.anew(made._calls) for name, each in self._doubles.items()}
+        made.load(*self._loaded)
         return made
 
     def interrupt(self, watched: WatchedStore, order: Order, observe: Observer) -> None:
         """Lets the worker see this store, and the order of its bodies; for `crash_everywhere`."""
         self._engine = self._new_engine(watched, order, observe)
 
-    @property
-    def engine(self) -> Engine:
-        """What drives the worker; for `crash_everywhere`."""
-        return self._engine
+
+def _task_of_this_body() -> str:
+    """Returns the name of the task whose body calls this; empty elsewhere."""
+    try:
+        return current().task
+    except RuntimeError:
+        return ""

@@ -6,6 +6,7 @@ silently. Here the replacement is found, and called in place of the task.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -51,7 +52,7 @@ class Patches:
 
         Raises `PatchRefused` if that cannot be called.
         """
-        for place, found in self._replaced(task.name):
+        for place, found in self._replaced(task):
             if isinstance(found, Task):
                 return task.with_body(found.function)
             if not callable(found):
@@ -62,8 +63,27 @@ class Patches:
             return task.with_body(found)
         return task
 
-    def _replaced(self, name: str) -> Iterator[tuple[str, Any]]:
-        for module, attribute, value in self._places.get(name, ()):
+    def _replaced(self, task: Task[..., Any]) -> Iterator[tuple[str, Any]]:
+        places = self._places.get(task.name)
+        for module, attribute, value in _own_place(task) if places is None else places:
             found = vars(module).get(attribute, value)
             if found is not value:
                 yield f"{module.__name__}.{attribute}", found
+
+
+def _own_place(task: Task[..., Any]) -> Iterator[tuple[Any, str, object]]:
+    """Yields where a module has a task that was imported only after the test began."""
+    function = inspect.unwrap(task.function)
+    module = sys.modules.get(getattr(function, "__module__", ""))
+    name = getattr(function, "__qualname__", "")
+    found = vars(module).get(name) if module else None
+    its_own = found is None or any(each is task or each is task.function for each in _layers(found))
+    if not its_own:
+        yield module, name, task
+
+
+def _layers(found: Any) -> Iterator[Any]:
+    """Yields an object, and what it says that it wraps: a task may be decorated further."""
+    while found is not None:
+        yield found
+        found = vars(found).get("__wrapped__") if hasattr(found, "__dict__") else None

@@ -20,12 +20,18 @@ class KitTasks(Mapping[str, Task[..., Any]]):
     def __getitem__(self, name: str) -> Task[..., Any]:
         double = self._doubles.get(name)
         if double is None:
-            return self.base[name]
+            return self._patched(self.base[name])
         if name not in self.base:
             return Task(_no_body(name), name)
         task = self.base[name]
         # A script needs no connection, so it may run on any database.
         return task.with_body(task.function) if task.transactional and double.scripted else task
+
+    def _patched(self, task: Task[..., Any]) -> Task[..., Any]:
+        """Returns a task of `@rhythm.task` as a test has patched it, also if it was given."""
+        if default_tasks.applied is None or not default_tasks.has(task):
+            return task  # `default_tasks` itself has done so already
+        return default_tasks.applied(task)
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys((*self.base, *self._doubles)))

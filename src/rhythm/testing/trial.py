@@ -30,6 +30,25 @@ class Trial(Handle[R]):
         found: R = self._env.result(self, timeout)
         return found
 
+    def signal(
+        self,
+        name: str,
+        payload: Any = None,
+        *,
+        signal_id: str | None = None,
+        connection: Any = None,
+    ) -> bool:
+        """Sends the execution a signal, and runs until everything waits."""
+        sent = super().signal(name, payload, signal_id=signal_id, connection=connection)
+        self._env.settle()
+        return sent
+
+    def cancel(self) -> bool:
+        """Asks the execution to end, and runs until everything waits."""
+        asked = super().cancel()
+        self._env.settle()
+        return asked
+
     @property
     def error(self) -> dict[str, Any] | None:
         """The error with which it ended: code, message and data. None if there is none."""

@@ -205,6 +205,10 @@ class Tasks(Mapping[str, Task[..., Any]]):
         task = self._tasks[name]
         return task if self.applied is None else self.applied(task)
 
+    def has(self, task: Task[..., Any]) -> bool:
+        """Returns whether this very task is one of them."""
+        return self._tasks.get(task.name) is task
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._tasks)
 

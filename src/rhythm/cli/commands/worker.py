@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from rhythm.cli.command import Arguments, UsageError, command, option
-from rhythm.cli.connect import must_be_text, refusals
+from rhythm.cli.command import Arguments, command, option
+from rhythm.cli.connect import must_be_text, once_answered, refusals
 from rhythm.cli.options import DATABASE, WORKFLOWS
 from rhythm.cli.output import print
 from rhythm.cli.stopping import Stopping, leave, stop_worker
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from rhythm.cli.exporter import Exporter
 
 FROM_ONE = Whole("a whole number from 1 on", least=1)
-LONGEST_S = 5.0  # the longest backoff between two attempts to reach the database
 SAID = ("worker_started", "worker_draining")  # events that this command prints in its own words
 
 
@@ -167,22 +166,13 @@ def _application(args: Arguments, stopping: Stopping) -> Rhythm:
     The user's module is executed once, unless it needs the database itself.
     """
     from rhythm.cli.app import load_app, open_app
-    from rhythm.errors import Unavailable
 
-    wait_s, said, module = 0.25, "", None
-    while True:
-        try:
-            module = module or load_app(args.app.partition(":")[0])
-            return open_app(module, args.app, args.database, args.workflows)
-        except (Unavailable, UsageError) as problem:
-            cause = problem if isinstance(problem, Unavailable) else problem.__cause__
-            if not isinstance(cause, Unavailable):
-                raise
-        if str(cause) != said:
-            said = str(cause)
-            _say(args, f"waiting for the database: {' '.join(said.split())}", "database_unanswered")
-        stopping.wait(wait_s)
-        wait_s = min(2 * wait_s, LONGEST_S)
+    module = cache(lambda: load_app(args.app.partition(":")[0]))
+    return once_answered(
+        lambda: open_app(module(), args.app, args.database, args.workflows),
+        stopping.wait,
+        lambda line: _say(args, line, "database_unanswered"),
+    )
 
 
 def _settings(args: Arguments) -> dict[str, Any]:

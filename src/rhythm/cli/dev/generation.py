@@ -17,8 +17,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rhythm.cli.app import load_app, only_app, open_app, own_app
-from rhythm.cli.command import Arguments, UsageError
-from rhythm.cli.connect import refusals
+from rhythm.cli.command import Arguments
+from rhythm.cli.connect import once_answered, refusals
 from rhythm.cli.database import read_settings
 from rhythm.cli.dev.examples import Startable, examples, ids_for
 from rhythm.cli.dev.lines import Lines
@@ -26,7 +26,7 @@ from rhythm.cli.dev.pipes import Pipes
 from rhythm.cli.dev.watching import Watched, loaded_files
 from rhythm.cli.output import print
 from rhythm.cli.stopping import Stopping, leave, stop_worker
-from rhythm.errors import FlowError, Unavailable
+from rhythm.errors import FlowError
 from rhythm.record import Record
 from rhythm.settings import FILES, FOLDER, show_url
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 POLL_INTERVAL_S = 0.1  # between two checks whether the parent is there
-LONGEST_S = 5.0  # the longest backoff between two attempts to reach the database
 MAX_NAMES = 8  # of tasks or workflows that the introduction lists
 
 
@@ -137,19 +136,7 @@ def _end(
 
 def _answered(call: Callable[[], T], stopping: Stopping) -> T:
     """Returns the result of a call, once the database answers."""
-    wait_s, said = 0.25, ""
-    while True:
-        try:
-            return call()
-        except (Unavailable, UsageError) as problem:
-            cause = problem if isinstance(problem, Unavailable) else problem.__cause__
-            if not isinstance(cause, Unavailable):
-                raise
-        if str(cause) != said:
-            said = str(cause)
-            print(f"waiting for the database: {' '.join(said.split())}", flush=True)
-        stopping.wait(wait_s)
-        wait_s = min(2 * wait_s, LONGEST_S)
+    return once_answered(call, stopping.wait, lambda line: print(line, flush=True))
 
 
 def _load(plan: Plan) -> LoadedCode:
@@ -276,19 +263,11 @@ def _examples(app: Rhythm, loaded: LoadedCode) -> list[str]:
 
 def _others(app: Rhythm) -> list[int]:
     """Returns the processes of other `rhythm dev` on this machine and this database."""
-    from rhythm.worker.local_workers import HOST
+    from rhythm.worker.local_workers import HOST, lives
 
     found = [
         each.pid
         for each in app.workers()
         if each.name.startswith("dev-") and each.host == HOST and each.state == "live"
     ]
-    return sorted(pid for pid in found if pid != os.getpid() and _lives(pid))
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True
+    return sorted(pid for pid in found if pid != os.getpid() and lives(pid))

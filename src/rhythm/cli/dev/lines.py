@@ -25,7 +25,7 @@ from rhythm.worker.logs import OF_A_TASK
 
 WINDOW_S = 1.0
 MAX_LINES = 40  # in a window; and as many again of what goes wrong
-MAX_LABELS = 10_000  # executions whose workflow is remembered
+MAX_REMEMBERED = 10_000  # executions of which is remembered what they are, or wait for
 SHORT_ID = 6  # the end of an id that Rhythm made; the beginning is the time
 ID_COLUMNS = 12
 ID_COLOURS = ("34", "35", "36", "32", "33", "94", "95", "96")
@@ -109,11 +109,9 @@ class Lines(logging.Handler):
         The end of an execution that another process began is shown without a name.
         """
         if what == "wait":
-            self._waits[id] = detail
+            _remember(self._waits, id, detail)
         elif what == "start":
-            self._labels[id] = detail
-            if len(self._labels) > MAX_LABELS:
-                del self._labels[next(iter(self._labels))]
+            _remember(self._labels, id, detail)
         elif what in ENDS:
             self._waits.pop(id, None)
             return ": ".join(filter(None, (self._labels.pop(id, ""), detail)))
@@ -142,8 +140,8 @@ class Lines(logging.Handler):
             ("failed", ""): f"rhythm why {id}",
             ("blocked", ""): f"rhythm why {id}",
             ("approval", ""): "rhythm approvals",
-            ("wait", "signal"): f"rhythm signal {id} {name}",
-            ("wait", "event"): f"rhythm publish {name}",
+            ("wait", "signal"): f"rhythm signal {id} {name} JSON",
+            ("wait", "event"): f"rhythm publish {name} JSON",
         }.get((what, kind if what == "wait" else ""))
         return f"{found}{self._where}" if found and (what != "failed" or "." not in id) else ""
 
@@ -174,6 +172,13 @@ class Lines(logging.Handler):
 
     def _paint(self, text: str, style: str) -> str:
         return styled(text, style) if self._colour else text
+
+
+def _remember(known: dict[str, str], id: str, what: str) -> None:
+    """Notes something of an execution, and forgets the oldest: many never end here."""
+    known[id] = what
+    if len(known) > MAX_REMEMBERED:
+        del known[next(iter(known))]
 
 
 def short_id(id: str) -> str:

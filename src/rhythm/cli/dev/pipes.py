@@ -56,8 +56,10 @@ class Pipes:
 
     def send(self, **said: Any) -> None:
         """Sends something to the parent. Nothing happens if it is gone."""
+        left = memoryview(json.dumps(said).encode() + b"\n")
         with suppress(OSError):
-            os.write(self._writes, json.dumps(said).encode() + b"\n")
+            while left:  # a signal may interrupt a write that fills the pipe
+                left = left[os.write(self._writes, left) :]
 
     def wait(self) -> bool:
         """Waits until the generation may begin. Returns False if the parent is gone."""

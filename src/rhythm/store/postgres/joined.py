@@ -4,7 +4,8 @@ committed with the caller's own data."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import CancelledError
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, TypeVar, cast
 
 import psycopg
@@ -74,15 +75,17 @@ class Joined(Connection):
         store: Connection,
         other: OtherServer | None = None,
         notifies: bool = True,
+        in_turn: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """`other`: checks whether the connection leads to the database of the store.
 
         `notifies`: whether hints are sent with the caller's commit, since nobody can send them
-        after it.
+        after it. `in_turn`: keeps others away from the connection, who use it at the same time.
         """
         super().__init__(store.url, store.schema, store.clock, store.access)
         self._notifies = notifies and store.access.notify
         self._caller, self._other, self._inside = caller, other, False
+        self._in_turn = in_turn
 
     def close(self) -> None:
         """Does nothing: the connection belongs to the caller."""
@@ -110,6 +113,10 @@ class Joined(Connection):
         """
         if self._inside:
             return self._in_savepoint([SAVEPOINT], work, lambda: [RELEASE])
+        with self._in_turn():
+            return self._outermost(work)
+
+    def _outermost(self, work: Callable[[], T]) -> T:
         self._caller.refuse_autocommit()
         self._inside = True
         try:
@@ -128,8 +135,8 @@ class Joined(Connection):
     def _in_savepoint(
         self, beginning: Sequence[str], work: Callable[[], T], ending: Callable[[], Sequence[str]]
     ) -> T:
+        self._begin_ours(beginning)
         try:
-            self._caller.script(beginning)
             answer = work()
             self._caller.script(ending())
             return answer
@@ -139,10 +146,22 @@ class Joined(Connection):
             undone_answer: T = undone.answer
             return undone_answer
         except BaseException:
-            # The first error counts: this one says that the connection or the transaction is lost.
-            with suppress(Exception):
-                self._caller.script(UNDO, kind="undo")
+            self._undo_ours()
             raise
+
+    def _begin_ours(self, beginning: Sequence[str]) -> None:
+        try:
+            self._caller.script(beginning)
+        except CancelledError:
+            raise  # nothing was sent: to undo it would fail, and abort the caller's transaction
+        except BaseException:
+            self._undo_ours()
+            raise
+
+    def _undo_ours(self) -> None:
+        # The first error counts: this one says that the connection or the transaction is lost.
+        with suppress(Exception):
+            self._caller.script(UNDO, kind="undo")
 
     def _beginning(self) -> list[str]:
         """Returns the statements that begin our part: a savepoint, and our search path.

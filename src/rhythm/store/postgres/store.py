@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from functools import partial
 from typing import Any
 
 from rhythm.limits import Limits
-from rhythm.store.callers import reach
+from rhythm.store.callers import in_turn, reach
 from rhythm.store.forked import renew_after_fork
 from rhythm.store.interfaces.store import Listening, Store
 from rhythm.store.postgres.access import PostgresAccess
@@ -128,7 +129,9 @@ class PostgresStore(Store):
 
     def within(self, connection: Any) -> PostgresStore:
         joined, definitions = copy(self), self.definitions
-        joined._assemble(Joined(caller_of(reach(connection)), self.db, self._other))
+        reached = reach(connection)
+        turns = partial(in_turn, reached)
+        joined._assemble(Joined(caller_of(reached), self.db, self._other, in_turn=turns))
         # No caller's transaction changes them: they are read on a connection of ours.
         joined.definitions, joined.limits = definitions, self.limits
         return joined

@@ -61,8 +61,13 @@ class AiosqliteCaller:
     async def _fetched(self, text: str, args: Any) -> FetchedRows:
         cursor = await self._connection.cursor()
         cursor.row_factory = None
-        await cursor.execute(text, args)
-        return FetchedRows(list(await cursor.fetchall()), cursor.description, cursor.rowcount)
+        try:
+            await cursor.execute(text, args)
+            rows = list(await cursor.fetchall())
+        except BaseException:
+            await cursor.close()  # SQLite refuses much while a cancelled statement is open
+            raise
+        return FetchedRows(rows, cursor.description, cursor.rowcount)
 
     def begin(self) -> None:
         if not self._connection.in_transaction:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from rhythm.store.sqlite.callers import SqliteCaller
@@ -20,8 +20,15 @@ class JoinedSession(SqliteSession):
     It commits nothing, and rolls back only its own work.
     """
 
-    def __init__(self, path: str, clock: Clock, caller: SqliteCaller) -> None:
-        self.path = path
+    def __init__(
+        self,
+        path: str,
+        clock: Clock,
+        caller: SqliteCaller,
+        in_turn: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        """`in_turn`: keeps others away from the connection, who use it at the same time."""
+        self.path, self._in_turn = path, in_turn
         self.clock = clock
         self.lock = threading.RLock()
         self._caller = caller
@@ -39,6 +46,11 @@ class JoinedSession(SqliteSession):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Runs the block in a savepoint of the caller's transaction."""
+        with self._in_turn(), self._in_savepoint():
+            yield
+
+    @contextmanager
+    def _in_savepoint(self) -> Iterator[None]:
         self._caller.begin()
         self._caller.fetch("SAVEPOINT rhythm", kind="step")
         try:

@@ -6,10 +6,11 @@ Every method of a role is one transaction, and the only writer while it lasts (`
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rhythm.limits import Limits
-from rhythm.store.callers import reach
+from rhythm.store.callers import in_turn, reach
 from rhythm.store.interfaces.store import Listening, Store
 from rhythm.store.sqlite.access import SqliteAccess
 from rhythm.store.sqlite.auditing import SqliteAuditor
@@ -98,8 +99,10 @@ class SqliteStore(Store):
         from rhythm.store.sqlite.joined import JoinedSession
 
         path, clock = self.db.path, self.db.clock
-        caller = caller_of(reach(connection), path)
-        joined = SqliteStore(path, db=JoinedSession(path, clock, caller))
+        reached = reach(connection)
+        turns = partial(in_turn, reached)
+        session = JoinedSession(path, clock, caller_of(reached, path), turns)
+        joined = SqliteStore(path, db=session)
         joined.limits = self.limits
         return joined
 
