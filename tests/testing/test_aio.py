@@ -37,6 +37,15 @@ def test_the_module_s_functions_use_the_environment_while_it_is_open(env: Env) -
     assert default.made() is env.app
 
 
+def test_closing_two_in_any_order_leaves_no_closed_application() -> None:
+    before = default.made()
+    first, second = (Env(workflow_paths=(), tasks=[], workflows=[]) for _ in range(2))
+    first.close()
+    assert default.made() is second.app
+    second.close()
+    assert default.made() is before
+
+
 def test_the_default_application_comes_back_afterwards() -> None:
     before = default.made()
     with Env(workflow_paths=(), tasks=[], workflows=[]):

@@ -99,7 +99,7 @@ def own_app(module: ModuleType | None, name: str) -> Rhythm | None:
 
 
 def only_app(module: ModuleType | None, name: str) -> str:
-    """Returns how the application of a file is named: FILE:NAME if it has one alone, and no other.
+    """Returns FILE:NAME if a file makes exactly one application; else the file as it was given.
 
     A file that calls `rhythm.init` has its application there.
     """
@@ -108,8 +108,9 @@ def only_app(module: ModuleType | None, name: str) -> str:
 
     if ":" in name or module is None or made() is not None:
         return name
-    found = [each for each, value in vars(module).items() if isinstance(value, Rhythm)]
-    return f"{name}:{found[0]}" if len(found) == 1 else name
+    # By identity: `app = other = Rhythm(…)` is one application with two names.
+    found = {id(value): each for each, value in vars(module).items() if isinstance(value, Rhythm)}
+    return f"{name}:{next(iter(found.values()))}" if len(found) == 1 else name
 
 
 def _imported(name: str) -> ModuleType:

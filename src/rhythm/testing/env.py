@@ -42,6 +42,8 @@ IN_TESTS = {
     "approval": "env.decide(run, 'approve', by=…)",
 }
 MAX_JUMPS = 100_000  # of the clock, while one result is waited for
+# The default applications: the one outside of tests, then those of the environments that are open.
+_DEFAULTS: list[Rhythm | None] = []
 Decision = Literal["approve", "reject", "escalate"]
 
 
@@ -103,7 +105,10 @@ class Env:
             raise
         self._engine = self._new_engine()
         self.app.changes.driver = self._drive
-        self._before = default.use(self.app)
+        if len(_DEFAULTS) <= 1:
+            _DEFAULTS[:] = [default.made()]
+        _DEFAULTS.append(self.app)
+        default.use(self.app)
 
     def _new_engine(
         self,
@@ -125,7 +130,9 @@ class Env:
 
     def close(self) -> None:
         """Ends the worker, and removes the database."""
-        default.use(self._before)
+        _DEFAULTS.remove(self.app)
+        if default.made() is self.app:
+            default.use(_DEFAULTS[-1])
         self.app.close()
         self._database.close()
 
