@@ -129,7 +129,9 @@ class Env:
         )
 
     def close(self) -> None:
-        """Ends the worker, and removes the database."""
+        """Ends the worker, and removes the database. Closing it again does nothing."""
+        if self.app not in _DEFAULTS:
+            return
         _DEFAULTS.remove(self.app)
         if default.made() is self.app:
             default.use(_DEFAULTS[-1])
