@@ -42,3 +42,12 @@ def test_the_default_application_comes_back_afterwards() -> None:
     with Env(workflow_paths=(), tasks=[], workflows=[]):
         assert default.made() is not before
     assert default.made() is before
+
+
+def test_the_default_application_comes_back_in_whatever_order_they_are_closed() -> None:
+    before = default.made()
+    first, second = Env(), Env()
+    first.close()
+    assert default.made() is second.app
+    second.close()
+    assert default.made() is before

@@ -21,6 +21,7 @@ from rhythm.testing.doubles import Call, CallLog, Double, order_of
 from rhythm.testing.engine import Engine
 from rhythm.testing.registry import KitTasks
 from rhythm.testing.trial import Trial
+from rhythm.worker.current import running_body
 from rhythm.worker.handlers import Task
 from rhythm.worker.stuck import why_stuck
 
@@ -42,6 +43,26 @@ IN_TESTS = {
 }
 MAX_JUMPS = 100_000  # of the clock, while one result is waited for
 Decision = Literal["approve", "reject", "escalate"]
+_OPEN: list[Env] = []  # all that are open: the last one is the default application
+
+
+class _TestsTurn:
+    """A lock: one thread at a time drives the worker, and no body of a task may."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        if (body := running_body()) is not None:
+            raise Stuck(
+                f"the body of `{body.task}` wants the test to go on, and the test waits for its "
+                f"end: start other workflows without waiting for them, or call them from the "
+                f"workflow"
+            )
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
 
 
 class Env:
@@ -71,7 +92,7 @@ class Env:
         patience: float | str = "60s",
         **settings: Any,
     ) -> None:
-        self._clock, self._calls, self._lock = SimulatedClock(start), CallLog(), threading.RLock()
+        self._clock, self._calls, self._lock = SimulatedClock(start), CallLog(), _TestsTurn()
         self._made_with = dict(
             database=database,
             workflow_paths=workflow_paths,
@@ -81,6 +102,7 @@ class Env:
             **settings,
         )
         self._doubles: dict[str, Double] = {}
+        self._loaded: list[str] = []  # what `load` was given
         self._patience_s = duration_s(patience)
         self._tasks = KitTasks(tasks, self._doubles)
         self._database = open_empty(database, self._clock.us)
@@ -100,6 +122,7 @@ class Env:
         self._engine = self._new_engine()
         self.app.changes.driver = self._drive
         self._before = default.use(self.app)
+        _OPEN.append(self)
 
     def _new_engine(
         self,
@@ -121,9 +144,20 @@ class Env:
 
     def close(self) -> None:
         """Ends the worker, and removes the database."""
-        default.use(self._before)
+        self._be_default_no_more()
         self.app.close()
         self._database.close()
+
+    def _be_default_no_more(self) -> None:
+        """Gives the place of the default application back, in whatever order they are closed."""
+        if self not in _OPEN:
+            return
+        after = _OPEN[_OPEN.index(self) + 1 :]
+        _OPEN.remove(self)
+        if after:
+            after[0]._before = self._before
+        else:
+            default.use(self._before)
 
     def __enter__(self) -> Self:
         return self
@@ -183,7 +217,9 @@ class Env:
 
     def load(self, *places: str) -> list[str]:
         """Registers workflows of files, folders or texts, and returns their names."""
-        return [*self.app.register(*places)]
+        names = [*self.app.register(*places)]
+        self._loaded += places
+        return names
 
     # what comes from outside
 
@@ -405,6 +441,8 @@ class Env:
         """Returns another environment like this one: empty, with the same tasks and scripts."""
         made = Env(tasks=self._tasks.base, **self._made_with)
         made._doubles |= {name: each.anew(made._calls) for name, each in self._doubles.items()}
+        if self._loaded:
+            made.load(*self._loaded)
         return made
 
     def interrupt(self, watched: WatchedStore, order: Order, observe: Observer) -> None:
