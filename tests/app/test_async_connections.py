@@ -19,6 +19,8 @@ from sqlalchemy.orm import Session
 
 import rhythm
 from rhythm.app import Rhythm
+from rhythm.store.callers import reach_from_loop
+from rhythm.store.loop_calls import LoopCalls
 from rhythm.store.postgres.callers import numbered_placeholders, type_of
 from tests.support import callers
 from tests.support.callers import Open, async_engine, engine
@@ -197,6 +199,60 @@ def test_cancelled_while_it_waits_for_a_lock_it_is_undone_and_the_transaction_go
     asyncio.run(scenario())
     assert {execution.id for execution in app.list()} == {"before", "after"}
     assert not _of_callers()
+
+
+DRIVERS = [(name, library) for name, library in LIBRARIES if "SQLAlchemy" not in name]
+
+
+@pytest.mark.parametrize("library", DRIVERS, indirect=True, ids=lambda param: param[0])
+def test_cancelled_before_its_first_statement_nothing_is_there_to_undo(
+    library: Open, place: tuple[Rhythm, str]
+) -> None:
+    app, url = place
+
+    async def scenario() -> None:
+        async with library(url) as opened:
+            await app.aio.start_workflow("hold", id="before", connection=opened.given)
+            reached = await reach_from_loop(opened.given, LoopCalls())
+            with reached.turn():
+                waiting = asyncio.create_task(
+                    app.aio.start_workflow("hold", id="lost", connection=opened.given)
+                )
+                while not _of_callers():
+                    await asyncio.sleep(0)
+                waiting.cancel()
+                await asyncio.sleep(0)
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            await app.aio.start_workflow("hold", id="after", connection=opened.given)
+            await opened.commit()
+
+    asyncio.run(scenario())
+    assert {execution.id for execution in app.list()} == {"before", "after"}
+
+
+@pytest.mark.parametrize("library", DRIVERS, indirect=True, ids=lambda param: param[0])
+def test_calls_at_the_same_time_on_one_connection_undo_only_their_own_part(
+    library: Open, place: tuple[Rhythm, str]
+) -> None:
+    app, url = place
+    ids = [f"x{i}" for i in range(8)]
+
+    async def scenario() -> list[Any]:
+        async with library(url) as opened:
+            calls = [
+                app.aio.start_many("hold", [rhythm.Start(id=id)], connection=opened.given)
+                for id in ids
+            ]
+            wrong = [app.aio.signal("nobody", "go", connection=opened.given) for _ in ids]
+            mixed = [call for pair in zip(calls, wrong, strict=True) for call in pair]
+            ended = await asyncio.gather(*mixed, return_exceptions=True)
+            await opened.commit()
+            return [each for each in ended if isinstance(each, BaseException)]
+
+    problems = asyncio.run(scenario())
+    assert [type(each) for each in problems] == [rhythm.UnknownExecution] * len(ids)
+    assert {execution.id for execution in app.list()} == {*ids}
 
 
 def _of_callers() -> list[threading.Thread]:

@@ -8,7 +8,9 @@ connection is in `postgres/callers` and `sqlite/callers`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal
 
 from rhythm.record import Record
@@ -38,6 +40,14 @@ class Reached(Record):
     connection: Any
     calls: Calls  # runs what must run in the caller's thread, or on the caller's event loop
 
+    def turn(self) -> AbstractContextManager[None]:
+        """Waits until no other call is inside of its savepoint on this connection.
+
+        A plain connection of SQLite has one thread, which must not wait for itself.
+        """
+        plain = self.driver in BOUND_TO_THREADS and self.calls is call_here
+        return nullcontext() if plain else _turn(self.connection)
+
 
 class FetchedRows(Record):
     """The rows of a statement, and what a cursor says about them."""
@@ -49,6 +59,30 @@ class FetchedRows(Record):
     def fetchall(self) -> list[Any]:
         """Returns the rows."""
         return self.rows
+
+
+_turns: dict[int, tuple[threading.RLock, int]] = {}  # with how many use or await each
+_turns_guard = threading.Lock()
+
+
+@contextmanager
+def _turn(connection: Any) -> Iterator[None]:
+    """Lets one thread at a time use a connection.
+
+    A savepoint that is undone takes all with it that were made after it, also those of others.
+    """
+    key = id(connection)
+    with _turns_guard:
+        lock, users = _turns.get(key) or (threading.RLock(), 0)
+        _turns[key] = lock, users + 1
+    try:
+        with lock:
+            yield
+    finally:
+        with _turns_guard:
+            lock, users = _turns.pop(key)
+            if users > 1:
+                _turns[key] = lock, users - 1
 
 
 def reach(given: Any) -> Reached:

@@ -22,6 +22,10 @@ T = TypeVar("T")
 Kind = Literal["statement", "step", "undo"]
 
 
+class PreventedError(Exception):
+    """A cancel came before a call: nothing of it was done."""
+
+
 class Calls(Protocol):
     """Runs a call where its connection may be used, and returns its result."""
 
@@ -44,14 +48,14 @@ class LoopCalls:
     def __call__(self, call: Callable[[], Any], kind: Kind = "statement") -> Any:
         """Runs the call on the loop, awaits what it returns, and returns that.
 
-        After `cancel` it raises `CancelledError`, unless the call is to undo others.
+        After `cancel` it raises `PreventedError`, unless the call is to undo others.
         """
         awaited = asyncio.run_coroutine_threadsafe(self._run(call, kind), self._loop)
         return awaited.result()
 
     async def _run(self, call: Callable[[], Any], kind: Kind) -> Any:
         if self._cancelled and kind != "undo":
-            raise asyncio.CancelledError
+            raise PreventedError
         self._task = asyncio.current_task() if kind == "statement" else None
         try:
             result = call()

@@ -4,7 +4,7 @@ committed with the caller's own data."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, TypeVar, cast
 
 import psycopg
@@ -12,6 +12,7 @@ from psycopg import sql
 
 from rhythm.errors import StoreError
 from rhythm.store.callers import FetchedRows
+from rhythm.store.loop_calls import PreventedError
 from rhythm.store.postgres.callers import PostgresCaller
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import TRIES, AgainError, Connection, UndoneError
@@ -74,15 +75,18 @@ class Joined(Connection):
         store: Connection,
         other: OtherServer | None = None,
         notifies: bool = True,
+        turn: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """`other`: checks whether the connection leads to the database of the store.
+
+        `turn`: waits for other calls on the same connection.
 
         `notifies`: whether hints are sent with the caller's commit, since nobody can send them
         after it.
         """
         super().__init__(store.url, store.schema, store.clock, store.access)
         self._notifies = notifies and store.access.notify
-        self._caller, self._other, self._inside = caller, other, False
+        self._caller, self._other, self._inside, self._turn = caller, other, False, turn
 
     def close(self) -> None:
         """Does nothing: the connection belongs to the caller."""
@@ -111,6 +115,10 @@ class Joined(Connection):
         if self._inside:
             return self._in_savepoint([SAVEPOINT], work, lambda: [RELEASE])
         self._caller.refuse_autocommit()
+        with self._turn():
+            return self._outermost(work)
+
+    def _outermost(self, work: Callable[[], T]) -> T:
         self._inside = True
         try:
             for _ in range(TRIES):
@@ -128,8 +136,10 @@ class Joined(Connection):
     def _in_savepoint(
         self, beginning: Sequence[str], work: Callable[[], T], ending: Callable[[], Sequence[str]]
     ) -> T:
+        begun = False
         try:
             self._caller.script(beginning)
+            begun = True
             answer = work()
             self._caller.script(ending())
             return answer
@@ -138,7 +148,9 @@ class Joined(Connection):
             self._caller.script(UNDO, kind="undo")
             undone_answer: T = undone.answer
             return undone_answer
-        except BaseException:
+        except BaseException as problem:
+            if isinstance(problem, PreventedError) and not begun:
+                raise  # to undo a savepoint that is not there would fail the caller's transaction
             # The first error counts: this one says that the connection or the transaction is lost.
             with suppress(Exception):
                 self._caller.script(UNDO, kind="undo")

@@ -127,8 +127,8 @@ class PostgresStore(Store):
         )
 
     def within(self, connection: Any) -> PostgresStore:
-        joined, definitions = copy(self), self.definitions
-        joined._assemble(Joined(caller_of(reach(connection)), self.db, self._other))
+        joined, definitions, reached = copy(self), self.definitions, reach(connection)
+        joined._assemble(Joined(caller_of(reached), self.db, self._other, turn=reached.turn))
         # No caller's transaction changes them: they are read on a connection of ours.
         joined.definitions, joined.limits = definitions, self.limits
         return joined

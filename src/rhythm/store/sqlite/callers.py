@@ -61,8 +61,12 @@ class AiosqliteCaller:
     async def _fetched(self, text: str, args: Any) -> FetchedRows:
         cursor = await self._connection.cursor()
         cursor.row_factory = None
-        await cursor.execute(text, args)
-        return FetchedRows(list(await cursor.fetchall()), cursor.description, cursor.rowcount)
+        try:
+            await cursor.execute(text, args)
+            return FetchedRows(list(await cursor.fetchall()), cursor.description, cursor.rowcount)
+        finally:
+            # One whose rows a cancelled call has left there would prevent the caller's commit.
+            await cursor.close()
 
     def begin(self) -> None:
         if not self._connection.in_transaction:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 from rhythm.store.sqlite.callers import SqliteCaller
@@ -20,11 +20,23 @@ class JoinedSession(SqliteSession):
     It commits nothing, and rolls back only its own work.
     """
 
-    def __init__(self, path: str, clock: Clock, caller: SqliteCaller) -> None:
+    def __init__(
+        self,
+        path: str,
+        clock: Clock,
+        caller: SqliteCaller,
+        turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """`turn`: waits for other calls on the same connection."""
         self.path = path
         self.clock = clock
         self.lock = threading.RLock()
-        self._caller = caller
+        self._caller, self._turn = caller, turn
+        with turn():
+            self._prepare(path, clock, caller)
+
+    def _prepare(self, path: str, clock: Clock, caller: SqliteCaller) -> None:
+        """Makes our function on the connection. Raises `ValueError` if it leads to another file."""
         ((_, _, file), *_) = caller.fetch("PRAGMA database_list").rows
         if path == ":memory:" or not file or not os.path.samefile(file, path):
             raise ValueError(
@@ -39,6 +51,11 @@ class JoinedSession(SqliteSession):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Runs the block in a savepoint of the caller's transaction."""
+        with self._turn(), self._savepoint():
+            yield
+
+    @contextmanager
+    def _savepoint(self) -> Iterator[None]:
         self._caller.begin()
         self._caller.fetch("SAVEPOINT rhythm", kind="step")
         try:
@@ -55,7 +72,8 @@ class JoinedSession(SqliteSession):
 
         SQLite's errors are passed on unchanged, because the transaction is the caller's.
         """
-        answer = self._caller.fetch(text, args)
+        with self._turn():
+            answer = self._caller.fetch(text, args)
         return answer.rows, answer
 
     def read_some(

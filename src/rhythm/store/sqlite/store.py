@@ -98,8 +98,9 @@ class SqliteStore(Store):
         from rhythm.store.sqlite.joined import JoinedSession
 
         path, clock = self.db.path, self.db.clock
-        caller = caller_of(reach(connection), path)
-        joined = SqliteStore(path, db=JoinedSession(path, clock, caller))
+        reached = reach(connection)
+        session = JoinedSession(path, clock, caller_of(reached, path), reached.turn)
+        joined = SqliteStore(path, db=session)
         joined.limits = self.limits
         return joined
 
