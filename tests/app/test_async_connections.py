@@ -560,3 +560,30 @@ def test_placeholders_are_numbered_and_have_the_types_of_their_values() -> None:
         "$1::bigint[]::smallint[] $2::text $1::bigint[] $3::boolean $4 LIKE '%' $5::text[]"
     )
     assert names == ("n", "id", "on", "none", "empty")
+
+
+DRIVERS = [(name, library) for name, library in LIBRARIES if "SQLAlchemy" not in name]
+
+
+@pytest.mark.parametrize("library", DRIVERS, indirect=True, ids=lambda param: param[0])
+def test_calls_at_the_same_time_on_one_connection_undo_only_their_own_part(
+    library: Open, place: tuple[Rhythm, str]
+) -> None:
+    app, url = place
+    ids = [f"x{i}" for i in range(8)]
+
+    async def scenario() -> list[Any]:
+        async with library(url) as opened:
+            calls = [
+                app.aio.start_many("hold", [rhythm.Start(id=id)], connection=opened.given)
+                for id in ids
+            ]
+            wrong = [app.aio.signal("nobody", "go", connection=opened.given) for _ in ids]
+            mixed = [call for pair in zip(calls, wrong, strict=True) for call in pair]
+            ended = await asyncio.gather(*mixed, return_exceptions=True)
+            await opened.commit()
+            return [each for each in ended if isinstance(each, BaseException)]
+
+    problems = asyncio.run(scenario())
+    assert [type(each) for each in problems] == [rhythm.UnknownExecution] * len(ids)
+    assert {execution.id for execution in app.list()} == {*ids}

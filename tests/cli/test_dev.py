@@ -325,6 +325,20 @@ def test_generation_ends_when_its_parent_is_gone(dev: Dev, app: Rhythm) -> None:
     dev.until(lambda: app.workers() == [])
 
 
+def test_generation_that_never_ends_loading_ends_when_its_parent_is_gone(dev: Dev) -> None:
+    process = dev.began()
+    loading = dev.folder / "loading"
+    dev.write(
+        "app.py",
+        "import os\nwith open('pid', 'w') as file: file.write(str(os.getpid()))\n"
+        "os.rename('pid', 'loading')\nwhile True: pass\n",
+    )
+    dev.until(loading.exists)
+    process.kill()
+    process.wait()
+    dev.until(lambda: not Path(f"/proc/{loading.read_text()}").exists())
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_ends_it_in_one_line(dev: Dev, app: Rhythm, number: signal.Signals) -> None:
     process = dev.began()

@@ -241,6 +241,18 @@ def test_modules_of_the_project_are_watched_and_those_of_libraries_are_not(proje
     assert loaded_files(["."], modules) == ["app.py", "lib/x.py"]
 
 
+def test_module_that_is_a_link_to_a_file_elsewhere_is_watched(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    class Module:
+        __file__ = str(project / "linked.py")
+
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "linked.py"
+    elsewhere.write_text("")
+    (project / "linked.py").symlink_to(elsewhere)
+    assert loaded_files(["."], [Module]) == ["linked.py"]
+
+
 # commands to try
 
 

@@ -37,6 +37,11 @@ def test_the_module_s_functions_use_the_environment_while_it_is_open(env: Env) -
     assert default.made() is env.app
 
 
+def test_code_under_test_that_calls_init_does_not_close_the_environment(env: Env) -> None:
+    rhythm.init("sqlite:///:memory:", (), tasks=[], workflows=[]).close()
+    assert env.run(shop.parcel, ["tea"]) == ["box of tea"]
+
+
 def test_closing_two_in_any_order_leaves_no_closed_application() -> None:
     before = default.made()
     first, second = (Env(workflow_paths=(), tasks=[], workflows=[]) for _ in range(2))
@@ -50,4 +55,13 @@ def test_the_default_application_comes_back_afterwards() -> None:
     before = default.made()
     with Env(workflow_paths=(), tasks=[], workflows=[]):
         assert default.made() is not before
+    assert default.made() is before
+
+
+def test_the_default_application_comes_back_in_whatever_order_they_are_closed() -> None:
+    before = default.made()
+    first, second = Env(), Env()
+    first.close()
+    assert default.made() is second.app
+    second.close()
     assert default.made() is before

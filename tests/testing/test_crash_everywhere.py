@@ -213,3 +213,8 @@ def test_scripts_of_tasks_begin_anew_in_each_run(memory: Env) -> None:
     memory.task("kit_charge").raises(ConnectionError).returns("ok")
     memory.crash_everywhere(shop.saga, {"id": "A1"})
     assert memory.calls == [], "the runs have environments of their own"
+
+
+def test_a_workflow_that_the_test_has_loaded_is_run_with_crashes(env: Env) -> None:
+    env.load("workflow loaded_here { return await task('kit_pack', { item: 'tea' }) }")
+    assert env.crash_everywhere("loaded_here").runs > 1

@@ -199,13 +199,6 @@ def test_a_real_body_over_its_timeout_is_given_up(make_env: MakeEnv) -> None:
         gate.set()
 
 
-def test_a_body_that_waits_for_a_workflow_is_refused_at_once(make_env: MakeEnv) -> None:
-    env = make_env()
-    env.task(shop.pack).calls(lambda item: env.app.start(shop.saga, item).result())
-    with pytest.raises(ExecutionFailed, match=r"`kit_pack` waits for .*: await it in the workflow"):
-        env.run(shop.parcel, ["tea"])
-
-
 def test_a_closed_environment_refuses_everything(make_env: MakeEnv) -> None:
     env = make_env()
     run = env.start(shop.order, "A1")
@@ -213,3 +206,34 @@ def test_a_closed_environment_refuses_everything(make_env: MakeEnv) -> None:
     for use in (run.result, env.settle, lambda: env.advance("1d"), lambda: env.start(shop.forever)):
         with pytest.raises(ApplicationClosed):
             use()
+
+
+class AsyncBox:
+    """An object that is called like an `async def`."""
+
+    async def __call__(self, item: str) -> str:
+        return f"async box of {item}"
+
+
+def test_an_object_with_an_async_call_is_awaited(env: Env) -> None:
+    env.task("kit_pack").calls(AsyncBox())
+    assert env.run(shop.parcel, ["tea"]) == ["async box of tea"]
+
+
+def test_a_class_without_a_signature_is_called(env: Env) -> None:
+    env.task("kit_pack").calls(dict)
+    assert env.run(shop.parcel, ["tea"]) == [{"item": "tea"}]
+
+
+def test_a_body_that_waits_for_the_test_fails_at_once(env: Env) -> None:
+    env.task("kit_pack").calls(lambda item: env.run(shop.parcel, []))
+    with pytest.raises(ExecutionFailed, match="the body of `kit_pack` wants the test to go on"):
+        env.run(shop.parcel, ["tea"])
+
+
+def test_a_body_that_waits_for_a_result_of_the_application_fails_at_once(env: Env) -> None:
+    env.task("kit_pack").calls(
+        lambda item: env.app.start_workflow(shop.parcel, {"items": []}).result()
+    )
+    with pytest.raises(ExecutionFailed, match="the body of `kit_pack` wants the test to go on"):
+        env.run(shop.parcel, ["tea"])

@@ -97,3 +97,12 @@ def test_a_double_wins_over_a_patch(env: Env, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(shop, "pack", lambda item: "patched")
     env.task("kit_pack").returns("doubled")
     assert env.run(shop.parcel, ["tea"]) == ["doubled"]
+
+
+def test_what_stands_in_place_of_the_function_of_a_task_is_called(
+    env: Env, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shop.pack, "function", lambda item: f"patched {item}")
+    assert env.run(shop.parcel, ["tea"]) == ["patched tea"]
+    monkeypatch.undo()
+    assert env.run(shop.parcel, ["tea"]) == ["box of tea"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -96,6 +97,12 @@ def test_a_workflow_that_never_ends_does_not_hang_the_test(
 def test_a_clock_without_a_time_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="has no time zone"):
         Env(start=datetime(2026, 1, 1))
+
+
+@pytest.mark.parametrize("start", ["2026-01-01", 5, date(2026, 1, 1)])
+def test_a_clock_starts_at_a_time(start: Any) -> None:
+    with pytest.raises(TypeError, match="start is a time"):
+        Env(start=start)
 
 
 def test_waiting_by_the_application_itself_moves_the_clock_too(env: Env) -> None:

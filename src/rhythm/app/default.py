@@ -101,6 +101,7 @@ if TYPE_CHECKING:
 _ALSO_IN_WORKFLOWS = frozenset({"signal", "approval", "publish", "cancel"})
 _NAMES = {"list_executions": "list"}  # functions whose method has another name
 _app: Rhythm | None = None
+_lent: Rhythm | None = None  # the last one that `use` was given: its owner closes it
 
 
 def init(
@@ -118,15 +119,15 @@ def init(
     global _app
     made = Rhythm(database_url, workflow_paths, tasks=tasks, workflows=workflows, **settings)
     before, _app = _app, made
-    if before is not None:
+    if before is not None and before is not _lent:
         before.close()
     return made
 
 
 def use(app: Rhythm | None) -> Rhythm | None:
     """Makes this the default application, and returns the one before, which stays open."""
-    global _app
-    before, _app = _app, app
+    global _app, _lent
+    before, _app, _lent = _app, app, app
     return before
 
 

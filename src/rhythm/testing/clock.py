@@ -14,9 +14,13 @@ class SimulatedClock:
     def __init__(self, start: datetime | None = None) -> None:
         """`start`: what it shows first; else the real time, in whole seconds.
 
-        Raises `ValueError` for a time without a time zone.
+        Raises `ValueError` for a time without a time zone, and `TypeError` for what is no time.
         """
-        start = start or datetime.now(UTC).replace(microsecond=0)
+        start = datetime.now(UTC).replace(microsecond=0) if start is None else start
+        if not isinstance(start, datetime):
+            raise TypeError(
+                f"start is a time, such as datetime(2026, 1, 1, tzinfo=UTC), not {start!r:.80}"
+            )
         if start.tzinfo is None:
             raise ValueError(
                 f"the time {start.isoformat()} has no time zone: write datetime(…, tzinfo=UTC)"

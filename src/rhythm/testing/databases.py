@@ -48,6 +48,8 @@ def open_empty(kind: str, clock_us: ClockUs) -> TestDatabase:
 
     Raises `InvalidSetting` if there is no such kind, or no server is named for PostgreSQL.
     """
+    if not isinstance(kind, str):
+        raise InvalidSetting(f"the database of a test is named by a text, not by {kind!r:.80}")
     if kind == MEMORY:
         return TestDatabase(_copy(":memory:", clock_us))
     if kind == SQLITE:

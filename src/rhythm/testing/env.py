@@ -21,7 +21,7 @@ from rhythm.testing.doubles import Call, CallLog, Double, order_of
 from rhythm.testing.engine import Engine
 from rhythm.testing.registry import KitTasks
 from rhythm.testing.trial import Trial
-from rhythm.worker.current import current
+from rhythm.worker.current import running_body
 from rhythm.worker.handlers import Task
 from rhythm.worker.stuck import why_stuck
 
@@ -45,6 +45,27 @@ MAX_JUMPS = 100_000  # of the clock, while one result is waited for
 # The default applications: the one outside of tests, then those of the environments that are open.
 _DEFAULTS: list[Rhythm | None] = []
 Decision = Literal["approve", "reject", "escalate"]
+
+
+class TestsTurn:
+    """A lock: one thread at a time drives the worker, and no body of a task may."""
+
+    __test__ = False  # not a test of pytest's
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        if (body := running_body()) is not None:
+            raise Stuck(
+                f"the body of `{body.task}` wants the test to go on, and the test waits for its "
+                f"end: await it in the workflow instead, or replace the body by "
+                f"env.task({body.task!r})"
+            )
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
 
 
 class Env:
@@ -74,7 +95,7 @@ class Env:
         patience: float | str = "60s",
         **settings: Any,
     ) -> None:
-        self._clock, self._calls, self._lock = SimulatedClock(start), CallLog(), threading.RLock()
+        self._clock, self._calls, self._lock = SimulatedClock(start), CallLog(), TestsTurn()
         if workflow_paths is not None and not isinstance(workflow_paths, str):
             workflow_paths = list(workflow_paths)  # a twin reads it, too
         self._made_with = dict(
@@ -100,10 +121,10 @@ class Env:
                 auto_migrate=False,
                 **settings,
             )
+            self._engine = self._new_engine()
         except BaseException:
             self._database.close()
             raise
-        self._engine = self._new_engine()
         self.app.changes.driver = self._drive
         if len(_DEFAULTS) <= 1:
             _DEFAULTS[:] = [default.made()]
@@ -304,11 +325,6 @@ class Env:
 
         Raises `Stuck` in the body of a task: the engine waits for that body meanwhile.
         """
-        if task := _task_of_this_body():
-            raise Stuck(
-                f"the body of `{task}` waits for {run}, and in a test nothing else runs meanwhile: "
-                f"await it in the workflow instead, or replace the body by env.task({task!r})"
-            )
         self._run_to_end(run, None)
 
     def _run_to_end(self, run: Id, timeout: float | str | None) -> None:
@@ -438,11 +454,3 @@ class Env:
     def interrupt(self, watched: WatchedStore, order: Order, observe: Observer) -> None:
         """Lets the worker see this store, and the order of its bodies; for `crash_everywhere`."""
         self._engine = self._new_engine(watched, order, observe)
-
-
-def _task_of_this_body() -> str:
-    """Returns the name of the task whose body calls this; empty elsewhere."""
-    try:
-        return current().task
-    except RuntimeError:
-        return ""

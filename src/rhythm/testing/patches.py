@@ -61,7 +61,8 @@ class Patches:
                     f"called: give a function, or say env.task({task.name!r}).returns(…)"
                 )
             return task.with_body(found)
-        return task
+        patched: object = task.function  # `mock.patch.object(charge, "function")`
+        return task if patched is task.__wrapped__ else task.with_body(task.function)
 
     def _replaced(self, task: Task[..., Any]) -> Iterator[tuple[str, Any]]:
         places = self._places.get(task.name)

@@ -34,6 +34,11 @@ def current() -> Current:
         ) from None
 
 
+def running_body() -> Current | None:
+    """Returns the attempt at a task whose handler calls this; None outside of one."""
+    return _attempt.get(None)
+
+
 class Current:
     """One attempt at a task, as its handler sees it."""
 

@@ -93,7 +93,7 @@ class Task(Generic[P, R]):
     def with_body(self, function: Callable[..., Any]) -> Task[..., Any]:
         """Returns this task with another body, for tests: it has no transaction."""
         return Task(
-            function,
+            _as_function(function),
             self.name,
             self.queue,
             self.retries,
@@ -295,6 +295,18 @@ def task(
         return made
 
     return register if function is None else register(function)
+
+
+def _as_function(given: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a body as a function that says whether it is `async`, and what it takes."""
+    call = type(given).__call__
+    if inspect.iscoroutinefunction(call) and not inspect.iscoroutinefunction(given):
+        return call.__get__(given)  # type: ignore[no-any-return]  # a bound method
+    try:
+        inspect.signature(given)
+    except ValueError:  # some classes of Python's own have none
+        return lambda *args, **kwargs: given(*args, **kwargs)
+    return given
 
 
 def _refuse_no_function(given: Any, name: str | None) -> None:

@@ -10,7 +10,8 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from socket import socket
 from types import ModuleType
@@ -73,7 +74,7 @@ def run_generation(plan: Plan, pipes: Pipes) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(line_buffering=True)
-    with refusals(plan.args):
+    with refusals(plan.args), _ends_with(parent):
         loaded = _answered(lambda: _load(plan), stopping)
         pipes.send(loaded=_watched(plan, loaded))
         if not pipes.wait():
@@ -91,6 +92,23 @@ def run_generation(plan: Plan, pipes: Pipes) -> int:
     pipes.send(ready={"tasks": sorted(app.tasks), "workflows": sorted(loaded.workflows)})
     _work(lambda: _watched(plan, loaded), pipes, stopping, parent, worker, lines)
     _end(pipes, stopping, worker, server, lines)
+
+
+@contextmanager
+def _ends_with(parent: int) -> Iterator[None]:
+    """Ends the process if its parent is gone, while code is loaded that may never end."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(POLL_INTERVAL_S):
+            if os.getppid() != parent:
+                os._exit(0)
+
+    threading.Thread(target=watch, name="rhythm dev parent", daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
 
 
 def _work(

@@ -123,7 +123,9 @@ def loaded_files(folders: Iterable[str], modules: Iterable[object]) -> list[str]
     Those of libraries that are installed below them, and of Rhythm itself, are left out.
     """
     roots = {os.path.realpath(folder) for folder in folders}
-    found = {os.path.realpath(file) for each in modules if (file := _file_of(each))}
+    named = {os.path.abspath(file) for each in modules if (file := _file_of(each))}
+    # also a link to a file elsewhere: its stamp is that of the file
+    found = {*map(os.path.realpath, named), *named}
     near = (os.path.relpath(file) for file in found if any(_is_own(file, root) for root in roots))
     return sorted(near)
 
