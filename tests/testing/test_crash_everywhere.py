@@ -160,3 +160,12 @@ def test_scripts_of_tasks_begin_anew_in_each_run(memory: Env) -> None:
     memory.task("kit_charge").raises(ConnectionError).returns("ok")
     memory.crash_everywhere(shop.saga, {"id": "A1"})
     assert memory.calls == [], "the runs have environments of their own"
+
+
+def test_inputs_by_name_are_refused_with_the_call_to_write(env: Env) -> None:
+    with pytest.raises(TypeError) as refused:
+        env.crash_everywhere("kit_first", {"id": "A1"}, clubs=[])
+    assert str(refused.value) == (
+        "env.crash_everywhere has no argument 'clubs'; the inputs of the workflow are one object: "
+        "env.crash_everywhere('kit_first', {…, 'clubs': …})"
+    )

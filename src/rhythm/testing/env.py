@@ -378,9 +378,11 @@ class Env:
         same_result: bool = True,
         most: int = 1000,
         only: str | None = None,
+        **unknown: Any,
     ) -> CrashReport:
         """Runs a workflow again and again, with a crash before and after every commit.
 
+        Inputs are one object: `env.crash_everywhere(order, {"id": "A1", "amount": 5})`.
         Each run begins with an empty database and ends when the workflow has. Another worker takes
         over what the dead one had. Runs in which tasks end in another order are made, too. Raises
         `CrashFailure` with the smallest schedule of which the outcome differs from that without a
@@ -398,6 +400,8 @@ class Env:
         __tracebackhide__ = True
         from rhythm.testing.crashes import CrashPlan, crash_everywhere
 
+        if unknown:
+            raise TypeError(_inputs_are_one_object(workflow, inputs, unknown))
         plan = CrashPlan(workflow, inputs, script, reset, effects, check, same_result)
         return crash_everywhere(self, plan, most, only)
 
@@ -415,3 +419,16 @@ class Env:
     def engine(self) -> Engine:
         """What drives the worker; for `crash_everywhere`."""
         return self._engine
+
+
+def _inputs_are_one_object(
+    workflow: str | Workflow[..., Any], inputs: Any, more: Mapping[str, Any]
+) -> str:
+    """Returns the message for inputs that were given by name, with the call to write instead."""
+    name = workflow.name if isinstance(workflow, Workflow) else repr(workflow)
+    before = ["…"] if inputs is not None else []
+    shown = ", ".join([*before, *(f"{key!r}: …" for key in more)])
+    return (
+        f"env.crash_everywhere has no argument {next(iter(more))!r}; the inputs of the workflow are "
+        f"one object: env.crash_everywhere({name}, {{{shown}}})"
+    )

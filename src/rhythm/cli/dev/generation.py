@@ -1,13 +1,15 @@
 """A generation: the process that has one version of the user's code, its worker and the HTTP API.
 
 It loads everything, and says so. It begins to work when its parent lets it: then the generation
-before it begins nothing more. It ends when it is asked to, or when its parent is gone.
+before it begins nothing more. It ends when it is asked to; and at once, as if it had been killed
+itself, when its parent is gone.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -104,11 +106,13 @@ def _work(
 ) -> None:
     """Waits until the generation is asked to end, or its worker has failed.
 
-    It also ends if its parent is gone, or nobody reads its lines: then the parent ends, too.
-    Modules that are imported meanwhile are watched from then on.
+    It also ends if nobody reads its lines: then the parent ends, too. If the parent is gone, it was
+    killed, and so is this process. Modules that are imported meanwhile are watched from then on.
     """
     known = len(sys.modules)
-    while worker.alive and os.getppid() == parent and not stopping.wait(POLL_INTERVAL_S):
+    while worker.alive and not stopping.wait(POLL_INTERVAL_S):
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
         lines.tick()
         if lines.unread:
             return
@@ -242,7 +246,8 @@ def _database(app: Rhythm) -> str:
 
 def _introduce(plan: Plan, app: Rhythm, loaded: LoadedCode) -> None:
     where = show_url(app.settings.database_url)
-    print(f"rhythm dev: {f'{plan.url}, ' if plan.url else ''}on {where}")
+    # of the process that was started: whoever kills that one ends all of it
+    print(f"rhythm dev: pid {os.getppid()}, {f'{plan.url}, ' if plan.url else ''}on {where}")
     print(f"  {_listed('task', sorted(app.tasks))}")
     print(f"  {_listed('workflow', sorted(loaded.workflows))}")
     if others := _others(app):
