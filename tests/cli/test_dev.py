@@ -201,7 +201,7 @@ def test_imported_modules_and_workflow_files_are_loaded_again_and_what_is_gone_i
     assert "new workflows: more" in dev.said
     assert app.start_workflow("more").result(timeout=LONG_S) == 1
     dev.reloaded(lambda: dev.write("app.py", APP.replace("def kill(", "def kill_it(")))
-    assert "new tasks: kill_it; tasks that are gone: kill (executions that began" in dev.said
+    assert "new tasks: kill_it; tasks that are gone: kill (running executions" in dev.said
     dev.reloaded((dev.folder / "workflows/more.flow").unlink)
     assert "workflows that are gone: more\n" in dev.said
 

@@ -429,6 +429,6 @@ def _inputs_are_one_object(
     before = ["…"] if inputs is not None else []
     shown = ", ".join([*before, *(f"{key!r}: …" for key in more)])
     return (
-        f"env.crash_everywhere has no argument {next(iter(more))!r}; the inputs of the workflow are "
-        f"one object: env.crash_everywhere({name}, {{{shown}}})"
+        f"env.crash_everywhere has no argument {next(iter(more))!r}; the inputs of the workflow "
+        f"are one object: env.crash_everywhere({name}, {{{shown}}})"
     )

@@ -28,7 +28,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 EVERYTHING = Watched((), (".",))
 # what is said behind the names of what is gone, by kind
 STILL_NEEDED = {
-    "tasks": " (executions that began before may still call them: keep a task until they have ended)",
+    "tasks": " (running executions may still call them: keep a task until those have ended)",
     "workflows": "",
 }
 
