@@ -8,7 +8,6 @@ their values are in `types`.
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from types import SimpleNamespace
@@ -185,6 +184,8 @@ class CliCommand(InOurWords):
 
     def _meant(self, word: str) -> str:
         """Returns the advice to name a file by its option, if the command has one for it."""
+        import shlex
+
         found = OPTIONS_OF_FILES.get(os.path.splitext(word)[1])
         known = any(found in param.opts for param in self.params)
         return f"; to use this file, write {found} {shlex.quote(word)}" if known else ""

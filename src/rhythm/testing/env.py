@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Never, ParamSpec, Self, TypeVar, overload
 
 from rhythm.app import default
 from rhythm.app.application import Rhythm
@@ -368,6 +368,7 @@ class Env:
 
     def crash_everywhere(
         self,
+        /,
         workflow: str | Workflow[..., Any],
         inputs: Any = None,
         *,
@@ -378,7 +379,7 @@ class Env:
         same_result: bool = True,
         most: int = 1000,
         only: str | None = None,
-        **unknown: Any,
+        **unknown: Never,
     ) -> CrashReport:
         """Runs a workflow again and again, with a crash before and after every commit.
 
