@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from io import TextIOWrapper
 from socket import socket
@@ -88,31 +89,43 @@ def run_generation(plan: Plan, pipes: Pipes) -> int:
     worker = app.worker("dev", queues=queues)
     server = _serve(plan, app)
     stopping.holds = True
+    _die_with(parent)
     worker.start()
     if plan.introduces:
         _introduce(plan, app, loaded)
     pipes.send(ready={"tasks": sorted(app.tasks), "workflows": sorted(loaded.workflows)})
-    _work(lambda: _watched(plan, loaded), pipes, stopping, parent, worker, lines)
+    _work(lambda: _watched(plan, loaded), pipes, stopping, worker, lines)
     _end(pipes, stopping, worker, server, lines)
+
+
+def _die_with(parent: int) -> None:
+    """Kills this process as soon as its parent is gone: whoever killed that meant all of it.
+
+    A parent that ends by itself waits for this process first.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(POLL_INTERVAL_S)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="rhythm dev parent", daemon=True).start()
 
 
 def _work(
     watched: Callable[[], dict[str, Any]],
     pipes: Pipes,
     stopping: Stopping,
-    parent: int,
     worker: PooledWorker,
     lines: Lines,
 ) -> None:
     """Waits until the generation is asked to end, or its worker has failed.
 
-    It also ends if nobody reads its lines: then the parent ends, too. If the parent is gone, it was
-    killed, and so is this process. Modules that are imported meanwhile are watched from then on.
+    It also ends if nobody reads its lines: then the parent ends, too. Modules that are imported
+    meanwhile are watched from then on.
     """
     known = len(sys.modules)
     while worker.alive and not stopping.wait(POLL_INTERVAL_S):
-        if os.getppid() != parent:
-            os.kill(os.getpid(), signal.SIGKILL)
         lines.tick()
         if lines.unread:
             return
