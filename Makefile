@@ -16,6 +16,7 @@ VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info
 endif
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+RUNS := $(VENV)/.runs
 
 # Compiled modules are kept: whoever says otherwise pays for the compilation in every process that the tests start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -29,7 +30,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
-demo: $(INSTALLED) ## Run the demonstration
+# Whoever only looks needs none of our tools; where they are, they stay.
+demo: $(if $(wildcard $(INSTALLED)),$(INSTALLED),$(RUNS)) ## Run the demonstration
 	@$(BIN)/python examples/demo.py $(ARGS)
 
 test: lint types ## Lint, types and tests: what CI runs
@@ -109,15 +111,25 @@ types: $(INSTALLED)
 	@echo "== types"
 	@$(BIN)/python -m mypy
 
-# Everything has the version, and the hash, of the lock file: development and CI see the same.
 # A .venv that works is kept, so a change of pyproject.toml costs seconds; one that does not (half made, or its Python is
 # gone) is made anew. Tools run as `python -m` because the scripts in .venv/bin break in directories with long names.
+define make_venv
+@$(PYTHON) -c '' 2>/dev/null || { echo "Rhythm needs Python 3.11 or newer; '$(PYTHON)' does not run. Try: make PYTHON=python3.11" >&2; exit 1; }
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Rhythm needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.11" >&2; exit 1; }
+@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "'$(PYTHON)' has no venv module. Install it (on Debian and Ubuntu the package is python3-venv)." >&2; exit 1; }
+@echo "Installing Rhythm$(1) into $(VENV) (once)…"
+@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+endef
+
+# Everything has the version, and the hash, of the lock file: development and CI see the same.
 $(INSTALLED): pyproject.toml requirements-dev.lock
-	@$(PYTHON) -c '' 2>/dev/null || { echo "Rhythm needs Python 3.11 or newer; '$(PYTHON)' does not run. Try: make PYTHON=python3.11" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Rhythm needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.11" >&2; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "'$(PYTHON)' has no venv module. Install it (on Debian and Ubuntu the package is python3-venv)." >&2; exit 1; }
-	@echo "Installing Rhythm and its tools into $(VENV) (once)…"
-	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	$(call make_venv, and its tools)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# What a user installs.
+$(RUNS): pyproject.toml
+	$(call make_venv)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[server]'
 	@touch $@

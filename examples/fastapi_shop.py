@@ -110,5 +110,8 @@ async def packed(order: int, parcel: str, transaction: Transaction) -> None:
 
 @api.get("/orders/{order}")
 async def status(order: int) -> dict[str, Any]:
-    execution = await app.aio.get(f"order-{order}")
+    try:
+        execution = await app.aio.get(f"order-{order}")
+    except rhythm.UnknownExecution:
+        raise HTTPException(404, "there is no such order") from None
     return {"status": execution.status, "result": execution.result}

@@ -26,8 +26,10 @@ ROOT = Path(__file__).parents[2]
 PICTURE = Path(__file__).with_name("dev.svg")
 COLUMNS = 100
 RHYTHM = [sys.executable, "-m", "rhythm"]
-START = ["start", "order", "--id", "A17", "-i", "id=A17", "-i", "amount=99.5"]
-SIGNAL = ["signal", "A17", "approve", "true"]
+START = ["start", "order", "--id", "A1", "-i", "id=A1", "-i", "amount=5"]
+SIGNAL = ["signal", "A1", "approve"]
+CLOCK = re.compile(r"\d\d:\d\d:\d\d")  # which begins a line about something that happened
+PAUSE_S = 4  # of the person at the keyboard, so that the times in the picture differ
 
 
 def main(picture: Path) -> None:
@@ -63,13 +65,15 @@ def first_run(folder: str) -> list[Text]:
         wait_for(folder, "first", "Ctrl-C")
         subprocess.run([*RHYTHM, *START], cwd=folder, check=True, capture_output=True)
         said = wait_for(folder, "first", "waits for signal")
-        os.killpg(dev.pid, signal.SIGKILL)
+        time.sleep(PAUSE_S)
+        os.kill(dev.pid, signal.SIGKILL)
         dev.wait()
     return happened(said)
 
 
 def second_run(folder: str) -> list[Text]:
     """What is said from the start to the end of the order."""
+    time.sleep(PAUSE_S)
     subprocess.run([*RHYTHM, *SIGNAL], cwd=folder, check=True, capture_output=True)
     with open(f"{folder}/second", "wb") as out:
         dev = run_dev(folder, out)
@@ -103,7 +107,7 @@ def wait_for(folder: str, file: str, text: str) -> str:
 
 def happened(said: str) -> list[Text]:
     """The lines that say what happened to the order, as they were printed."""
-    return [Text.from_ansi(line) for line in said.splitlines() if "A17" in line]
+    return [Text.from_ansi(line) for line in said.splitlines() if CLOCK.search(line)]
 
 
 if __name__ == "__main__":

@@ -64,11 +64,20 @@ def children(pid: int) -> list[int]:
     return [int(each) for each in found.split()]
 
 
+def runs(pid: int) -> bool:
+    """Whether there is such a process; one that has ended, and nobody asked about, does not run."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
 def test_it_says_where_it_is_what_it_found_and_three_commands_that_work(
     dev: Dev, app: Rhythm
 ) -> None:
-    dev.began()
-    assert re.search(r"^rhythm dev: http://127.0.0.1:\d+/api/v1, on ", dev.said, re.M)
+    pid = dev.began().pid
+    assert re.search(rf"^rhythm dev: pid {pid}, http://127.0.0.1:\d+/api/v1, on ", dev.said, re.M)
     assert "3 tasks: greet, kill, wait_for" in dev.said
     assert "4 workflows: hello, kills, wait, waits" in dev.said
     commands = re.findall(r"^  rhythm (.*)$", dev.said, re.M)
@@ -84,7 +93,7 @@ def test_it_says_where_it_is_what_it_found_and_three_commands_that_work(
             env={**os.environ, "RHYTHM_DATABASE_URL": dev.url},
         )
         assert ran.returncode == 0, ran
-    dev.says("waits for signal go  (rhythm signal waits-1 go JSON)")
+    dev.says("waits for signal go  (rhythm signal waits-1 go)")
     app.signal("waits-1", "go", 5)
     assert app.result("waits-1", timeout=LONG_S) == ["OLD", "5", "Hello, A1"]
 
@@ -192,9 +201,9 @@ def test_imported_modules_and_workflow_files_are_loaded_again_and_what_is_gone_i
     assert "new workflows: more" in dev.said
     assert app.start_workflow("more").result(timeout=LONG_S) == 1
     dev.reloaded(lambda: dev.write("app.py", APP.replace("def kill(", "def kill_it(")))
-    assert "new tasks: kill_it; tasks that are gone: kill" in dev.said
+    assert "new tasks: kill_it; tasks that are gone: kill (running executions" in dev.said
     dev.reloaded((dev.folder / "workflows/more.flow").unlink)
-    assert "workflows that are gone: more" in dev.said
+    assert "workflows that are gone: more\n" in dev.said
 
 
 def test_file_that_was_not_loaded_changes_nothing(dev: Dev) -> None:
@@ -317,12 +326,16 @@ def test_executions_go_on_after_it_was_killed(on_each: tuple[Dev, Rhythm]) -> No
     assert app.result("w", timeout=LONG_S) == ["OLD", "1", "Hello, Ann"]
 
 
-def test_generation_ends_when_its_parent_is_gone(dev: Dev, app: Rhythm) -> None:
+def test_whoever_kills_the_pid_that_it_prints_kills_its_tasks_too(dev: Dev, app: Rhythm) -> None:
     process = dev.began()
-    dev.until(lambda: len(app.workers()) == 1)
-    process.kill()
+    (generation,) = children(process.pid)
+    (pid,) = re.findall(r"^rhythm dev: pid (\d+),", dev.said, re.M)
+    app.start_workflow("wait", {"file": "end"}, id="w")
+    dev.until((dev.folder / "end.begun").exists)
+    os.kill(int(pid), signal.SIGKILL)
     process.wait()
-    dev.until(lambda: app.workers() == [])
+    dev.until(lambda: not runs(generation))
+    assert app.get("w").status != "completed"
 
 
 def test_generation_that_never_ends_loading_ends_when_its_parent_is_gone(dev: Dev) -> None:
@@ -391,7 +404,7 @@ def test_two_in_one_folder_share_the_work_and_say_so(dev: Dev, app: Rhythm) -> N
 
 
 def asked(dev: Dev, path: str, method: str = "GET", **headers: str) -> int:
-    (address,) = re.findall(r"rhythm dev: (http://[^,]+)/api/v1,", dev.said)
+    (address,) = re.findall(r"rhythm dev: pid \d+, (http://[^,]+)/api/v1,", dev.said)
     request = urllib.request.Request(
         f"{address}{path}",
         method=method,
@@ -469,6 +482,10 @@ def test_folder_with_nothing_to_run_is_left_as_it_is(empty: Dev) -> None:
     empty.write("shop.py", APP)
     assert empty.start().wait(LONG_S) == 2
     assert "`rhythm dev --app shop.py` runs shop.py" in empty.said
+    assert empty.start("shop.py").wait(LONG_S) == 2
+    assert "to use this file, write --app shop.py\n" in empty.said
+    assert empty.start("--no-reload", "--app", "shap.py").wait(LONG_S) == 2
+    assert "there is no file shap.py; did you mean shop.py?\n" in empty.said
 
 
 def test_own_application_and_other_files_are_run(empty: Dev, app: Rhythm) -> None:

@@ -79,9 +79,9 @@ def test_execution_that_is_woken_for_nothing_says_its_wait_once(said: Any) -> No
     log("signal", "a", "go = 1")
     log("wait", "a", "signal go")
     assert printed(out) == [
-        "a             … waits for signal go  (rhythm signal a go JSON)",
+        "a             … waits for signal go  (rhythm signal a go)",
         "a             ✉ signal go = 1",
-        "a             … waits for signal go  (rhythm signal a go JSON)",
+        "a             … waits for signal go  (rhythm signal a go)",
     ]
 
 

@@ -51,7 +51,11 @@ def test_all_files_of_the_template_are_written(project: Path) -> None:
 def test_next_commands_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", str(tmp_path / "my shop")]) == 0
     out = capsys.readouterr().out
-    assert re.findall(r"^  (\S.*?)  +#", out, re.M) == ["rhythm dev", "pytest"]
+    assert re.findall(r"^  (\S.*?)  +#", out, re.M) == [
+        "rhythm dev",
+        "pip install pytest",
+        "python -m pytest",
+    ]
     assert f"  cd '{tmp_path}/my shop'" in out
 
 
@@ -80,6 +84,21 @@ def test_nothing_is_overwritten_and_nothing_is_written_beside_it(
     assert f"{name} is in {tmp_path} already" in capsys.readouterr().err
 
 
+def test_folder_that_is_suggested_is_not_there_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "shop"]) == 0
+    assert main(["new", "shop"]) == 2
+    assert "such as rhythm new shop2\n" in capsys.readouterr().err
+    assert main(["new", "shop2"]) == 0
+    assert main(["new", "shop/"]) == 2
+    assert "such as rhythm new shop3\n" in capsys.readouterr().err
+    assert main(["new", "."]) == 0
+    assert main(["new", "."]) == 2
+    assert "such as rhythm new shop3\n" in capsys.readouterr().err
+
+
 def test_file_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "shop").write_text("")
     assert main(["new", str(tmp_path / "shop")]) == 2
@@ -106,12 +125,13 @@ def test_tests_of_the_project_pass(project: Path) -> None:
 
 def test_its_workflows_run(project: Path) -> None:
     shell = Shell(project)
-    approve = ("--signal", 'approve={"ok": true}')
-    for file, given in (
-        ("app.py", approve),
-        ("app.py", ()),
-        ("workflows/express.flow", ("--app", "app.py")),
+    for file, given, refunded in (
+        ("app.py", ("--signal", "approve"), False),
+        ("app.py", ("--signal", "approve=true"), False),
+        ("app.py", ("--signal", "approve=false"), True),
+        ("app.py", (), True),
+        ("workflows/express.flow", ("--app", "app.py"), False),
     ):
         ran = shell.rhythm("run", file, "-i", "id=A1", "-i", "amount=5", *given, "--fast-forward")
         assert ran.returncode == 0, ran
-        assert ("refund" in ran.stderr) is (given == ())
+        assert ("refund" in ran.stderr) is refunded

@@ -6,6 +6,7 @@
 | `python` | runs it as a program; the `text` that follows is what it prints |
 | `console` | types the lines that begin with `$`; what is shown under one is what it prints; nothing shown: it succeeds. A line `…` stands for any lines, ` …` at its end for the rest of it |
 | `console NAME` | the same in another terminal, NAME: its command goes on running, and what is shown is printed there sooner or later. The terminal's next command ends it first; a block without a `$` is what it prints next |
+| `kill -9 12345` | kills the process that has printed its id, where the page shows `pid 12345,` |
 | `console install` | nothing: what installs Rhythm, or builds an image, needs a network |
 
 Times, ids and versions are others. Whatever else a page has, the reader refuses.
@@ -51,6 +52,7 @@ class Reader:
             if not name.startswith("RHYTHM_TEST_"):
                 del self.shell[name]
         self.terminals: dict[str, Terminal] = {}
+        self.shown: list[tuple[str, str]] = []  # what the page shows in which terminal
         self._bin = folder.parent / f"{folder.name}-bin"
         self._put_on_path("rhythm", "-m rhythm")
         self._put_on_path("python", "")
@@ -116,10 +118,10 @@ class Reader:
             self.shell |= [words[1].split("=", 1)]
         elif words[0] == "cd":
             self.folder = (self.folder / words[1]).resolve()
-        elif words[0] == "pkill":
-            for terminal in self.terminals.values():
-                terminal.end(signal.SIGKILL)
+        elif words[0] == "kill":
+            self.kill(words[-1])
         elif block.name:
+            self.shown.append((block.name, shown))
             self.open(block.name, words).shows(shown, block)
         else:
             self.see(line, words, shown, block)
@@ -131,6 +133,11 @@ class Reader:
         command = [str(self._bin / words[0]) if words[0] in ("rhythm", "python") else words[0]]
         self.terminals[name] = Terminal([*command, *words[1:]], self.folder, self.shell)
         return self.terminals[name]
+
+    def kill(self, pid: str) -> None:
+        """Kills what has printed its process id, in the terminal for which the page shows this."""
+        (name,) = {name for name, shown in self.shown if f"pid {pid}," in shown}
+        self.terminals[name].kill()
 
     def see(self, line: str, words: list[str], shown: str, block: Block) -> None:
         looks = words[0] == "rhythm" and words[1] in LOOKS
@@ -214,13 +221,17 @@ class Terminal:
         with self._changed:
             self._changed.notify_all()
 
-    def end(self, by: signal.Signals = signal.SIGTERM) -> None:
+    def kill(self) -> None:
+        """Kills the process whose id was printed, and no other; all that it has started must end,
+        too: until then, the terminal is not silent."""
+        (pid,) = re.findall(r"\bpid (\d+)", "\n".join(self._lines))
+        os.kill(int(pid), signal.SIGKILL)
+        self.end()
+
+    def end(self) -> None:
         """Ends the command, with all that it has started."""
         if self._process.poll() is None:
-            if by is signal.SIGKILL:
-                os.killpg(self._process.pid, by)
-            else:
-                self._process.send_signal(by)
+            self._process.terminate()
         self._process.wait(LIMIT_S)
         self._thread.join()
         assert self._process.stdout is not None
@@ -247,6 +258,7 @@ def of_any_time(text: str) -> str:
     text = re.sub(r"\bversion [0-9a-f]{12}\b", "VERSION", text)
     text = re.sub(r"^ *(\d+d )?[\d:]+:\d\d(\.\d+)?  ", "", text, flags=re.MULTILINE)
     text = re.sub(r"\b[0-9a-f]{12}\b", "VERSION", text)
+    text = re.sub(r"\bpid \d+", "pid N", text)
     text = re.sub(r"in [\d.,]+ ?m?s\b", "LENGTH", re.sub(r"[ ─]+", " ", text))
     return re.sub(r" +$", "", text, flags=re.MULTILINE).strip()
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from rhythm.cli.commands.new import ENDING, TEMPLATE
 from rhythm.cli.main import COMMANDS
 from tests.examples.markdown import ROOT, blocks, text_of
 from tests.support.length import long
@@ -25,6 +26,20 @@ def test_first_program_has_at_most_fifteen_lines() -> None:
     assert len([line for line in first.text.splitlines() if line.strip()]) <= 15
 
 
+def test_first_program_is_the_one_that_rhythm_new_writes() -> None:
+    """So the sections below work with the project, line by line."""
+    assert blocks("README.md")[0].text == of_template("app.py")
+
+
+def test_test_that_is_shown_is_one_of_those_that_rhythm_new_writes() -> None:
+    (shown,) = [block.text for block in blocks("README.md") if block.name == "test_app.py"]
+    assert shown in of_template("test_app.py")
+
+
+def of_template(name: str) -> str:
+    return Path(TEMPLATE, f"{name}{ENDING}").read_text(encoding="utf-8")
+
+
 def test_picture_comes_before_everything_else() -> None:
     first_screen = text_of("README.md").partition("\n## ")[0]
     assert "docs/pictures/dev.svg" in first_screen
@@ -36,7 +51,7 @@ def test_picture_is_small_and_shows_the_order_that_goes_on() -> None:
     svg = PICTURE.read_text(encoding="utf-8")
     assert len(svg) < SMALL
     shown = text_in(svg)
-    for said in ("kill -9", 'charge(order="A17"', 'ship(order="A17")', "completed"):
+    for said in ("kill -9", 'charge(order="A1"', 'ship(order="A1")', "completed"):
         assert said in shown
     assert shown.count("→ charge") == 1
     # nothing of another host is loaded

@@ -24,9 +24,12 @@ async def main():
         packed = await web.post("/orders/1/packed", params={"parcel": "p1"})
         result = await app.aio.result("order-1", "100s")
         shown = (await web.get("/orders/1")).json()
+        unknown = await web.get("/orders/2")
         listed = (await web.get("/rhythm/api/v1/executions")).json()
         print(json.dumps({
-            "codes": [placed.status_code, refused.status_code, lost.status_code, packed.status_code],
+            "codes": [
+                each.status_code for each in (placed, refused, lost, packed, unknown)
+            ],
             "placed": placed.json(), "result": result, "shown": shown,
             "executions": [each["id"] for each in listed["items"]],
         }))
@@ -69,7 +72,7 @@ def ran(tmp_path: Path, program: str) -> Any:
 
 def test_fastapi_starts_and_signals_in_the_transaction_of_the_request(tmp_path: Path) -> None:
     assert ran(tmp_path, FASTAPI) == {
-        "codes": [201, 422, 404, 202],
+        "codes": [201, 422, 404, 202, 404],
         "placed": {"order": 1},
         "result": "charged 30 for order 1, sent as p1",
         "shown": {"status": "completed", "result": "charged 30 for order 1, sent as p1"},

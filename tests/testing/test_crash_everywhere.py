@@ -218,3 +218,12 @@ def test_scripts_of_tasks_begin_anew_in_each_run(memory: Env) -> None:
 def test_a_workflow_that_the_test_has_loaded_is_run_with_crashes(env: Env) -> None:
     env.load("workflow loaded_here { return await task('kit_pack', { item: 'tea' }) }")
     assert env.crash_everywhere("loaded_here").runs > 1
+
+
+def test_inputs_by_name_are_refused_with_the_call_to_write(env: Env) -> None:
+    with pytest.raises(TypeError) as refused:
+        env.crash_everywhere("kit_first", {"id": "A1"}, clubs=[])
+    assert str(refused.value) == (
+        "env.crash_everywhere has no argument 'clubs'; the inputs of the workflow are one object: "
+        "env.crash_everywhere('kit_first', {…, 'clubs': …})"
+    )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rhythm.cli.command import UsageError
 from rhythm.cli.database import read_settings
+from rhythm.suggest import nearest
 
 if TYPE_CHECKING:
     from rhythm.app import Rhythm
@@ -130,7 +131,7 @@ def _imported(name: str) -> ModuleType:
 
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise UsageError(f"there is no file {path}")
+        raise UsageError(f"there is no file {path}{_meant(path)}")
     _search_first_in(str(path.parent.resolve()))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
@@ -144,6 +145,12 @@ def _load_file(path: Path) -> ModuleType:
         sys.modules.pop(path.stem, None)
         _refuse(str(path), problem)
     return module
+
+
+def _meant(path: Path) -> str:
+    """Returns the advice to take the file in the same folder that has a similar name."""
+    near = nearest(path.name, [each.name for each in path.parent.glob("*.py")])
+    return f"; did you mean {path.with_name(near)}?" if near else ""
 
 
 def _search_first_in(folder: str) -> None:

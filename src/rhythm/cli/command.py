@@ -7,6 +7,7 @@ their values are in `types`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from types import SimpleNamespace
@@ -27,6 +28,7 @@ SETTINGS: dict[str, Any] = {
 }
 # columns for the names of an option; the help of a longer one begins on the next line
 NAME_COLUMNS = 32
+OPTIONS_OF_FILES = {".py": "--app", ".flow": "--workflows"}  # by the ending of a name
 
 
 class UsageError(Exception):
@@ -177,8 +179,16 @@ class CliCommand(InOurWords):
     def read(self, ctx: click.Context, args: list[str]) -> list[str]:
         rest = super().read(ctx, args)
         if rest and not ctx.resilient_parsing:
-            raise UsageError(f"`{rest[0]}` is one argument too many")
+            raise UsageError(f"`{rest[0]}` is one argument too many{self._meant(rest[0])}")
         return rest
+
+    def _meant(self, word: str) -> str:
+        """Returns the advice to name a file by its option, if the command has one for it."""
+        import shlex
+
+        found = OPTIONS_OF_FILES.get(os.path.splitext(word)[1])
+        known = any(found in param.opts for param in self.params)
+        return f"; to use this file, write {found} {shlex.quote(word)}" if known else ""
 
     def invoke(self, ctx: click.Context) -> int:
         assert self.callback is not None

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Never, ParamSpec, Self, TypeVar, overload
 
 from rhythm.app import default
 from rhythm.app.application import Rhythm
@@ -407,6 +407,7 @@ class Env:
 
     def crash_everywhere(
         self,
+        /,
         workflow: str | Workflow[..., Any],
         inputs: Any = None,
         *,
@@ -417,9 +418,11 @@ class Env:
         same_result: bool = True,
         most: int = 1000,
         only: str | None = None,
+        **unknown: Never,
     ) -> CrashReport:
         """Runs a workflow again and again, with a crash before and after every commit.
 
+        Inputs are one object: `env.crash_everywhere(order, {"id": "A1", "amount": 5})`.
         Each run begins with an empty database and ends when the workflow has. Another worker takes
         over what the dead one had. Runs in which tasks end in another order are made, too. Raises
         `CrashFailure` with the smallest schedule of which the outcome differs from that without a
@@ -438,6 +441,8 @@ class Env:
         __tracebackhide__ = True
         from rhythm.testing.crashes import CrashPlan, crash_everywhere
 
+        if unknown:
+            raise TypeError(_inputs_are_one_object(workflow, inputs, unknown))
         plan = CrashPlan(workflow, inputs, script, reset, effects, check, same_result)
         return crash_everywhere(self, plan, most, only)
 
@@ -454,3 +459,16 @@ class Env:
     def interrupt(self, watched: WatchedStore, order: Order, observe: Observer) -> None:
         """Lets the worker see this store, and the order of its bodies; for `crash_everywhere`."""
         self._engine = self._new_engine(watched, order, observe)
+
+
+def _inputs_are_one_object(
+    workflow: str | Workflow[..., Any], inputs: Any, more: Mapping[str, Any]
+) -> str:
+    """Returns the message for inputs that were given by name, with the call to write instead."""
+    name = workflow.name if isinstance(workflow, Workflow) else repr(workflow)
+    before = ["…"] if inputs is not None else []
+    shown = ", ".join([*before, *(f"{key!r}: …" for key in more)])
+    return (
+        f"env.crash_everywhere has no argument {next(iter(more))!r}; the inputs of the workflow "
+        f"are one object: env.crash_everywhere({name}, {{{shown}}})"
+    )

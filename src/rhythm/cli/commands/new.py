@@ -12,6 +12,7 @@ Exit code 0: it is written; 2: it cannot be written.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 
@@ -25,6 +26,7 @@ ENDING = ".template"
 TEMPLATE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "template")
 IGNORED = ".gitignore"  # a project may well have one
 COLUMNS = 22  # of a command, before what it does
+EXAMPLE = "shop"  # a folder that is suggested
 
 
 @command(__doc__)
@@ -63,12 +65,21 @@ def _template() -> dict[str, str]:
 def _refuse(folder: str, there: list[str]) -> None:
     """Raises `UsageError` if the project cannot be written to this folder."""
     if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise UsageError(f"{folder} is a file: name a folder, such as rhythm new shop")
+        raise UsageError(f"{folder} is a file: name a folder, such as {_another(folder)}")
     if there:
         raise UsageError(
             f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} in {folder} already, and "
-            f"nothing is overwritten: name another folder, such as rhythm new shop"
+            f"nothing is overwritten: name another folder, such as {_another(folder)}"
         )
+
+
+def _another(folder: str) -> str:
+    """Returns the command for a folder with a similar name, of which there is none yet."""
+    given = os.path.normpath(folder)
+    name = EXAMPLE if os.path.basename(given) in ("", os.curdir, os.pardir) else given
+    names = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
+    free = next(each for each in names if not os.path.lexists(each))
+    return f"rhythm new {shlex.quote(free)}"
 
 
 def _write(path: str, text: str) -> None:
@@ -87,5 +98,6 @@ def _next(folder: str) -> list[tuple[str, str]]:
     return [
         *([] if there else [(one_line(f"cd {shlex.quote(folder)}"), "")]),
         ("rhythm dev", "runs it, and says what to try"),
-        ("pytest", "tests it: two days take no time there"),
+        ("pip install pytest", "once, for its tests"),
+        ("python -m pytest", "tests it: two days take no time there"),
     ]

@@ -2,6 +2,7 @@
 
 The payload is a JSON value, or an object made of -i; without either it is null.
 
+  rhythm signal 06fe1sz2n5qg7v0k4m8c3x9yte approve
   rhythm signal 06fe1sz2n5qg7v0k4m8c3x9yte approve '{"ok": true}'
   rhythm signal 06fe1sz2n5qg7v0k4m8c3x9yte approve -i ok:=true
 """

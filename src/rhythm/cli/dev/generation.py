@@ -1,17 +1,19 @@
 """A generation: the process that has one version of the user's code, its worker and the HTTP API.
 
 It loads everything, and says so. It begins to work when its parent lets it: then the generation
-before it begins nothing more. It ends when it is asked to, or when its parent is gone.
+before it begins nothing more. It ends when it is asked to; and at once, as if it had been killed
+itself, when its parent is gone.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
 from io import TextIOWrapper
 from socket import socket
 from types import ModuleType
@@ -74,7 +76,8 @@ def run_generation(plan: Plan, pipes: Pipes) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(line_buffering=True)
-    with refusals(plan.args), _ends_with(parent):
+    _die_with(parent)  # also while code is loaded that may never end
+    with refusals(plan.args):
         loaded = _answered(lambda: _load(plan), stopping)
         pipes.send(loaded=_watched(plan, loaded))
         if not pipes.wait():
@@ -90,42 +93,38 @@ def run_generation(plan: Plan, pipes: Pipes) -> int:
     if plan.introduces:
         _introduce(plan, app, loaded)
     pipes.send(ready={"tasks": sorted(app.tasks), "workflows": sorted(loaded.workflows)})
-    _work(lambda: _watched(plan, loaded), pipes, stopping, parent, worker, lines)
+    _work(lambda: _watched(plan, loaded), pipes, stopping, worker, lines)
     _end(pipes, stopping, worker, server, lines)
 
 
-@contextmanager
-def _ends_with(parent: int) -> Iterator[None]:
-    """Ends the process if its parent is gone, while code is loaded that may never end."""
-    done = threading.Event()
+def _die_with(parent: int) -> None:
+    """Kills this process as soon as its parent is gone: whoever killed that meant all of it.
+
+    A parent that ends by itself waits for this process first.
+    """
 
     def watch() -> None:
-        while not done.wait(POLL_INTERVAL_S):
-            if os.getppid() != parent:
-                os._exit(0)
+        while os.getppid() == parent:
+            time.sleep(POLL_INTERVAL_S)
+        os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, name="rhythm dev parent", daemon=True).start()
-    try:
-        yield
-    finally:
-        done.set()
 
 
 def _work(
     watched: Callable[[], dict[str, Any]],
     pipes: Pipes,
     stopping: Stopping,
-    parent: int,
     worker: PooledWorker,
     lines: Lines,
 ) -> None:
     """Waits until the generation is asked to end, or its worker has failed.
 
-    It also ends if its parent is gone, or nobody reads its lines: then the parent ends, too.
-    Modules that are imported meanwhile are watched from then on.
+    It also ends if nobody reads its lines: then the parent ends, too. Modules that are imported
+    meanwhile are watched from then on.
     """
     known = len(sys.modules)
-    while worker.alive and os.getppid() == parent and not stopping.wait(POLL_INTERVAL_S):
+    while worker.alive and not stopping.wait(POLL_INTERVAL_S):
         lines.tick()
         if lines.unread:
             return
@@ -247,7 +246,8 @@ def _database(app: Rhythm) -> str:
 
 def _introduce(plan: Plan, app: Rhythm, loaded: LoadedCode) -> None:
     where = show_url(app.settings.database_url)
-    print(f"rhythm dev: {f'{plan.url}, ' if plan.url else ''}on {where}")
+    # of the process that was started: whoever kills that one ends all of it
+    print(f"rhythm dev: pid {os.getppid()}, {f'{plan.url}, ' if plan.url else ''}on {where}")
     print(f"  {_listed('task', sorted(app.tasks))}")
     print(f"  {_listed('workflow', sorted(loaded.workflows))}")
     if others := _others(app):

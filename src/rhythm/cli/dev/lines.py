@@ -140,7 +140,7 @@ class Lines(logging.Handler):
             ("failed", ""): f"rhythm why {id}",
             ("blocked", ""): f"rhythm why {id}",
             ("approval", ""): "rhythm approvals",
-            ("wait", "signal"): f"rhythm signal {id} {name} JSON",
+            ("wait", "signal"): f"rhythm signal {id} {name}",
             ("wait", "event"): f"rhythm publish {name} JSON",
         }.get((what, kind if what == "wait" else ""))
         return f"{found}{self._where}" if found and (what != "failed" or "." not in id) else ""

@@ -26,6 +26,11 @@ SLOW_S = 5.0  # after which it is said that loading takes long
 KILL_S = 5.0  # after the second signal: then generations are killed
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 EVERYTHING = Watched((), (".",))
+# what is said behind the names of what is gone, by kind
+STILL_NEEDED = {
+    "tasks": " (running executions may still call them: keep a task until those have ended)",
+    "workflows": "",
+}
 
 
 class Generation:
@@ -279,5 +284,7 @@ def _loaded_again(has: dict[str, list[str]], had: dict[str, list[str]]) -> str:
     for kind in has:
         new, gone = {*has[kind]} - {*had[kind]}, {*had[kind]} - {*has[kind]}
         said += f"; new {kind}: {some_of(sorted(new))}" if new else ""
-        said += f"; {kind} that are gone: {some_of(sorted(gone))}" if gone else ""
+        said += (
+            f"; {kind} that are gone: {some_of(sorted(gone))}{STILL_NEEDED[kind]}" if gone else ""
+        )
     return said
