@@ -58,6 +58,14 @@ def test_retries_wait_for_their_backoff_on_the_clock(env: Env) -> None:
     ]
 
 
+def test_a_backoff_of_an_hour_is_an_hour(make_env: MakeEnv) -> None:
+    env = make_env(workflow_paths=())
+    env.load('workflow slow() { await task("post", {}, { retries: 2, backoff: "1h" }) }')
+    post, began = env.task("post").raises(ConnectionError, times=2).returns("ok"), env.now
+    env.run("slow")
+    assert [call.at - began for call in post.attempts] == [timedelta(hours=h) for h in (0, 1, 2)]
+
+
 def test_schedules_fire_as_the_clock_passes_their_times(make_env: MakeEnv) -> None:
     env = make_env(
         workflows=[shop.nightly], tasks=[shop.ship], start=datetime(2026, 1, 1, tzinfo=UTC)

@@ -249,8 +249,9 @@ def task(
 
     - `retries`: after a failure the task is tried again up to this many times.
     - `backoff`: the delay before the first retry; it doubles with each further retry, up to 300 s.
-      Without `backoff`, the delay is random: up to one second, then up to two, four and so on. So
-      tasks that failed together are not tried again together.
+      If it is longer than that itself, it stays as it is. Without `backoff`, the delay is random:
+      up to one second, then up to two, four and so on. So tasks that failed together are not tried
+      again together.
     - `timeout`: how long one attempt may take.
     - `give_up_on`: exceptions of these types are not retried.
     - `queue`: where the task waits for a worker. Without it, the task goes to the queue of its
