@@ -77,6 +77,17 @@ def test_schedules_fire_as_the_clock_passes_their_times(make_env: MakeEnv) -> No
     ]
 
 
+def test_a_result_that_cannot_come_says_which_signals_nobody_asks_for(env: Env) -> None:
+    env.load('workflow quits() { await signal("quit") }')
+    run = env.start("quits")
+    env.signal(run, "qiut")
+    with pytest.raises(Stuck, match="waits for signal `quit`.*; `qiut` lies in the mailbox unread"):
+        run.result()
+    env.signal(run, "exit")
+    with pytest.raises(Stuck, match="; `exit`, `qiut` lie in the mailbox unread"):
+        run.result()
+
+
 def test_a_result_that_cannot_come_says_what_would_help(env: Env) -> None:
     run = env.start(shop.listener)
     with pytest.raises(ExecutionFailed, match="Timeout"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
@@ -13,6 +14,8 @@ import pytest
 
 import rhythm
 from rhythm.errors import DuplicateTask
+from rhythm.authoring import workflow
+from rhythm.worker import handlers
 from rhythm.worker.ended import ended_by
 from rhythm.worker.handlers import Task, Tasks
 
@@ -47,6 +50,26 @@ def test_decorated_function_is_called_as_before_and_keeps_its_documentation() ->
 def test_settings_that_make_no_sense_are_refused_at_once(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - each has its own message
         rhythm.task(**settings)(lambda: None)
+
+
+def test_an_option_that_is_misspelt_is_answered_with_the_one_that_was_meant() -> None:
+    wrong: Any = {"retrys": 2}
+    with pytest.raises(TypeError, match="@rhythm.task has no option `retrys`; did you mean `retri"):
+        rhythm.task(**wrong)
+    wrong = {"sheduled": "@daily"}
+    with pytest.raises(TypeError, match="@rhythm.workflow has no option `sheduled`; did you mean"):
+        rhythm.workflow(**wrong)
+    wrong = {"xyz": 1}
+    with pytest.raises(TypeError, match="has no option `xyz`; it takes name, queue, retries"):
+        rhythm.task(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("decorator", "known"), [(rhythm.task, handlers.OPTIONS), (rhythm.workflow, workflow.OPTIONS)]
+)
+def test_options_that_a_message_lists_are_those_there_are(decorator: Any, known: Any) -> None:
+    params = inspect.signature(decorator).parameters.values()
+    assert known == tuple(p.name for p in params if p.kind is p.KEYWORD_ONLY)
 
 
 def test_two_functions_of_one_name_are_refused_but_a_reloaded_one_is_not() -> None:

@@ -41,8 +41,8 @@ GLANCE = Reach(1000, 1024 * 1024)
 class Reason(Record):
     """A reason why an execution does not go on.
 
-    It says since when, until when if it ends by itself (`until`), or when it begins (`at`), and what
-    somebody can do about it.
+    It says since when, until when if it ends by itself (`until`), or when it begins (`at`), and
+    what somebody can do about it.
     """
 
     what: str

@@ -21,6 +21,7 @@ from rhythm.lang.flow.rules.arguments import checked_name
 from rhythm.lang.flow.rules.surroundings import TaskShape
 from rhythm.lang.hint_shapes import task_shape
 from rhythm.lang.python.names import Callee
+from rhythm.suggest import refuse_unknown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -217,6 +218,7 @@ class Tasks(Mapping[str, Task[..., Any]]):
 
 
 default_tasks = Tasks()
+OPTIONS = ("name", "queue", "retries", "timeout", "backoff", "give_up_on", "transactional")
 
 
 @overload
@@ -242,6 +244,7 @@ def task(
     backoff: Length = None,
     give_up_on: type[BaseException] | tuple[type[BaseException], ...] = (),
     transactional: bool = False,
+    **unknown: Any,
 ) -> Any:
     """Makes a function a task: `@rhythm.task`, or `@rhythm.task(retries=3, timeout="30s")`.
 
@@ -263,6 +266,7 @@ def task(
     that runs again, takes the place of the old one. Raises `DuplicateTask` if another function is a
     task of the same name.
     """
+    refuse_unknown("@rhythm.task", unknown, OPTIONS)
     if problem := whole_problem("retries", retries):
         raise ValueError(problem)
     if queue is not None:
