@@ -81,7 +81,9 @@ def test_a_result_that_cannot_come_says_which_signals_nobody_asks_for(env: Env) 
     env.load('workflow quits() { await signal("quit") }')
     run = env.start("quits")
     env.signal(run, "qiut")
-    with pytest.raises(Stuck, match="waits for signal `quit`.*; `qiut` lies in the mailbox unread"):
+    with pytest.raises(
+        Stuck, match=r"waits for signal `quit`.*; `qiut` lies in the mailbox unread"
+    ):
         run.result()
     env.signal(run, "exit")
     with pytest.raises(Stuck, match="; `exit`, `qiut` lie in the mailbox unread"):

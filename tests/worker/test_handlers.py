@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import rhythm
-from rhythm.errors import DuplicateTask
 from rhythm.authoring import workflow
+from rhythm.errors import DuplicateTask
 from rhythm.worker import handlers
 from rhythm.worker.ended import ended_by
 from rhythm.worker.handlers import Task, Tasks
@@ -54,10 +54,14 @@ def test_settings_that_make_no_sense_are_refused_at_once(settings: dict[str, Any
 
 def test_an_option_that_is_misspelt_is_answered_with_the_one_that_was_meant() -> None:
     wrong: Any = {"retrys": 2}
-    with pytest.raises(TypeError, match="@rhythm.task has no option `retrys`; did you mean `retri"):
+    with pytest.raises(
+        TypeError, match=r"@rhythm\.task has no option `retrys`; did you mean `retri"
+    ):
         rhythm.task(**wrong)
     wrong = {"sheduled": "@daily"}
-    with pytest.raises(TypeError, match="@rhythm.workflow has no option `sheduled`; did you mean"):
+    with pytest.raises(
+        TypeError, match=r"@rhythm\.workflow has no option `sheduled`; did you mean"
+    ):
         rhythm.workflow(**wrong)
     wrong = {"xyz": 1}
     with pytest.raises(TypeError, match="has no option `xyz`; it takes name, queue, retries"):
@@ -152,8 +156,8 @@ def test_input_that_does_not_fit_fails_the_task_at_once_and_names_the_parameter(
     )
     assert ended.error is not None
     expected = (
-        'task `t` failed: InvalidInputs: input `order.due` is "soon", not a date such as '
-        '"2026-01-31"'
+        "task `t` failed: InvalidInputs: input `order.due` must be a date such as "
+        '"2026-01-31", not "soon"'
     )
     assert (ended.error["message"], ended.error["data"]["type"], ended.retry) == (
         expected,
