@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 
 from rhythm.limits import TEXTS
-from rhythm.suggest import nearest
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SHORT = r"(?a)(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h|d|w))+"
@@ -14,12 +13,10 @@ _PIECE = r"(?a)([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)"
 _ISO = r"(?a)P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
 # What people write for a unit. Months and years are not among them: they have no fixed length.
 _WORDS = {
-    "ms": ("ms", "msec", "millis", "millisecond"), "s": ("s", "sec", "second"),
-    "m": ("m", "min", "minute"), "h": ("h", "hr", "hour"), "d": ("d", "day"), "w": ("w", "week"),
+    "ms": "ms", "msec": "ms", "millis": "ms", "millisecond": "ms", "s": "s", "sec": "s",
+    "second": "s", "m": "m", "min": "m", "minute": "m", "h": "h", "hr": "h", "hour": "h", "d": "d",
+    "day": "d", "w": "w", "week": "w",
 }  # fmt: skip
-_UNIT_OF = {
-    form: unit for unit, words in _WORDS.items() for word in words for form in (word, f"{word}s")
-}
 _NO_UNIT = ("mo", "y")  # how months and years begin
 # A hundred years: a longer duration is more likely a typing error than a plan.
 LONGEST_S = 100 * 366 * 86400.0
@@ -86,8 +83,11 @@ def _unit(word: str) -> str:
     """Returns the unit that a word probably names; empty if none does."""
     if word == "M" or word.lower().startswith(_NO_UNIT):
         return ""
-    known = _UNIT_OF.get(word.lower())
-    return known or _UNIT_OF.get(nearest(word, _UNIT_OF) or "", "")
+    from rhythm.suggest import nearest
+
+    word = word.lower()
+    known = _WORDS.get(word) or _WORDS.get(word.removesuffix("s"))
+    return known or _WORDS.get(nearest(word, _WORDS) or "", "")
 
 
 def show_duration(seconds: float) -> str:
