@@ -807,6 +807,15 @@ def test_pause_and_resume(rhythm: Command, app: Rhythm) -> None:
         )
 
 
+def test_resume_of_what_waits_for_an_approval_says_so(rhythm: Command, app: Rhythm) -> None:
+    app.register('workflow asks() { await approval({ role: "boss" }) }')
+    id = app.start_workflow("asks").id
+    until(app, id, lambda seen: seen.paused_reason == "approval_required")
+    app.pause(id)
+    waits = "it waits for somebody with the role `boss` to decide"
+    assert rhythm(f"resume {id}").out == f"resumed {id}: {waits}\n"
+
+
 def test_retry_prints_the_new_id_alone(rhythm: Command, app: Rhythm) -> None:
     id = app.start_workflow("parent", {"n": 0}).id
     until(app, id, ended)
