@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rhythm.durations import duration_s, show_duration
+from rhythm.durations import duration_s, meant_duration, show_duration
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,23 @@ def test_duration_can_be_written(written: object, seconds: float) -> None:
 def test_what_is_no_duration_is_refused_with_how_to_write_one(written: object) -> None:
     with pytest.raises(ValueError, match='write seconds as a number, or text such as "90s"'):
         duration_s(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("30 dayz", "30d"), ("5 minutes", "5m"), ("1 h", "1h"), ("2 Hours, 30 mins", "2h30m"),
+        ("1 day and 2 hrs", "1d2h"), ("1.5 weeks", "1.5w"), ("10 secnds", "10s"),
+        ("500 millis", "500ms"), ("3D", "3d"),
+        ("soon", ""), ("1y", ""), ("3 months", ""), ("3 mo", ""), ("10M", ""), ("90", ""),
+        ("h 1", ""), ("20 bananas", ""), ("-5s", ""), (90, ""), ("1" * 200 + " s", ""),
+    ],
+)  # fmt: skip
+def test_a_duration_that_was_meant_is_suggested(written: object, meant: str) -> None:
+    assert meant_duration(written) == meant
+    if meant:
+        with pytest.raises(ValueError, match=f'did you mean "{meant}"\\? Else write seconds'):
+            duration_s(written)
 
 
 @pytest.mark.parametrize("written", [-1, float("nan"), -0.001])

@@ -31,6 +31,14 @@ def nearest(word: str, known: Iterable[str], likeness: float = 0.65) -> str | No
     return next((folded[name] for name in close if _may_mean(word, name)), None)
 
 
+def refuse_unknown(what: str, unknown: Iterable[str], known: Iterable[str]) -> None:
+    """Raises `TypeError` if there are unknown options; it says which one may have been meant."""
+    for name in unknown:
+        near = nearest(name, known)
+        help = f"did you mean `{near}`?" if near else f"it takes {', '.join(known)}"
+        raise TypeError(f"{what} has no option `{name}`; {help}")
+
+
 def _may_mean(word: str, name: str) -> bool:
     """Whether somebody may write the word for this name: `lst` for list, but not `prune` for run.
 

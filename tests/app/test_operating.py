@@ -365,7 +365,8 @@ def test_why_says_that_no_worker_has_the_task(make_app: MakeApp) -> None:
     with app.worker():
         told = until(lambda: [each for each in why(app, "c") if "was put back" in each[0]])
     what = "task `renamed` (c.1) is not known to the worker that took it"
-    assert told == [(f"{what}: it was put back, and is tried again", ("rhythm worker --app FILE",))]
+    commands = ("rhythm dev", "rhythm worker --app FILE")
+    assert told == [(f"{what}: it was put back, and is tried again", commands)]
 
 
 def test_why_says_that_nobody_serves_a_queue_or_that_it_is_paused(make_app: MakeApp) -> None:
@@ -383,7 +384,7 @@ def test_why_says_that_nobody_serves_a_queue_or_that_it_is_paused(make_app: Make
     paused = "it is in the queue `slow`, which was paused by ada: the bank is down"
     assert why(app, "h") == [(paused, ("rhythm queue resume slow",))]
     (delayed,) = app.why("d").reasons
-    assert (delayed.what, delayed.until is not None) == ("it is to begin later", True)
+    assert (delayed.what, delayed.at is not None) == ("it is to begin later", True)
     assert app.why("h").place == ""
 
 
@@ -434,7 +435,7 @@ def test_why_names_who_is_to_decide(make_app: MakeApp) -> None:
         )
     assert reason.what == "it waits for somebody with the role `boss` to decide: Order 7"
     assert (reason.commands, reason.until is not None) == (
-        ("rhythm approve a.1", "rhythm reject a.1"),
+        ("rhythm approve a.1 --by NAME", "rhythm reject a.1 --by NAME"),
         True,
     )
 
@@ -468,14 +469,32 @@ def test_why_tells_of_pauses_cancels_retries_and_ends(make_app: MakeApp) -> None
         ]
         assert why(app, "c")[0][1] == ("rhythm terminate c",)
         (retry,) = until(lambda: [r for r in app.why("t").reasons if "tried again" in r.what])
-        assert (retry.what, retry.until is not None) == (
-            "task `flaky` (t.1) failed in attempt 1 of 6, and is tried again",
+        assert (retry.what, retry.until, retry.at is not None) == (
+            "task `flaky` (t.1) failed in attempt 1 of 6 (ConnectionError: no route), and is tried "
+            "again",
+            None,
             True,
         )
         app.terminate("h")
     assert why(app, "h") == [
         ("it has ended: it was cancelled: it was terminated", ("rhythm retry h",))
     ]
+
+
+def test_why_shows_where_a_body_failed_and_the_retry_that_works(make_app: MakeApp) -> None:
+    app = make_app(broken, flows=(FAIL,))
+    with app.worker():
+        for id, inputs in (("body", "now"), ("task", None)):
+            with pytest.raises(rhythm.ExecutionFailed):
+                app.start_workflow("fail", inputs, id=id).result(WAIT)
+    body, task = app.why("body"), app.why("task")
+    assert body.place.splitlines()[1:] == [
+        '2 │   if (inputs == "now") { throw "no" }',
+        "  │                          ^",
+    ]
+    assert body.reasons[0].commands == ("rhythm retry body --from-start",)
+    assert task.place.splitlines()[1] == '3 │   await task("broken")'
+    assert task.reasons[0].commands == ("rhythm retry task",)
 
 
 def test_why_names_the_worker_that_has_it(make_app: MakeApp) -> None:

@@ -45,7 +45,7 @@ def test_input_that_does_not_fit_fails_the_task_of_a_worker(make_app: MakeApp) -
     app = make_app(later, flows=(FLOW,))
     handle = app.start_workflow("main", {"days": [3]})
     app.signal(handle.id, "order", {"due": "soon", "total": 1})
-    message = 'input `order.due` is "soon", not a date such as "2026-01-31"'
+    message = 'input `order.due` must be a date such as "2026-01-31", not "soon"'
     with app.worker(), pytest.raises(rhythm.ExecutionFailed, match=message):
         handle.result("120s")
 

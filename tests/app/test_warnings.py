@@ -63,7 +63,7 @@ def test_calls_of_a_flow_are_compared_with_the_tasks_that_are_known_here(
         for _ in range(2):
             app.register('workflow a {\n  await task("charge", { amount: "1" })\n}')
             app.register('workflow b {\n  await task("of_another_worker", { amount: "1" })\n}')
-    assert warned(caplog) == [("F104", "`amount` of task `charge` is a number, not text")]
+    assert warned(caplog) == [("F104", "`amount` of task `charge` must be a number, not text")]
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,19 @@ def test_six_mistakes_give_six_diagnostics_each_with_its_place_and_help(shell: S
     assert found["errors"] == 6
 
 
+def test_help_for_a_duration_names_what_was_meant_else_any(shell: Shell) -> None:
+    shell.write(
+        "a.flow",
+        'await sleep("2 hours")\nawait task("a", {}, { timeout: "30 dayz", backoff: "soon" })\n',
+    )
+    found = json.loads(shell.rhythm("check", "a.flow", "--format", "json").stdout)
+    assert [d["help"] for d in found["diagnostics"] if d["severity"] == "error"] == [
+        'write sleep("2h")',
+        'write { timeout: "30d" }',
+        'write { backoff: "1h30m" }',
+    ]
+
+
 def test_text_shows_the_line_a_caret_and_help(shell: Shell) -> None:
     shell.write("a.flow", "let total = 1\nreturn totl")
     ran = shell.rhythm("check", "a.flow")

@@ -247,6 +247,15 @@ def test_code_that_cannot_be_loaded_is_shown_and_the_code_before_goes_on(
     assert app.start_workflow("hello", {"name": "Ann"}).result(timeout=LONG_S)
 
 
+def test_what_is_most_likely_a_mistake_is_shown_as_check_shows_it(dev: Dev) -> None:
+    dev.began()
+    text = "workflow hello(name: text) {\n  return name\n  return 1\n}\n"
+    dev.reloaded(lambda: dev.write("workflows/flows.flow", text))
+    assert "warning[F101]: this is never reached\n" in dev.said
+    assert "3 │   return 1\n" in dev.said
+    assert "workflow_warned" not in dev.said
+
+
 def test_code_that_cannot_be_loaded_at_first_is_tried_again(dev: Dev, app: Rhythm) -> None:
     dev.write("app.py", "def broken(:\n")
     dev.start()

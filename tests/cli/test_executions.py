@@ -382,6 +382,15 @@ def test_database_is_that_of_the_flag_else_the_variable_else_the_file_else_the_d
     assert (tmp_path / "rhythm.db").exists()
 
 
+def test_start_where_there_is_no_database_asks_whether_it_is_the_right_folder(
+    rhythm: Command,
+) -> None:
+    ran = rhythm("start order --database sqlite:///nowhere.db --workflows .")
+    assert ran.code == 0
+    err = rhythm("start other --database sqlite:///new.db").err
+    assert err.endswith("There is no database new.db here, either: is this the right folder?\n")
+
+
 def test_database_without_tables_is_left_as_it_is(rhythm: Command, tmp_path: Path) -> None:
     (tmp_path / "empty.db").touch()
     ran = rhythm("list --database sqlite:///empty.db")
@@ -723,6 +732,11 @@ def test_signal_says_whether_it_is_waited_for(rhythm: Command, app: Rhythm) -> N
         == f"sent later to {id}: it stays in the mailbox until the workflow asks for it\n"
     )
     until(app, id, waits_for_signal)
+    stays = "it stays in the mailbox until the workflow asks for it; it waits for `approve` now"
+    assert rhythm(f"signal {id} other").out == f"sent other to {id}: {stays}\n"
+    assert (
+        rhythm(f"signal {id} aprove").out == f"sent aprove to {id}: {stays}; did you mean that?\n"
+    )
     assert (
         rhythm(f"signal {id} approve -i ok:=true -i by=Ada --signal-id one").out
         == f"sent approve to {id}: it waits for it\n"
@@ -778,11 +792,11 @@ def test_pause_and_resume(rhythm: Command, app: Rhythm) -> None:
         rhythm(f"pause {id}").out == f"{id} is paused already; `rhythm resume {id}` lets it go on\n"
     )
     assert app.get(id).paused_reason == "why"
-    assert (
-        rhythm(f"resume {id}").out
-        == f"resumed {id}: the next worker that is free goes on with it\n"
-    )
+    assert rhythm(f"resume {id}").out == f"resumed {id}: it waits for the signal `approve`\n"
     assert app.get(id).status == "suspended"
+    new = app.start_workflow("order", {"id": "A18"}, delay="1h").id
+    app.pause(new)
+    assert rhythm(f"resume {new}").out == f"resumed {new}: it is to begin later\n"
     app.cancel(id)
     until(app, id, ended)
     for command in ("pause", "resume"):
@@ -791,6 +805,15 @@ def test_pause_and_resume(rhythm: Command, app: Rhythm) -> None:
             1,
             f"rhythm: {id} has ended already; `rhythm show {id}` tells how\n",
         )
+
+
+def test_resume_of_what_waits_for_an_approval_says_so(rhythm: Command, app: Rhythm) -> None:
+    app.register('workflow asks() { await approval({ role: "boss" }) }')
+    id = app.start_workflow("asks").id
+    until(app, id, lambda seen: seen.paused_reason == "approval_required")
+    app.pause(id)
+    waits = "it waits for somebody with the role `boss` to decide"
+    assert rhythm(f"resume {id}").out == f"resumed {id}: {waits}\n"
 
 
 def test_retry_prints_the_new_id_alone(rhythm: Command, app: Rhythm) -> None:

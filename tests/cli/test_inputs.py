@@ -70,9 +70,13 @@ def test_null_is_read_where_null_is_allowed(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("key", "text", "advice"),
     [
-        ("amount", "five", "is number, not text: write it as JSON, such as -i amount=5"),
-        ("gift", "yes", "is truth, not text: write it as JSON, such as -i gift=true"),
-        ("tags", "a,b", """is [text], not text: write it as JSON, such as -i 'tags=["a", "b"]'"""),
+        ("amount", "five", "must be number, not text: write it as JSON, such as -i amount=5"),
+        ("gift", "yes", "must be truth, not text: write it as JSON, such as -i gift=true"),
+        (
+            "tags",
+            "a,b",
+            """must be [text], not text: write it as JSON, such as -i 'tags=["a", "b"]'""",
+        ),
         ("address", "x", """such as -i 'address={"key": "value"}'"""),
     ],
 )
@@ -93,7 +97,7 @@ def test_inputs_that_do_not_fit_are_refused(shell: Shell, command: str) -> None:
     ran = shell.rhythm(command, "order.flow", "-i", "id:=7")
     assert (ran.returncode, ran.stderr) == (
         2,
-        "rhythm: the input `id` of workflow `order` is a number, not text\n",
+        "rhythm: the input `id` of workflow `order` must be text, not a number\n",
     )
     ran = shell.rhythm(command, "order.flow", "-i", "id=7", "-i", "amuont=7")
     assert ran.returncode == 2

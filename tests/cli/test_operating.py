@@ -139,11 +139,14 @@ def test_why_answers_in_words_and_for_programs(rhythm: Command, app: Rhythm) -> 
     assert lines[0] == "hold a is paused"
     assert lines[1].startswith("- it was paused by Ada: a break, since ")
     assert lines[2].startswith("- it is ready, and no worker serves the queue `default`, since ")
-    assert lines[3:] == ["", "  rhythm resume a", "  rhythm worker --app FILE"]
+    assert lines[3:] == ["", "  rhythm resume a", "  rhythm dev", "  rhythm worker --app FILE"]
     found = json.loads(rhythm("why b --output json").out)
     assert (found["id"], found["reasons"][0]["commands"], found["reasons"][0]["since"][-1]) == (
         "b",
-        ["rhythm worker --app FILE"],
+        ["rhythm dev", "rhythm worker --app FILE"],
         "Z",
     )
     assert rhythm("why nobody").code == 1
+    app.start_workflow("hold", id="later", delay="1h")
+    assert rhythm("why later").out.splitlines()[1].startswith("- it is to begin later, since ")
+    assert ", at 20" in rhythm("why later").out

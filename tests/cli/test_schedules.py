@@ -100,6 +100,18 @@ def test_schedules_are_listed_and_shown(rhythm: Command, app: Rhythm) -> None:
     ] == ["@tidy", "often", "once"]
 
 
+def test_a_schedule_that_is_misspelt_is_answered_with_the_one_that_was_meant(
+    rhythm: Command, make_app: MakeApp
+) -> None:
+    make_app(flows=(ANNOTATED,))
+    for act in ("run", "show", "next", "pause", "resume", "delete"):
+        ran = rhythm("schedules", act, "tidy")
+        assert (ran.code, ran.err) == (
+            1,
+            "rhythm: there is no schedule 'tidy'; did you mean `@tidy`?\n",
+        )
+
+
 def test_it_is_paused_resumed_run_and_deleted(rhythm: Command, app: Rhythm) -> None:
     app.schedule("s", "report", every=60)
     assert rhythm("schedules", "pause", "s", "--reason", "why", "--by", "ada").out.startswith(

@@ -19,6 +19,13 @@ def test_wait_doubles_with_each_failure_up_to_the_ceiling() -> None:
     ]
 
 
+def test_first_delay_beyond_the_ceiling_is_kept_unless_a_ceiling_is_given() -> None:
+    hour = backoff_of({}, 3600.0)
+    assert [hour.delay_s(failures, 0.5) for failures in (1, 2, 9)] == [3600, 3600, 3600]
+    assert Backoff(200, jitter=False).delay_s(2, 0.5) == 300
+    assert Backoff(3600, max_s=60, jitter=False).delay_s(1, 0.5) == 60
+
+
 def test_full_jitter_draws_from_nothing_to_all_of_it() -> None:
     assert [Backoff(initial_s=4).delay_s(2, chance) for chance in (0.0, 0.5, 1.0)] == [0, 4, 8]
 

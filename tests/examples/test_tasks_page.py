@@ -124,7 +124,7 @@ def test_inputs_that_do_not_fit_their_hints_fail_at_once(folder: Path) -> None:
     options = '{ retries: 1000, backoff: "1d" }'
     flow = f'return await task("reserve", {{ item: "tea", count: inputs.count }}, {options})\n'
     assert run(folder, flow, "-i", "count:=2")["result"] == {"item": "tea", "count": 2}
-    message = 'task `reserve` failed: InvalidInputs: input `count` is "2", not a whole number'
+    message = 'task `reserve` failed: InvalidInputs: input `count` must be a whole number, not "2"'
     assert run(folder, flow, "-i", "count=2")["error"]["message"] == message
 
 

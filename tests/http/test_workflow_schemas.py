@@ -53,7 +53,7 @@ def test_inputs_that_do_not_fit_are_refused_with_the_field(
     assert answer.status_code == 422, answer.text
     assert answer.json()["code"] == "invalid_inputs"
     assert answer.json()["detail"] == (
-        "the input `items[0].sku` of workflow `order` is a number, not text"
+        "the input `items[0].sku` of workflow `order` must be text, not a number"
     )
 
 

@@ -53,10 +53,13 @@ def property_of(schema: dict[str, Any]) -> dict[str, Any]:
             None,
             "workflow `w` also needs the input `order`; it takes order, size, wait, either, pair",
         ),
-        ([1], "the inputs of workflow `w` are an object, not a list; it takes order, size, wait"),
+        (
+            [1],
+            "the inputs of workflow `w` must be an object, not a list; it takes order, size, wait",
+        ),
         ({"oder": 1}, "workflow `w` has no input `oder`; did you mean `order`?"),
         ({"frobnicate": 1}, "has no input `frobnicate`; it takes order, size"),
-        ({"order": "x"}, "the input `order` of workflow `w` is text, not an object"),
+        ({"order": "x"}, "the input `order` of workflow `w` must be an object, not text"),
         ({"order": {}}, "the input `order` of workflow `w` also needs `items`"),
         (
             {"order": {"items": [], "itms": 1}},
@@ -64,7 +67,7 @@ def property_of(schema: dict[str, Any]) -> dict[str, Any]:
         ),
         (
             {"order": {"items": [{"price": 1}, {"price": 2}, {"price": "3"}]}},
-            "the input `order.items[2].price` of workflow `w` is text, not a number",
+            "the input `order.items[2].price` of workflow `w` must be a number, not text",
         ),
         (
             {"order": {"items": [{}]}},
@@ -72,19 +75,19 @@ def property_of(schema: dict[str, Any]) -> dict[str, Any]:
         ),
         (
             {"order": {"items": []}, "size": "m"},
-            '`size` of workflow `w` is "m", not one of "s", "l"',
+            '`size` of workflow `w` must be one of "s", "l", not "m"',
         ),
-        ({"order": {"items": []}, "size": 1}, "`size` of workflow `w` is a number, not one of"),
-        ({"order": {"items": []}, "wait": "soon"}, 'is "soon", not a duration: seconds, or text'),
-        ({"order": {"items": []}, "either": 1.5}, "is 1.5, not a whole number"),
-        ({"order": {"items": []}, "either": []}, "is a list, not a number or text or null"),
+        ({"order": {"items": []}, "size": 1}, "`size` of workflow `w` must be one of"),
+        ({"order": {"items": []}, "wait": "soon"}, "must be a duration: seconds, or text"),
+        ({"order": {"items": []}, "either": 1.5}, "must be a whole number, not 1.5"),
+        ({"order": {"items": []}, "either": []}, "must be a number or text or null, not a list"),
         (
             {"order": {"items": []}, "pair": ["a"]},
-            "`pair` of workflow `w` is a list of 1, not of 2",
+            "`pair` of workflow `w` must be a list of 2, not of 1",
         ),
         (
             {"order": {"items": []}, "pair": ["a", 1]},
-            "the input `pair[1]` of workflow `w` is a number",
+            "the input `pair[1]` of workflow `w` must be text, not a number",
         ),
     ],
 )

@@ -156,11 +156,16 @@ def test_computed_inputs_are_not_judged() -> None:
 def test_written_input_of_the_wrong_type() -> None:
     text = 'await task("chargeCard", { orderId: 7, amount: "9.5", note: true })'
     assert shown(text) == [
-        ("F104", "`orderId` of task `chargeCard` is text, not a number", "7", "pass text"),
-        ("F104", "`amount` of task `chargeCard` is a number, not text", '"9.5"', "pass a number"),
+        ("F104", "`orderId` of task `chargeCard` must be text, not a number", "7", "pass text"),
         (
             "F104",
-            "`note` of task `chargeCard` is null or text, not true or false",
+            "`amount` of task `chargeCard` must be a number, not text",
+            '"9.5"',
+            "pass a number",
+        ),
+        (
+            "F104",
+            "`note` of task `chargeCard` must be null or text, not true or false",
             "true",
             "pass null or text",
         ),
@@ -170,7 +175,7 @@ def test_written_input_of_the_wrong_type() -> None:
 def test_null_fits_where_null_is_allowed_and_nowhere_else() -> None:
     text = 'await task("chargeCard", { orderId: null, amount: 1, note: null })'
     assert [(message, words) for _, message, words, _ in shown(text)] == [
-        ("`orderId` of task `chargeCard` is text, not null", "null")
+        ("`orderId` of task `chargeCard` must be text, not null", "null")
     ]
 
 
@@ -310,5 +315,5 @@ def test_inputs_inside_lists_and_objects_are_compared() -> None:
     known = Surroundings({"put": TaskShape({"order": ORDER}, frozenset({"order"}))})
     assert [(message, words) for _, message, words, _ in shown(
         'await task("put", { order: { id: 7, lines: [{ sku: "a" }, { sku: 1 }] } })', known
-    )] == [("`order.id` of task `put` is text, not a number",
+    )] == [("`order.id` of task `put` must be text, not a number",
             '{ id: 7, lines: [{ sku: "a" }, { sku: 1 }] }')]  # fmt: skip

@@ -103,13 +103,13 @@ def failure(app: rhythm.Rhythm, id: str) -> dict[str, Any]:
         ({"order_id": "7"}, "also needs the input `items`"),
         (
             {"order_id": 7, "items": []},
-            "`order_id` of workflow `checked_inputs` is a number, not text",
+            "`order_id` of workflow `checked_inputs` must be text, not a number",
         ),
-        ({"order_id": "7", "items": "tea"}, "is text, not a list"),
+        ({"order_id": "7", "items": "tea"}, "must be a list, not text"),
         ({"order_id": "7", "items": [{"sku": "a"}]}, "the input `items[0]` of"),
         ({"order_id": "7", "items": [{"sku": "a", "price": "1"}]}, "the input `items[0].price` of"),
-        ({"order_id": "7", "items": [], "wait": "soon"}, 'is "soon", not a duration'),
-        ([1], "are an object, not a list"),
+        ({"order_id": "7", "items": [], "wait": "soon"}, "must be a duration"),
+        ([1], "must be an object, not a list"),
     ],
 )
 def test_inputs_that_do_not_fit_are_refused_with_their_name(
@@ -152,13 +152,13 @@ def test_unknown_input_is_refused_with_the_name_that_was_meant(app: rhythm.Rhyth
 def test_types_of_a_flow_header_mean_the_same(app: rhythm.Rhythm) -> None:
     assert app.run("typed", {"id": "a", "count": 2.0}) == ["a", 2, []]
     with pytest.raises(
-        InvalidInputs, match=r"the input `tags\[1\]` of workflow `typed` is a number"
+        InvalidInputs, match=r"the input `tags\[1\]` of workflow `typed` must be text"
     ):
         app.start_workflow("typed", {"id": "a", "tags": ["x", 1]})
 
 
 def test_none_of_many_is_started_if_one_does_not_fit(app: rhythm.Rhythm) -> None:
-    with pytest.raises(InvalidInputs, match="`n` of workflow `strict_inputs` is text"):
+    with pytest.raises(InvalidInputs, match="`n` of workflow `strict_inputs` must be a whole"):
         app.start_many("strict_inputs", [{"n": 1}, {"n": "2"}])
     assert not app.list()
 
@@ -175,7 +175,7 @@ def test_start_in_a_transaction_of_the_caller_is_refused(
 def test_schedule_is_refused_when_it_is_made(app: rhythm.Rhythm) -> None:
     with pytest.raises(InvalidInputs, match="also needs the input `n`"):
         app.schedule("nightly", "strict_inputs", every="1d")
-    with pytest.raises(InvalidInputs, match="is text, not a whole number"):
+    with pytest.raises(InvalidInputs, match="must be a whole number, not text"):
         app.schedule("nightly", "strict_inputs", every="1d", inputs={"n": "1"})
     assert app.schedules() == []
     app.schedule("nightly", "strict_inputs", every="1d", inputs={"n": 1})
@@ -218,7 +218,9 @@ def test_child_checks_what_its_parent_gives(app: rhythm.Rhythm, name: str) -> No
     handle = app.start_workflow(name, {"child": "strict_inputs", "given": {"n": "1"}})
     error = failure(app, handle.id)
     assert error["code"] == "ChildFailed"
-    assert "the input `n` of workflow `strict_inputs` is text, not a whole number" in str(error)
+    assert "the input `n` of workflow `strict_inputs` must be a whole number, not text" in str(
+        error
+    )
 
 
 def test_program_checks_inputs_that_nobody_has_checked(app: rhythm.Rhythm) -> None:
@@ -228,7 +230,7 @@ def test_program_checks_inputs_that_nobody_has_checked(app: rhythm.Rhythm) -> No
     error = failure(app, "by-hand")
     assert (error["code"], error["message"]) == (
         "InvalidInputs",
-        "the input `n` of workflow `strict_inputs` is text, not a whole number",
+        "the input `n` of workflow `strict_inputs` must be a whole number, not text",
     )
 
 

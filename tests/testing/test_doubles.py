@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
+from typing import NamedTuple
 from unittest.mock import Mock
 
 import pytest
@@ -22,6 +23,57 @@ def test_a_task_of_which_nothing_is_said_runs_its_own_body(env: Env) -> None:
 def test_returns_is_what_the_workflow_gets(env: Env) -> None:
     env.task("kit_pack").returns("a box")
     assert env.run(shop.parcel, ["tea", "cup"]) == ["a box", "a box"]
+
+
+class Parcel(NamedTuple):
+    weight: float
+    due: date
+
+
+@rhythm.task(name="kit_weigh")
+def weigh(item: str) -> Parcel:
+    return Parcel(1.5, date(2026, 1, 31))
+
+
+WEIGH = 'workflow weigh() { return await task("kit_weigh", { item: "tea" }) }'
+
+
+def test_a_result_that_the_hint_of_the_task_forbids_is_refused_at_once(env: Env) -> None:
+    message = (
+        r"the double of task `kit_pack` returns \{1, 2\}, and the task says `-> str`: `result`"
+    )
+    with pytest.raises(TypeError, match=message):
+        env.task("kit_pack").returns({1, 2})
+    assert env.run(shop.parcel, ["tea"]) == ["box of tea"], "nothing was said of it"
+
+
+def test_a_result_that_the_codec_converts_fits_its_hint(make_env: MakeEnv) -> None:
+    env = make_env(tasks=[weigh])
+    env.load(WEIGH)
+    double = env.task("kit_weigh").returns(Parcel(1, date(2026, 1, 31)))
+    double.returns({"weight": 1, "due": "2026-01-31"}).returns([1, date(2026, 1, 31)])
+    with pytest.raises(TypeError, match=r"`result\.due` must be a date such as"):
+        double.returns({"weight": 1, "due": "soon"})
+    assert env.run("weigh") == {"weight": 1, "due": "2026-01-31"}
+
+
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_a_function_that_returns_what_the_hint_forbids_fails_the_attempt(
+    env: Env, asynchronous: bool
+) -> None:
+    async def later(item: str) -> int:
+        return len(item)
+
+    env.task("kit_pack").calls(later if asynchronous else lambda item: len(item))
+    with pytest.raises(ExecutionFailed, match="the double of task `kit_pack` returns 3, and the"):
+        env.run(shop.parcel, ["tea"])
+
+
+def test_a_task_that_only_the_test_knows_may_return_anything(make_env: MakeEnv) -> None:
+    env = make_env(tasks=[])
+    env.load(WEIGH)
+    env.task("kit_weigh").returns({1, 2})
+    assert env.run("weigh") == [1, 2]
 
 
 def test_each_step_is_done_once_and_the_last_one_stays(env: Env) -> None:
@@ -150,8 +202,8 @@ def test_a_transactional_task_with_a_script_runs_on_any_database(make_env: MakeE
     [
         (lambda task: task.raises("oops"), "takes an exception"),
         (lambda task: task.calls(5), "takes a function"),
-        (lambda task: task.returns(1, times=0), "times is a whole number"),
-        (lambda task: task.returns(1, takes="soon"), "soon"),
+        (lambda task: task.returns("a", times=0), "times is a whole number"),
+        (lambda task: task.returns("a", takes="soon"), "soon"),
     ],
 )
 def test_bad_steps_are_refused_when_they_are_said(act, message) -> None:

@@ -59,6 +59,14 @@ def test_retries_wait_for_their_backoff_on_the_clock(env: Env) -> None:
     ]
 
 
+def test_a_backoff_of_an_hour_is_an_hour(make_env: MakeEnv) -> None:
+    env = make_env(workflow_paths=())
+    env.load('workflow slow() { await task("post", {}, { retries: 2, backoff: "1h" }) }')
+    post, began = env.task("post").raises(ConnectionError, times=2).returns("ok"), env.now
+    env.run("slow")
+    assert [call.at - began for call in post.attempts] == [timedelta(hours=h) for h in (0, 1, 2)]
+
+
 def test_schedules_fire_as_the_clock_passes_their_times(make_env: MakeEnv) -> None:
     env = make_env(
         workflows=[shop.nightly], tasks=[shop.ship], start=datetime(2026, 1, 1, tzinfo=UTC)
@@ -68,6 +76,19 @@ def test_schedules_fire_as_the_clock_passes_their_times(make_env: MakeEnv) -> No
     assert [call.at for call in ship.attempts] == [
         datetime(2026, 1, day, 3, tzinfo=UTC) for day in range(1, 31)
     ]
+
+
+def test_a_result_that_cannot_come_says_which_signals_nobody_asks_for(env: Env) -> None:
+    env.load('workflow quits() { await signal("quit") }')
+    run = env.start("quits")
+    env.signal(run, "qiut")
+    with pytest.raises(
+        Stuck, match=r"waits for signal `quit`.*; `qiut` lies in the mailbox unread"
+    ):
+        run.result()
+    env.signal(run, "exit")
+    with pytest.raises(Stuck, match="; `exit`, `qiut` lie in the mailbox unread"):
+        run.result()
 
 
 def test_a_result_that_cannot_come_says_what_would_help(env: Env) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
@@ -12,7 +13,9 @@ from typing import Any
 import pytest
 
 import rhythm
+from rhythm.authoring import workflow
 from rhythm.errors import DuplicateTask
+from rhythm.worker import handlers
 from rhythm.worker.ended import ended_by
 from rhythm.worker.handlers import Task, Tasks
 
@@ -47,6 +50,30 @@ def test_decorated_function_is_called_as_before_and_keeps_its_documentation() ->
 def test_settings_that_make_no_sense_are_refused_at_once(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - each has its own message
         rhythm.task(**settings)(lambda: None)
+
+
+def test_an_option_that_is_misspelt_is_answered_with_the_one_that_was_meant() -> None:
+    wrong: Any = {"retrys": 2}
+    with pytest.raises(
+        TypeError, match=r"@rhythm\.task has no option `retrys`; did you mean `retri"
+    ):
+        rhythm.task(**wrong)
+    wrong = {"sheduled": "@daily"}
+    with pytest.raises(
+        TypeError, match=r"@rhythm\.workflow has no option `sheduled`; did you mean"
+    ):
+        rhythm.workflow(**wrong)
+    wrong = {"xyz": 1}
+    with pytest.raises(TypeError, match="has no option `xyz`; it takes name, queue, retries"):
+        rhythm.task(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("decorator", "known"), [(rhythm.task, handlers.OPTIONS), (rhythm.workflow, workflow.OPTIONS)]
+)
+def test_options_that_a_message_lists_are_those_there_are(decorator: Any, known: Any) -> None:
+    params = inspect.signature(decorator).parameters.values()
+    assert known == tuple(p.name for p in params if p.kind is p.KEYWORD_ONLY)
 
 
 def test_two_functions_of_one_name_are_refused_but_a_reloaded_one_is_not() -> None:
@@ -129,8 +156,8 @@ def test_input_that_does_not_fit_fails_the_task_at_once_and_names_the_parameter(
     )
     assert ended.error is not None
     expected = (
-        'task `t` failed: InvalidInputs: input `order.due` is "soon", not a date such as '
-        '"2026-01-31"'
+        "task `t` failed: InvalidInputs: input `order.due` must be a date such as "
+        '"2026-01-31", not "soon"'
     )
     assert (ended.error["message"], ended.error["data"]["type"], ended.retry) == (
         expected,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rhythm.app.views import as_json, moment, moment_of, queue_view, worker_view
 from rhythm.engine.inputs import needed
@@ -27,9 +27,13 @@ from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Needed
 from rhythm.store.lifecycle import CLAIMED, DELAYED, TASK
 
+if TYPE_CHECKING:
+    from rhythm.lang.source import Source
+
 MAX_DEPTH = 5  # levels of children that are looked at
 MAX_WAITS = 10  # awaited things that are shown for one execution
 MAX_ASKED_EXECUTIONS = 100  # executions that are looked at in all
+ERROR_CHARACTERS = 200  # of the error of an attempt
 # how much of a family is read to see whether a retry would be refused
 GLANCE = Reach(1000, 1024 * 1024)
 
@@ -37,13 +41,15 @@ GLANCE = Reach(1000, 1024 * 1024)
 class Reason(Record):
     """A reason why an execution does not go on.
 
-    It says since when, until when if it ends by itself, and what somebody can do about it.
+    It says since when, until when if it ends by itself (`until`), or when it begins (`at`), and
+    what somebody can do about it.
     """
 
     what: str
     since: datetime | None = None
     until: datetime | None = None
     commands: tuple[str, ...] = ()
+    at: datetime | None = None
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
@@ -53,8 +59,8 @@ class Reason(Record):
 class WhyView(Record):
     """Why an execution does not go on.
 
-    `place` shows the line of the source at which the execution is, with a caret; it is empty if the
-    execution is at no line.
+    `place` shows the line of the source at which the execution is, or has failed, with a caret; it
+    is empty if there is no such line.
     """
 
     id: str
@@ -75,8 +81,7 @@ def explain(store: Store, row: Execution, program: Program | None, scope: Scope 
     only by whether they are served or paused.
     """
     reasons = tuple(_Asked(store, scope).about(row))
-    place = _place(store, row, program) if row.finished_at is None else ""
-    return WhyView(row.id, row.name, row.status, reasons, place)
+    return WhyView(row.id, row.name, row.status, reasons, _place(store, row, program))
 
 
 def retry_refusal(store: Store, id: str) -> str | None:
@@ -172,17 +177,21 @@ class _Asked:
         retries = [retry.id for retry in self.store.executions.retries(row.id)]
         retried = f"; it was retried as {retries[-1]}" if retries else ""
         ended = row.status in ("failed", "cancelled") and row.parent_id is None and not retries
-        again = ended and retry_refusal(self.store, row.id) is None
         what = f"it has ended: it {was}{row.status}{said}{retried}"
         return Reason(
-            what, moment_of(row.finished_at), None, (_rhythm("retry", row.id),) if again else ()
+            what, moment_of(row.finished_at), None, (self.retry(row.id),) if ended else ()
         )
+
+    def retry(self, id: str) -> str:
+        """Returns the command that retries an execution: from its start if only that works."""
+        again = _rhythm("retry", id)
+        return again if retry_refusal(self.store, id) is None else f"{again} --from-start"
 
     def queued(self, standing: Standing, who: str) -> Reason:
         """Returns the reason for something that a worker must claim, or has claimed."""
         since = moment(standing.since)
         if standing.state == DELAYED:
-            return Reason(f"{who} is to begin later", since, moment_of(standing.due_at))
+            return Reason(f"{who} is to begin later", since, at=moment_of(standing.due_at))
         if standing.state == CLAIMED:
             return Reason(f"{who} is with {self.worker(standing)}", since)
         queue = self.queues.get(standing.queue)
@@ -211,7 +220,7 @@ class _Asked:
                 if name == SYSTEM_QUEUE
                 else f"no worker serves the queue `{name}`"
             )
-            return Reason(f"{who} is ready, and {where}", since, None, (_serving(name),))
+            return Reason(f"{who} is ready, and {where}", since, None, _serving(name))
         before = f", with {queue.ready - 1:,} others" if queue and queue.ready > 1 else ""
         return Reason(
             f"{who} is ready in the queue `{name}`"
@@ -244,21 +253,22 @@ class _Asked:
         if standing is None:
             return Reason(f"{who} has not been queued yet", moment(row.created_at))
         if standing.state == DELAYED and row.attempt:
-            return Reason(
-                f"{who} failed in {attempts or 'its attempt'}, and is tried again",
-                None,
-                moment_of(standing.due_at),
-            )
+            failed = f"{who} failed in {attempts or 'its attempt'}{self.last_error(row)}"
+            return Reason(f"{failed}, and is tried again", at=moment_of(standing.due_at))
         if standing.state == DELAYED:
             return Reason(
                 f"{who} is not known to the worker that took it: it was put back, and is "
                 "tried again",
-                None,
-                moment_of(standing.due_at),
-                (_serving(standing.queue),),
+                commands=_serving(standing.queue),
+                at=moment_of(standing.due_at),
             )
         found = self.queued(standing, who)
         return found.replace(what=f"{found.what}, {attempts}") if attempts else found
+
+    def last_error(self, row: Execution) -> str:
+        """Returns the error of the last attempt at a task, in brackets; empty if there is none."""
+        errors = [load(each.error) for each in self.store.reading.history(row.id) if each.error]
+        return f" ({_brief(errors[-1]['message'], row.name)})" if errors else ""
 
     def awaited(self, row: Execution, standing: Standing | None, depth: int) -> Iterator[Reason]:
         """Yields a reason for each thing that the workflow awaits and that has not happened."""
@@ -372,7 +382,8 @@ class _Asked:
         found = self.store.people.approval(id)
         if found is None:
             return Reason("it waits for an approval", since)
-        decided = _rhythm("approve", id), _rhythm("reject", id)
+        # whoever started it may not decide: so it is said who does
+        decided = tuple(f"{_rhythm(act, id)} --by NAME" for act in ("approve", "reject"))
         asked = f": {found.reason}" if found.reason else ""
         return Reason(
             f"it waits for somebody with the role `{found.role}` to decide{asked}",
@@ -393,11 +404,17 @@ def _held(row: Execution) -> Reason:
     )
 
 
-def _serving(queue: str) -> str:
-    """Returns the command that starts a worker for a queue."""
+def _serving(queue: str) -> tuple[str, ...]:
+    """Returns the commands that start a worker for a queue."""
     if queue in (SYSTEM_QUEUE, "default"):
-        return "rhythm worker --app FILE"
-    return f"rhythm worker --app FILE --queues {quote(queue)}"
+        return "rhythm dev", "rhythm worker --app FILE"
+    return (f"rhythm worker --app FILE --queues {quote(queue)}",)
+
+
+def _brief(message: str, task: str) -> str:
+    """Returns the message of a task's error in one line, cut short, without the task's name."""
+    said = " ".join(message.removeprefix(f"task `{task}` failed: ").split())
+    return said if len(said) <= ERROR_CHARACTERS else f"{said[:ERROR_CHARACTERS]}…"
 
 
 def _workers(count: int) -> str:
@@ -409,18 +426,32 @@ def _rhythm(*words: str) -> str:
 
 
 def _place(store: Store, row: Execution, program: Program | None) -> str:
-    """Returns the source line at which a workflow is, with a caret; empty if it is at none."""
+    """Returns the source line at which a workflow is, or has failed, with a caret.
+
+    Returns an empty text if it is at none.
+    """
     from rhythm.lang.source import Diagnostic, Source, render
 
     definition = store.definitions.get(row.name, row.version) if program is not None else None
-    if (
-        program is None
-        or definition is None
-        or row.started_at is None
-        or not 0 <= row.statement < len(program.code)
-    ):
+    if program is None or definition is None:
         return ""
-    at = getattr(program.code[row.statement], "at", 0)
     source = Source(definition.file or definition.name, definition.source)
+    at = _failed_at(row, source) if row.finished_at is not None else _is_at(row, program)
+    if at is None:
+        return ""
     rendered = render(source, Diagnostic("", "", "", at, at + 1))
     return rendered.partition("\n")[2]
+
+
+def _is_at(row: Execution, program: Program) -> int | None:
+    """Returns where in its source a workflow that has not ended is; None if it is nowhere."""
+    if row.started_at is None or not 0 <= row.statement < len(program.code):
+        return None
+    at: int = getattr(program.code[row.statement], "at", 0)
+    return at
+
+
+def _failed_at(row: Execution, source: Source) -> int | None:
+    """Returns where in its source a workflow has failed; None if that is not known."""
+    at = load(row.error).get("at") if row.error else None
+    return source.offset(*at) if at else None

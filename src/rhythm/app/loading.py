@@ -4,7 +4,8 @@ once."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from rhythm.engine.definitions import definition_of
@@ -12,7 +13,7 @@ from rhythm.errors import FlowError, InvalidProgram
 from rhythm.lang.flow.rules.surroundings import Surroundings
 from rhythm.lang.languages import FOUND_IN_FOLDERS, parse_text, part_of
 from rhythm.lang.report import Compilation, named_twice
-from rhythm.lang.source import Diagnostic, render_all
+from rhythm.lang.source import Diagnostic, Source, render_all
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.permissions import Scope, within
 from rhythm.store.interfaces.definitions import Definition
@@ -109,18 +110,27 @@ def compile_functions(
     return [definition for one in compiled for definition in _definitions(one)]
 
 
+def log_warning(source: Source, found: Diagnostic) -> None:
+    """Logs what is most likely a mistake in a workflow."""
+    place = f"{source.name}:{source.position(found.start)[0]}"
+    log_event("workflow_warned", place=place, code=found.code, detail=found.message)
+
+
+# What is done with a warning. `rhythm dev` shows it to the person at the keyboard instead.
+on_warning: ContextVar[Callable[[Source, Diagnostic], None]] = ContextVar(
+    "on_warning", default=log_warning
+)
 _logged: set[tuple[str, Diagnostic]] = set()  # by this process: each warning once
 
 
 def _log_warnings(compiled: Sequence[Compilation]) -> None:
-    """Logs what is most likely a mistake, once in the life of the process."""
+    """Tells what is most likely a mistake, once in the life of the process."""
     for one in compiled:
         for found in one.diagnostics:
             if found.severity != "warning" or (one.source.name, found) in _logged:
                 continue
             _logged.add((one.source.name, found))
-            place = f"{one.source.name}:{one.source.position(found.start)[0]}"
-            log_event("workflow_warned", place=place, code=found.code, detail=found.message)
+            on_warning.get()(one.source, found)
 
 
 def _twice(compiled: Sequence[Compilation]) -> list[str]:

@@ -19,9 +19,11 @@ from rhythm.ir.program import Program
 from rhythm.lang.flow.rules.arguments import checked_name
 from rhythm.lang.python.names import Callee
 from rhythm.lang.report import Compilation
+from rhythm.suggest import refuse_unknown
 
 P = ParamSpec("P")
 R = TypeVar("R")
+OPTIONS = ("name", "queue", "timeout", "on", "schedule", "version")
 NO_VALUE = "P020"  # a name without a value: it may be given one further down in the module
 
 
@@ -199,6 +201,7 @@ def workflow(
     on: str | Iterable[str] = (),
     schedule: str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]] = (),
     version: str | None = None,
+    **unknown: Any,
 ) -> Any:
     """Makes an `async def` a workflow: `@rhythm.workflow`, or `@rhythm.workflow(queue="orders")`.
 
@@ -214,6 +217,8 @@ def workflow(
     A function that is defined anew, as a notebook's cell does that runs again, takes the place of
     the old one. Raises `DuplicateWorkflow` if another function is a workflow of the same name.
     """
+
+    refuse_unknown("@rhythm.workflow", unknown, OPTIONS)
 
     def register(function: Callable[P, Coroutine[Any, Any, R]]) -> Workflow[P, R]:
         options = _options(queue, timeout, on, schedule, version)

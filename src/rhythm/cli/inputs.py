@@ -50,8 +50,8 @@ def _as_declared(pair: Pair, workflow: str, declared: Mapping[str, Any]) -> Pair
     except InvalidPayload:
         example = next(EXAMPLES[word] for word in EXAMPLES if word in taken)
         raise UsageError(
-            f"-i {pair.text[:80]}: the input `{pair.key}` of workflow `{workflow}` is "
-            f"{type_text(part)}, not text: write it as JSON, such as {example.format(pair.key)}"
+            f"-i {pair.text[:80]}: the input `{pair.key}` of workflow `{workflow}` must "
+            f"be {type_text(part)}, not text: write it as JSON, such as {example.format(pair.key)}"
         ) from None
 
 

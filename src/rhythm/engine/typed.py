@@ -189,7 +189,7 @@ def _user_kind(cls: type) -> HintKind | None:
 
 def _refuse(value: Any, expected: str) -> Misfit:
     """Returns the error for a value that is not what was expected."""
-    return Misfit(f"is {shown(value)}, not {expected}")
+    return Misfit(f"must be {expected}, not {shown(value)}")
 
 
 def shown(value: Any) -> str:

@@ -146,7 +146,8 @@ class DeclaredInputs:
         if type(given) is not dict:
             word = WORDS.get(type(given), "another value")
             raise InvalidInputs(
-                f"the inputs of workflow `{workflow}` are an object, not {word}; {self._takes()}"
+                f"the inputs of workflow `{workflow}` must be an object, not {word}; "
+                f"{self._takes()}"
             )
         try:
             return self._kind.fit(given, spend)
@@ -212,7 +213,8 @@ def shown(value: Any) -> str:
 def _refused(value: Any, takes: frozenset[str], expected: str) -> WrongValue:
     """Returns the error for a value: with its type if that is wrong, else with the value."""
     word = WORDS.get(type(value), "another value")
-    return WrongValue(f"is {shown(value) if word in takes else word}, not {expected}", expected)
+    given = shown(value) if word in takes else word
+    return WrongValue(f"must be {expected}, not {given}", expected)
 
 
 # reading a schema
@@ -228,7 +230,9 @@ class _Reading:
         """Returns what a schema asks for; None if it says nothing."""
         self._count(1, depth)
         if not isinstance(schema, dict):
-            raise InvalidSchema(f"a schema is an object, not {WORDS.get(type(schema), 'that')}")
+            raise InvalidSchema(
+                f"a schema must be an object, not {WORDS.get(type(schema), 'that')}"
+            )
         if "enum" in schema:
             return self._choice(schema["enum"])
         if "anyOf" in schema:
@@ -264,7 +268,7 @@ class _Reading:
             return _FLOAT
         if not isinstance(name, str) or name not in _PLAIN:
             known = ", ".join([*_PLAIN, "array", "object"])
-            raise InvalidSchema(f"a type is one of {known}, not {shown(name)}")
+            raise InvalidSchema(f"a type must be one of {known}, not {shown(name)}")
         return _PLAIN[name]
 
     def _choice(self, choices: Any) -> SchemaCheck:
@@ -416,7 +420,7 @@ def _tuple(kinds: list[SchemaCheck | None]) -> SchemaCheck:
         if type(value) is not list:
             raise _refused(value, frozenset(), f"a list of {len(kinds)}")
         if len(value) != len(kinds):
-            raise WrongValue(f"is a list of {len(value):,}, not of {len(kinds)}")
+            raise WrongValue(f"must be a list of {len(kinds)}, not of {len(value):,}")
         spend(1 + 2 * len(kinds))
         return [
             part if kind is None else _step(kind, part, i, spend)
@@ -517,7 +521,7 @@ def _nearest_problem(value: Any, problems: list[WrongValue]) -> WrongValue:
     if type(value) in (list, dict) or len(problems) == 1:
         return max(problems, key=lambda problem: len(problem.steps))
     either = " or ".join(dict.fromkeys(problem.expected for problem in problems))
-    return WrongValue(f"is {shown(value)}, not {either}", either)
+    return WrongValue(f"must be {either}, not {shown(value)}", either)
 
 
 def _choice(choices: list[Any]) -> SchemaCheck:

@@ -105,7 +105,7 @@ def misfit(given: ValueShape | None, wanted: ValueShape | None) -> Misfit | None
         return None
     words = {kind.word for kind in wanted.kinds}
     if words.isdisjoint(kind.word for kind in given.kinds):
-        return "", f"is {wanted.words}, not {given.words}"
+        return "", f"must be {wanted.words}, not {given.words}"
     found = [_of_kind(kind, wanted) for kind in given.kinds]
     return None if None in found else found[0]
 
@@ -113,7 +113,7 @@ def misfit(given: ValueShape | None, wanted: ValueShape | None) -> Misfit | None
 def _of_kind(given: Kind, wanted: ValueShape) -> Misfit | None:
     same = [kind for kind in wanted.kinds if kind.word == given.word]
     if not same:
-        return "", f"is {wanted.words}, not {given.word}"
+        return "", f"must be {wanted.words}, not {given.word}"
     found = [_value(given, kind) or _inside(given, kind) for kind in same]
     return None if None in found else found[0]
 
@@ -125,9 +125,12 @@ def _value(given: Kind, wanted: Kind) -> Misfit | None:
     if wanted.values is not None and not any(_is_in(v, wanted.values) for v in given.values):
         choices = [_shown(value) for value in wanted.values[:MAX_CHOICES]]
         choices += ["…"] if len(wanted.values) > MAX_CHOICES else []
-        return "", f"is {'one of ' if len(choices) > 1 else ''}{', '.join(choices)}, not {shown}"
+        return (
+            "",
+            f"must be {'one of ' if len(choices) > 1 else ''}{', '.join(choices)}, not {shown}",
+        )
     if wanted.whole and all(value != value // 1 for value in given.values):
-        return "", f"is a whole number, not {shown}"
+        return "", f"must be a whole number, not {shown}"
     return None
 
 
@@ -153,7 +156,7 @@ def _inside(given: Kind, wanted: Kind) -> Misfit | None:
 def _in_list(given: Kind, wanted: Kind) -> Misfit | None:
     if wanted.parts is not None and given.parts is not None:
         if len(wanted.parts) != len(given.parts):
-            return "", f"is a list of {len(wanted.parts)}, not of {len(given.parts)}"
+            return "", f"must be a list of {len(wanted.parts)}, not of {len(given.parts)}"
         pairs = list(zip(given.parts, wanted.parts, strict=True))
     elif given.parts is not None:
         pairs = [(part, wanted.items) for part in given.parts]

@@ -30,6 +30,10 @@ class Source:
         line = bisect_right(self.lines, at)
         return line, at - self.lines[line - 1] + 1
 
+    def offset(self, line: int, column: int) -> int:
+        """Returns the offset of a line and column; of a line that is not there, of the last one."""
+        return self.lines[min(line, len(self.lines)) - 1] + column - 1
+
     def lines_of(self, start: int, end: int) -> tuple[int, tuple[int, ...]]:
         """Returns the number of a part's first line, and the offsets of all lines it covers."""
         first = bisect_right(self.lines, start)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import wraps
 from typing import Any, Self
 
 from rhythm.durations import duration_s
+from rhythm.engine.payload import dump, load
+from rhythm.engine.typed import Misfit, hints_of, kind_of
+from rhythm.errors import InvalidPayload
 from rhythm.record import Record
+from rhythm.worker.handlers import Task
 
 RUNS, RETURNS, RAISES, CALLS, HANGS, CRASHES = "runs returns raises calls hangs crashes".split()
 
@@ -63,6 +69,51 @@ class CallLog:
         return [call for call in self.made if call.task == task]
 
 
+class TaskResult:
+    """What a task returns by its hint: a double that returns something else tests nothing real."""
+
+    def __init__(self, task: Task[..., Any]) -> None:
+        self._name, self._hint = task.name, hints_of(task.function).get("return", Any)
+        self._kind = kind_of(self._hint)
+
+    def check(self, value: Any) -> None:
+        """Raises `TypeError` if a value, as it is stored, is not what the hint asks for."""
+        if self._kind is None:
+            return
+        try:
+            self._kind.fit(load(dump(value, "result")))
+        except InvalidPayload:
+            return  # the attempt fails of it, as one of the real task would
+        except Misfit as misfit:
+            hint = inspect.formatannotation(self._hint)
+            raise TypeError(
+                f"the double of task `{self._name}` returns {value!r:.80}, and the task says "
+                f"`-> {hint}`: `result{misfit.path}` {misfit.problem}"
+            ) from None
+
+    def checked(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns the function, with a check of what it returns."""
+        if self._kind is None:
+            return function
+        if inspect.iscoroutinefunction(function):
+
+            @wraps(function)
+            async def call_async(*args: Any, **kwargs: Any) -> Any:
+                value = await function(*args, **kwargs)
+                self.check(value)
+                return value
+
+            return call_async
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            value = function(*args, **kwargs)
+            self.check(value)
+            return value
+
+        return call
+
+
 class Double:
     """A task in a test: what it shall do, and what was asked of it.
 
@@ -73,15 +124,17 @@ class Double:
     `takes`, on each of them, is how long that takes on the clock of the test.
     """
 
-    def __init__(self, name: str, calls: CallLog) -> None:
-        self.name, self._calls = name, calls
+    def __init__(self, name: str, calls: CallLog, result: TaskResult | None = None) -> None:
+        self.name, self._calls, self._result = name, calls, result
         self._steps: list[Step] = []
         self._done = 0
 
     # what it shall do
 
     def returns(self, value: Any, *, times: int = 1, takes: float | str = 0) -> Self:
-        """Makes it return this value."""
+        """Makes it return this value. Raises `TypeError` if the task's return hint forbids it."""
+        if self._result is not None:
+            self._result.check(value)
         return self._then(RETURNS, value, times, takes)
 
     def raises(
@@ -100,10 +153,14 @@ class Double:
     def calls(
         self, function: Callable[..., Any], *, times: int = 1, takes: float | str = 0
     ) -> Self:
-        """Makes it call this function with its inputs, a plain one or an `async def`."""
+        """Makes it call this function with its inputs, a plain one or an `async def`.
+
+        The attempt fails if what that returns does not fit the task's return hint.
+        """
         if not callable(function):
             raise TypeError(f"calls(…) takes a function, not {function!r:.80}; see returns(…)")
-        return self._then(CALLS, function, times, takes)
+        checked = function if self._result is None else self._result.checked(function)
+        return self._then(CALLS, checked, times, takes)
 
     def runs(self, *, times: int = 1, takes: float | str = 0) -> Self:
         """Makes it run its own body."""
@@ -158,7 +215,7 @@ class Double:
 
     def anew(self, calls: CallLog) -> Double:
         """Returns a double with the same script, from its beginning."""
-        made = Double(self.name, calls)
+        made = Double(self.name, calls, self._result)
         made._steps = list(self._steps)
         return made
 

@@ -17,7 +17,7 @@ from rhythm.suggest import nearest, some_of
 from rhythm.testing.bodies import Stuck
 from rhythm.testing.clock import SECOND_US, SimulatedClock
 from rhythm.testing.databases import MEMORY, open_empty
-from rhythm.testing.doubles import Call, CallLog, Double, order_of
+from rhythm.testing.doubles import Call, CallLog, Double, TaskResult, order_of
 from rhythm.testing.engine import Engine
 from rhythm.testing.registry import KitTasks
 from rhythm.testing.trial import Trial
@@ -367,7 +367,9 @@ class Env:
         name = task.name if isinstance(task, Task) else task
         if name not in self._doubles:
             self._check_task(name)
-            self._doubles[name] = Double(name, self._calls)
+            known = self._tasks.base.get(name)
+            result = TaskResult(known) if known else None
+            self._doubles[name] = Double(name, self._calls, result)
         return self._doubles[name]
 
     @property

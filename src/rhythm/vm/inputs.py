@@ -38,7 +38,7 @@ def _read(m: Machine, schema: Any) -> DeclaredInputs:
 
 def _checked(m: Machine, declared: DeclaredInputs, inputs: Any, workflow: Any) -> Any:
     if type(workflow) is not str:
-        raise Fault("TypeMismatch", f"the name of a workflow is text, not {kind(workflow)}")
+        raise Fault("TypeMismatch", f"the name of a workflow must be text, not {kind(workflow)}")
     try:
         return declared.check(workflow, inputs, m.charge)
     except InvalidInputs as problem:

@@ -240,7 +240,9 @@ def _options(op: str, value: Any) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise Fault("InvalidArgument", f"the options of `{op}` are an object, not {kind(value)}")
+        raise Fault(
+            "InvalidArgument", f"the options of `{op}` must be an object, not {kind(value)}"
+        )
     known = (GROUPS.get(op) or OPERATIONS[op]).options
     for name in value:
         if name not in known:
@@ -272,7 +274,7 @@ def _text(option: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise Fault(
             "InvalidArgument",
-            f"`{option}` is text, not {kind(value) if value != '' else 'an empty one'}",
+            f"`{option}` must be text, not {kind(value) if value != '' else 'an empty one'}",
         )
     return _short(option, value)
 
@@ -388,7 +390,7 @@ def _send(m: Machine, execution: Any, name: Any, payload: Any = None) -> c.Comma
 
 def _log(m: Machine, message: Any, fields: Any = None) -> c.Command:
     if fields is not None and type(fields) is not dict:
-        raise Fault("TypeMismatch", f"the fields of `log` are an object, not {kind(fields)}")
+        raise Fault("TypeMismatch", f"the fields of `log` must be an object, not {kind(fields)}")
     return c.Log(_message(m, message), _payload(m, fields or {}, "the fields of a log line"))
 
 
@@ -402,7 +404,7 @@ def _set_attribute(m: Machine, name: Any, value: Any) -> c.Command:
     if type(value) in (list, dict):
         raise Fault(
             "TypeMismatch",
-            f"an attribute is text, a number, true, false or null, not {kind(value)}",
+            f"an attribute must be text, a number, true, false or null, not {kind(value)}",
         )
     size = weigh(_name("set_attribute", name), TEXTS.attributes_bytes, "the name of an attribute")
     size += weigh(value, TEXTS.attribute_bytes, f"the attribute `{name}`")

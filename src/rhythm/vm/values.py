@@ -340,7 +340,7 @@ def element(
             "IndexOutOfRange", f"index {position} is outside {kind(target)} of {len(target)}"
         )
     if type(target) is dict:
-        raise Fault("TypeMismatch", f"a key is text, not {kind(index)}")
+        raise Fault("TypeMismatch", f"a key must be text, not {kind(index)}")
     raise Fault("TypeMismatch", f"{kind(target)} has no elements")
 
 
@@ -352,7 +352,7 @@ def whole(value: Any, what: str) -> int:
         return int(check_number(int(value)))
     raise Fault(
         "TypeMismatch",
-        f"{what} is a whole number, not {kind(value) if not is_number(value) else value}",
+        f"{what} must be a whole number, not {kind(value) if not is_number(value) else value}",
     )
 
 
@@ -365,7 +365,7 @@ def with_element(target: Any, path: list[Any], value: Any, limits: Limits, charg
     if type(target) is dict:
         charge(len(target) // 8 + 2 * looked_up(key))
         if type(key) is not str:
-            raise Fault("TypeMismatch", f"a key is text, not {kind(key)}")
+            raise Fault("TypeMismatch", f"a key must be text, not {kind(key)}")
         new = with_element(member(target, key), rest, value, limits, charge) if rest else value
         check_entries(len(target) + (key not in target), limits)
         return {**target, key: new}

@@ -21,6 +21,7 @@ from rhythm.lang.flow.rules.arguments import checked_name
 from rhythm.lang.flow.rules.surroundings import TaskShape
 from rhythm.lang.hint_shapes import task_shape
 from rhythm.lang.python.names import Callee
+from rhythm.suggest import refuse_unknown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -221,6 +222,7 @@ class Tasks(Mapping[str, Task[..., Any]]):
 
 
 default_tasks = Tasks()
+OPTIONS = ("name", "queue", "retries", "timeout", "backoff", "give_up_on", "transactional")
 
 
 @overload
@@ -246,6 +248,7 @@ def task(
     backoff: Length = None,
     give_up_on: type[BaseException] | tuple[type[BaseException], ...] = (),
     transactional: bool = False,
+    **unknown: Any,
 ) -> Any:
     """Makes a function a task: `@rhythm.task`, or `@rhythm.task(retries=3, timeout="30s")`.
 
@@ -253,8 +256,9 @@ def task(
 
     - `retries`: after a failure the task is tried again up to this many times.
     - `backoff`: the delay before the first retry; it doubles with each further retry, up to 300 s.
-      Without `backoff`, the delay is random: up to one second, then up to two, four and so on. So
-      tasks that failed together are not tried again together.
+      If it is longer than that itself, it stays as it is. Without `backoff`, the delay is random:
+      up to one second, then up to two, four and so on. So tasks that failed together are not tried
+      again together.
     - `timeout`: how long one attempt may take.
     - `give_up_on`: exceptions of these types are not retried.
     - `queue`: where the task waits for a worker. Without it, the task goes to the queue of its
@@ -266,6 +270,7 @@ def task(
     that runs again, takes the place of the old one. Raises `DuplicateTask` if another function is a
     task of the same name.
     """
+    refuse_unknown("@rhythm.task", unknown, OPTIONS)
     if problem := whole_problem("retries", retries):
         raise ValueError(problem)
     if queue is not None:

@@ -57,8 +57,17 @@ def why_stuck(store: Store, execution: Execution, ways: Mapping[str, str] = ON_C
     more = f" and {len(waits) - MAX_WAITS} more" if len(waits) > MAX_WAITS else ""
     return (
         f"`{execution.name}` waits for {', '.join(waits[:MAX_WAITS])}{more}, and nothing can "
-        f"bring it here; a timeout would end the wait"
+        f"bring it here; a timeout would end the wait{_unread(store, execution.id)}"
     )
+
+
+def _unread(store: Store, id: str) -> str:
+    """Returns which signals came that the workflow does not ask for; empty if there are none."""
+    names = sorted({mail.name for mail in store.messages.mailed(id)})
+    shown = ", ".join(f"`{name}`" for name in names[:MAX_WAITS])
+    lie = "lies" if len(names) == 1 else "lie"
+    more = f" and {len(names) - MAX_WAITS} more" if len(names) > MAX_WAITS else ""
+    return f"; {shown}{more} {lie} in the mailbox unread" if names else ""
 
 
 def _shown(id: str, leaf: dict[str, Any], ways: Mapping[str, str]) -> str:

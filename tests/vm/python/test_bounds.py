@@ -175,7 +175,9 @@ def test_a_key_that_is_not_text_makes_no_entry() -> None:
         ("set", ({}, [1], 2)), ("dict", ([[1, 2]],)), ("changed", ({}, "setdefault", [None])),
         ("changed", ({}, "update", [[[1, 2]]])),
     ):  # fmt: skip
-        with pytest.raises(Fault, match=r"^the keys of a dict are text here, not \w+; write str"):
+        with pytest.raises(
+            Fault, match=r"^the keys of a dict must be text here, not \w+; write str"
+        ):
             FUNCTIONS[f"py.{name}"](m, *args)
 
 

@@ -27,7 +27,7 @@ from rhythm.cli.options import BY, DATA, DATABASE, EXECUTION_OR_ALL
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
-    from rhythm.app import ExecutionView
+    from rhythm.app import ExecutionView, Rhythm
 
 
 @command(__doc__)
@@ -50,8 +50,18 @@ def run(args: Arguments) -> int:
         if not app.resume(args.id, args.reason or "", actor(args), data=data):
             print(f"rhythm: nobody has paused {args.id}: {_instead(before)}", file=sys.stderr)
             return 1
-    print(f"resumed {args.id}: the next worker that is free goes on with it")
+        print(f"resumed {args.id}: {_what_follows(app, args.id)}")
     return 0
+
+
+def _what_follows(app: Rhythm, id: str) -> str:
+    """Returns what the execution still waits for, in words."""
+    from rhythm.cli.output.words import printable
+
+    if app.get(id).awaiting is None and 0 not in app.details.due(id):
+        return "the next worker that is free goes on with it"
+    first, *others = app.why(id).reasons
+    return printable(first.what) + (f"; `rhythm why {id}` says what else" if others else "")
 
 
 def _instead(execution: ExecutionView) -> str:

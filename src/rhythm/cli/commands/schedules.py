@@ -14,11 +14,12 @@ workflows (`@schedule` in the file): they can be paused and run, but not deleted
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING
 
 from rhythm.cli.actor import actor
-from rhythm.cli.command import Arguments, argument, command, group, option
+from rhythm.cli.command import Arguments, Run, argument, command, group, option
 from rhythm.cli.connect import on_database
 from rhythm.cli.inputs import read_inputs
 from rhythm.cli.options import BY, DATABASE, INPUT, INPUTS, OUTPUT, REASON
@@ -34,6 +35,29 @@ if TYPE_CHECKING:
 HEADS = ("SCHEDULE", "STATUS", "WORKFLOW", "WHEN", "NEXT", "NOTE")
 NAME = argument("name", type=Known("schedules"), help="the name of the schedule")
 PAST = ("SLOT", "OUTCOME", "EXECUTION", "NOTE")
+
+
+def on_schedule(act: Callable[[Rhythm, Arguments], object]) -> Run:
+    """Makes a function of an application and a schedule's name the function of a command.
+
+    The refusal of an unknown schedule says which one may have been meant.
+    """
+
+    @wraps(act)
+    def known(app: Rhythm, args: Arguments) -> object:
+        from rhythm.errors import UnknownSchedule
+        from rhythm.suggest import nearest
+
+        try:
+            return act(app, args)
+        except UnknownSchedule as problem:
+            near = nearest(args.name, [each.name for each in app.schedules()])
+            if near is None:
+                raise
+            text = f"there is no schedule {args.name!r:.200}; did you mean `{near}`?"
+            raise UnknownSchedule(text) from problem
+
+    return on_database(known)
 
 
 @command("Lists the schedules, each with its status and its next time.", "list the schedules")
@@ -101,7 +125,7 @@ def note(schedule: ScheduleView, now: datetime) -> str:
     "Shows a schedule, and what happened at its last slots (the times at which it was due).",
     "show a schedule, and what happened at its last slots",
 )
-@on_database
+@on_schedule
 @NAME
 @OUTPUT
 @DATABASE
@@ -156,7 +180,7 @@ def _past(fire: FireView) -> tuple[str, ...]:
     "Creates a schedule, or changes the one of this name. Give one of --cron, --every and --at.",
     "create or change a schedule",
 )
-@on_database
+@on_schedule
 @NAME
 @argument("workflow", type=Known("workflows"), help="the workflow that the schedule starts")
 @option(
@@ -209,7 +233,7 @@ def create(app: Rhythm, args: Arguments) -> None:
 
 
 @command("Prints the next five times of a schedule.", "print the next five times")
-@on_database
+@on_schedule
 @NAME
 @OUTPUT
 @DATABASE
@@ -235,7 +259,7 @@ def _print_times(app: Rhythm, args: Arguments, count: int) -> None:
 
 
 @command("Pauses a schedule: it starts nothing until it is resumed.", "pause a schedule")
-@on_database
+@on_schedule
 @NAME
 @REASON
 @BY
@@ -250,7 +274,7 @@ def pause(app: Rhythm, args: Arguments) -> None:
     "Resumes a schedule at its next slot. Slots that it missed are not started.",
     "resume a schedule",
 )
-@on_database
+@on_schedule
 @NAME
 @BY
 @DATABASE
@@ -268,7 +292,7 @@ def resume(app: Rhythm, args: Arguments) -> None:
     "Starts the workflow of a schedule now, and prints the id of the execution.",
     "start the workflow of a schedule now",
 )
-@on_database
+@on_schedule
 @NAME
 @BY
 @OUTPUT
@@ -282,7 +306,7 @@ def run_now(app: Rhythm, args: Arguments) -> None:
 
 
 @command("Deletes a schedule. Executions that it has started go on.", "delete a schedule")
-@on_database
+@on_schedule
 @NAME
 @BY
 @DATABASE

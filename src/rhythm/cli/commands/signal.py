@@ -42,16 +42,23 @@ def run(args: Arguments) -> int:
     if not sent:
         print(f"the signal {args.signal_id} was sent to {args.id} before; nothing was sent now")
     else:
-        waits = args.name in _awaited(execution.awaiting)
-        print(
-            f"sent {args.name} to {args.id}: "
-            + (
-                "it waits for it"
-                if waits
-                else "it stays in the mailbox until the workflow asks for it"
-            )
-        )
+        print(f"sent {args.name} to {args.id}: {_fate(args.name, _awaited(execution.awaiting))}")
     return 0
+
+
+def _fate(name: str, awaited: set[str]) -> str:
+    """Returns what becomes of a signal, in words, if these are waited for."""
+    from rhythm.cli.output.words import printable
+    from rhythm.suggest import nearest, some_of
+
+    if name in awaited:
+        return "it waits for it"
+    stays = "it stays in the mailbox until the workflow asks for it"
+    if not awaited:
+        return stays
+    meant = "; did you mean that?" if nearest(name, awaited) else ""
+    waits = some_of(f"`{each}`" for each in awaited)
+    return printable(f"{stays}; it waits for {waits} now{meant}")
 
 
 def _awaited(plan: Any) -> set[str]:

@@ -139,7 +139,9 @@ def _before_a_database_is_made(args: Arguments) -> None:
     names = [definition.name for definition in compile_flows(read_flows(sources))]
     names += default_workflows
     if not args.workflow.endswith(TAKEN_BY_NAME) and args.workflow not in names:
-        raise UsageError(no_workflow(args.workflow, names))
+        problem = no_workflow(args.workflow, names)
+        where = f" There is no database {path} here, either: is this the right folder?"
+        raise UsageError(problem if names else f"{problem}.{where}")
 
 
 def _start(app: Rhythm, args: Arguments, request: dict[str, Any]) -> Handle:

@@ -58,4 +58,5 @@ def _in_words(reason: Reason, now: datetime) -> str:
 
     since = f", since {moment(reason.since, now)}" if reason.since else ""
     until = f", until {moment(reason.until, now)}" if reason.until else ""
-    return f"{printable(reason.what)}{since}{until}"
+    at = f", at {moment(reason.at, now)}" if reason.at else ""
+    return f"{printable(reason.what)}{since}{until}{at}"

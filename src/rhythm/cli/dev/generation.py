@@ -19,6 +19,7 @@ from socket import socket
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from rhythm.app.loading import on_warning
 from rhythm.cli.app import load_app, only_app, open_app, own_app
 from rhythm.cli.command import Arguments
 from rhythm.cli.connect import once_answered, refusals
@@ -30,6 +31,7 @@ from rhythm.cli.dev.watching import Watched, loaded_files
 from rhythm.cli.output import print
 from rhythm.cli.stopping import Stopping, leave, stop_worker
 from rhythm.errors import FlowError
+from rhythm.lang.source import Diagnostic, Source, render
 from rhythm.record import Record
 from rhythm.settings import FILES, FOLDER, show_url
 
@@ -77,6 +79,7 @@ def run_generation(plan: Plan, pipes: Pipes) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(line_buffering=True)
     _die_with(parent)  # also while code is loaded that may never end
+    on_warning.set(_show_warning)
     with refusals(plan.args):
         loaded = _answered(lambda: _load(plan), stopping)
         pipes.send(loaded=_watched(plan, loaded))
@@ -236,6 +239,11 @@ def _log(lines: Lines) -> None:
 
 
 # what it says
+
+
+def _show_warning(source: Source, found: Diagnostic) -> None:
+    """Prints a warning about a workflow as `rhythm check` does."""
+    print(render(source, found), end="\n\n", flush=True)
 
 
 def _database(app: Rhythm) -> str:

@@ -56,8 +56,7 @@ def _one(app: Rhythm, execution: ExecutionView, error: dict[str, Any]) -> str:
     if found is None or not at:
         return f"{execution.status}[{code}]: {indented(message)}"
     source = Source(found.file or found.name, found.text)
-    line, column = at
-    start = source.lines[min(line, len(source.lines)) - 1] + column - 1
+    start = source.offset(*at)
     return render(source, Diagnostic(code, execution.status, message, start, start + 1))
 
 

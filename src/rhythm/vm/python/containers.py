@@ -52,7 +52,7 @@ def _set(m: Machine, x: Any, path: Any, value: Any) -> Any:
 def _parents(m: Machine, x: Any, path: Any) -> list[Any]:
     """Returns what each step of the path leads into."""
     if type(path) is not list:
-        raise Fault("TypeError", f"a path is a list of keys, not {type(path).__name__}")
+        raise Fault("TypeError", f"a path must be a list of keys, not {type(path).__name__}")
     parents: list[Any] = []
     for key in path:
         x = item(m, parents[-1], path[len(parents) - 1]) if parents else x

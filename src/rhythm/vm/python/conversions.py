@@ -69,7 +69,9 @@ def _isinstance(m: Machine, x: Any, names: Any) -> bool:
     m.charge(len(names))
     for name in names:
         if name not in _TYPES:
-            raise Fault("TypeError", f"a type is one of {', '.join(_TYPES)}, not '{named(name)}'")
+            raise Fault(
+                "TypeError", f"a type must be one of {', '.join(_TYPES)}, not '{named(name)}'"
+            )
     return type(x).__name__ in names or (type(x) is bool and "int" in names)
 
 

@@ -76,7 +76,7 @@ def no_key(key: Any) -> Fault:
     """Returns the fault of a key that is not text, where an entry would be made."""
     return Fault(
         "TypeError",
-        f"the keys of a dict are text here, not {type(key).__name__}; write str(key)",
+        f"the keys of a dict must be text here, not {type(key).__name__}; write str(key)",
     )
 
 

@@ -51,7 +51,7 @@ def _format(m: Machine, x: Any, spec: Any, conversion: Any = "") -> str:
     if conversion:
         write = _CONVERSIONS.get(conversion) if type(conversion) is str else None
         if write is None:
-            raise Fault("ValueError", f"a conversion is r, s or a, not {named(conversion)}")
+            raise Fault("ValueError", f"a conversion must be r, s or a, not {named(conversion)}")
         x = written(m, x, write)
     if not spec:
         return written(m, x, str)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rhythm.durations import duration_s
+from rhythm.durations import duration_s, meant_duration
 from rhythm.ir.operations import UNLIMITED, Signature
 from rhythm.ir.options import BACKOFF, INSTEAD, STAGE, WHOLE, is_factor, whole_problem
 from rhythm.lang.flow import nodes
@@ -28,9 +28,10 @@ OPTION_TYPES = {
     "factor": "factor", "jitter": "bool",
 }  # fmt: skip
 OPTION_EXAMPLES = {
-    "whole": "1", "backoff": '"2s"', "duration": '"30s"', "name": '"name"', "reason": '"why"',
+    "whole": "1", "name": '"name"', "reason": '"why"',
     "bool": "true", "where": '{ "order.id": 7 }', "factor": "2",
 }  # fmt: skip
+ANY_LENGTH = "1h30m"  # shows all that a duration may have, and looks like nobody's own
 # Options that may be null, which is as if they were not there.
 NULLABLE = frozenset(
     "retries backoff timeout queue priority version concurrency need notify reason where after "
@@ -89,12 +90,20 @@ def _check_entries(name: str, options: Node, known: frozenset[str], problems: Pr
                 "F026",
                 problem,
                 entry.value,
-                help=f"write {{ {entry.key}: {OPTION_EXAMPLES[OPTION_TYPES[entry.key]]} }}",
+                help=f"write {{ {entry.key}: {_example(entry)} }}",
             )
         elif entry.key == "backoff":
             _check_entries("backoff", entry.value, BACKOFF, problems)
         elif entry.key == "escalate":
             _check_stages(entry.value, problems)
+
+
+def _example(entry: nodes.Entry) -> str:
+    """Returns what to write for an option: of a duration what was meant, if that is clear."""
+    kind = OPTION_TYPES[entry.key]
+    if kind not in ("duration", "backoff"):
+        return OPTION_EXAMPLES[kind]
+    return f'"{meant_duration(constant_of(entry.value)) or ANY_LENGTH}"'
 
 
 def _check_stages(given: Node, problems: Problems) -> None:
@@ -141,6 +150,8 @@ def check_literals(node: nodes.Call, problems: Problems) -> None:
         at, check, help = _ARGUMENTS[node.name]
         value = constant_of(node.args[at]) if len(node.args) > at else COMPUTED
         if value is not COMPUTED and (problem := check(value)):
+            meant = meant_duration(value) if node.name == "sleep" else ""
+            help = f'write sleep("{meant}")' if meant else help
             problems.about("F026", problem, node.args[at], help=help)
 
 

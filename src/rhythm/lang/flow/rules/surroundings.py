@@ -138,11 +138,16 @@ def _check_inputs(
         )
 
 
+MUST_BE = "must be "  # how `misfit` begins where it names what is expected
+
+
 def misfit_words(key: str, callee: str, found: Misfit) -> tuple[str, str]:
     """Returns the message and the help for an input that does not fit what a callee takes."""
     path, problem = found
-    wanted = problem.removeprefix("is ").partition(", not ")[0]
-    help = f"pass {wanted}" if problem.startswith("is ") else "write the object that its hint names"
+    wanted = problem.removeprefix(MUST_BE).partition(", not ")[0]
+    help = (
+        f"pass {wanted}" if problem.startswith(MUST_BE) else "write the object that its hint names"
+    )
     return f"`{key}{path}` of {callee} {problem}", help
 
 
