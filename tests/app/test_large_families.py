@@ -65,7 +65,10 @@ def ended(make_app: MakeApp, flow: str, **settings: Any) -> Rhythm:
     return app
 
 
-@pytest.mark.parametrize(("flow", "commands"), [(FAILS, ("rhythm retry x",)), (REPEATS, ())])
+@pytest.mark.parametrize(
+    ("flow", "commands"),
+    [(FAILS, ("rhythm retry x",)), (REPEATS, ("rhythm retry x --from-start",))],
+)
 def test_why_reads_no_payloads_of_a_family(
     make_app: MakeApp, flow: str, commands: tuple[str, ...]
 ) -> None:

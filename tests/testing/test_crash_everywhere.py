@@ -169,10 +169,10 @@ def test_every_commit_is_tried_before_schedules_are_sampled(memory: Env) -> None
 
 def test_a_crash_that_never_came_is_counted(memory: Env) -> None:
     runs = iter(range(1000))
-    memory.task("kit_ship").calls(lambda order: next(runs))
+    memory.task("kit_ship").calls(lambda order: str(next(runs)))
 
     def script(env: Env, run: Trial[Any]) -> None:
-        if env.calls[0].result == 0:  # only the first run does this, so it has more commits
+        if env.calls[0].result == "0":  # only the first run does this, so it has more commits
             env.start_workflow(shop.saga, {"id": "A2"})
 
     report = memory.crash_everywhere(shop.quickest, {"id": "A1"}, script=script, same_result=False)

@@ -272,7 +272,10 @@ def test_an_object_with_an_async_call_is_awaited(env: Env) -> None:
     assert env.run(shop.parcel, ["tea"]) == ["async box of tea"]
 
 
-def test_a_class_without_a_signature_is_called(env: Env) -> None:
+def test_a_class_without_a_signature_is_called(make_env: MakeEnv) -> None:
+    from rhythm.worker.handlers import Task
+
+    env = make_env(tasks=[Task(lambda item: None, "kit_pack")])
     env.task("kit_pack").calls(dict)
     assert env.run(shop.parcel, ["tea"]) == [{"item": "tea"}]
 

@@ -13,7 +13,7 @@ from rhythm.engine.payload import dump, load
 from rhythm.engine.typed import Misfit, hints_of, kind_of
 from rhythm.errors import InvalidPayload
 from rhythm.record import Record
-from rhythm.worker.handlers import Task
+from rhythm.worker.handlers import Task, as_function
 
 RUNS, RETURNS, RAISES, CALLS, HANGS, CRASHES = "runs returns raises calls hangs crashes".split()
 
@@ -95,6 +95,7 @@ class TaskResult:
         """Returns the function, with a check of what it returns."""
         if self._kind is None:
             return function
+        function = as_function(function)
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)

@@ -94,7 +94,7 @@ class Task(Generic[P, R]):
     def with_body(self, function: Callable[..., Any]) -> Task[..., Any]:
         """Returns this task with another body, for tests: it has no transaction."""
         return Task(
-            _as_function(function),
+            as_function(function),
             self.name,
             self.queue,
             self.retries,
@@ -302,7 +302,7 @@ def task(
     return register if function is None else register(function)
 
 
-def _as_function(given: Callable[..., Any]) -> Callable[..., Any]:
+def as_function(given: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a body as a function that says whether it is `async`, and what it takes."""
     call = type(given).__call__
     if inspect.iscoroutinefunction(call) and not inspect.iscoroutinefunction(given):

@@ -48,11 +48,22 @@ def release_claims_of_dead_local_workers(store: Store, crash_limit: int) -> list
 
 
 def lives(pid: int) -> bool:
-    """Returns whether there is a process of this id."""
+    """Returns whether a process of this id runs."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except OSError:  # it belongs to another user
         return True
-    return True
+    return not _has_ended(pid)
+
+
+def _has_ended(pid: int) -> bool:
+    """Returns whether a process has ended, and its parent has not asked how.
+
+    In a container the first process may never ask, or late.
+    """
+    with suppress(OSError):
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        return stat.rpartition(")")[2].split()[:1] in (["Z"], ["X"])
+    return False
