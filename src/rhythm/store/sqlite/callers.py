@@ -41,7 +41,8 @@ class Sqlite3Caller:
 
     def begin(self) -> None:
         if not self._connection.in_transaction:
-            _refuse_autocommit(self._connection)
+            # where the connection was made: from Python 3.12 on no other thread may ask
+            self._calls(lambda: _refuse_autocommit(self._connection))
             self.fetch("BEGIN IMMEDIATE")
 
     def create_function(self, name: str, function: Callable[[], Any]) -> None:
