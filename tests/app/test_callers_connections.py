@@ -13,6 +13,8 @@ import pytest
 import rhythm
 from rhythm.app import Rhythm
 from rhythm.store.access import Actor
+from rhythm.store.postgres import connection as postgres
+from rhythm.store.sqlite import session as sqlite
 from tests.support import callers
 from tests.support.callers import Open, call, drive
 from tests.support.stores import migrated_file
@@ -222,6 +224,25 @@ def test_actor_with_a_token_is_checked_in_the_callers_transaction(
         await opened.rollback()
 
     run(refused)
+
+
+def test_columns_are_known_though_no_other_driver_has_read_them_before(
+    library: Open, app: Rhythm, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The columns of a statement are worked out once in a process, by whoever comes first."""
+    actor = Actor("ann", token=app.create_token("ann", roles=["operator"]).view.id)
+    for named in (postgres.NAMED, sqlite.NAMED):
+        monkeypatch.setattr(named, "_columns", {})
+
+    async def scenario(opened: Any) -> None:
+        given = {"by": actor, "connection": opened.given}
+        started = await call(library, app, "start_workflow", "hold", **given)
+        await call(library, app, "signal", started, "go", **given)
+        await call(library, app, "publish", "paid", **given)
+        await opened.commit()
+
+    run(scenario)
+    assert [each.started_by for each in app.list("hold", limit=1)] == ["ann"]
 
 
 def test_other_database_is_refused_and_named(

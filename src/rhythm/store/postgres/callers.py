@@ -135,7 +135,7 @@ class AsyncpgCaller:
         given = [values[name] for name in names]
         rows = self._calls(lambda: self._connection.fetch(numbered, *given))
         return FetchedRows(
-            [tuple(row) for row in rows], [(name,) for name in rows[0]] if rows else None
+            [tuple(row) for row in rows], [(name,) for name in rows[0].keys()] if rows else None
         )
 
     def script(self, statements: Sequence[str], kind: Kind = "step") -> None:
