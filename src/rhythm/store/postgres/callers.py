@@ -134,9 +134,8 @@ class AsyncpgCaller:
         numbered, names = numbered_placeholders(text, types)
         given = [values[name] for name in names]
         rows = self._calls(lambda: self._connection.fetch(numbered, *given))
-        return FetchedRows(
-            [tuple(row) for row in rows], [(name,) for name in rows[0].keys()] if rows else None
-        )
+        columns = [*rows[0].keys()] if rows else []  # a record of asyncpg iterates over its values
+        return FetchedRows([tuple(row) for row in rows], [(name,) for name in columns] or None)
 
     def script(self, statements: Sequence[str], kind: Kind = "step") -> None:
         self._calls(lambda: self._connection.execute("; ".join(statements)), kind)
