@@ -23,6 +23,7 @@ from rhythm.cli.main import main
 from tests.app import conftest as applications
 from tests.support import forked
 from tests.support.dev import APP, FLOW, LONG_S, Dev
+from tests.support.length import long, sampled, sweep
 from tests.support.stores import migrated_file, rows
 
 url = applications.url
@@ -173,6 +174,7 @@ def test_after_a_change_tasks_that_run_end_with_the_old_code_and_all_that_begins
     assert (dev.folder / "end.begun").read_text() == "OLD\n"
 
 
+@long
 def test_task_that_does_not_end_within_the_grace_is_begun_again_with_the_new_code(
     on_each: tuple[Dev, Rhythm],
 ) -> None:
@@ -206,6 +208,7 @@ def test_imported_modules_and_workflow_files_are_loaded_again_and_what_is_gone_i
     assert "workflows that are gone: more\n" in dev.said
 
 
+@long
 def test_file_that_was_not_loaded_changes_nothing(dev: Dev) -> None:
     dev.write("other.py", "1\n")
     for folder in (".hidden", "node_modules"):
@@ -222,9 +225,14 @@ def test_file_that_was_not_loaded_changes_nothing(dev: Dev) -> None:
     ("file", "text", "shown"),
     [
         ("app.py", "def broken(:\n", "def broken(:"),
-        ("app.py", "import nowhere\n", "ModuleNotFoundError: No module named 'nowhere'"),
+        pytest.param(
+            "app.py",
+            "import nowhere\n",
+            "ModuleNotFoundError: No module named 'nowhere'",
+            marks=long,
+        ),
         ("app.py", APP.replace("await greet.run(name)", "await wrong.run(name)"), "error[P020]"),
-        ("words.py", "1 / 0\n", "ZeroDivisionError"),
+        pytest.param("words.py", "1 / 0\n", "ZeroDivisionError", marks=long),
         ("workflows/flows.flow", "workflow hello(name: text) {\n  let = 1\n}\n", "flows.flow:2:7"),
         (
             "app.py",
@@ -265,6 +273,7 @@ def test_code_that_cannot_be_loaded_at_first_is_tried_again(dev: Dev, app: Rhyth
     assert app.start_workflow("hello", {"name": "A"}).result(timeout=LONG_S) == "Hello, A"
 
 
+@long
 def test_code_that_never_ends_loading_is_given_up_when_it_is_saved_again(
     dev: Dev, app: Rhythm
 ) -> None:
@@ -281,6 +290,7 @@ def held(pid: int, kind: str = "") -> int:
     return sum(os.readlink(files / each).startswith(kind) for each in os.listdir(files))
 
 
+@sweep
 def test_twenty_reloads_leave_nothing_behind(dev: Dev) -> None:
     """No process, no thread and no file. A generation is a new process, which can only inherit."""
     parent = dev.began().pid
@@ -294,7 +304,7 @@ def test_twenty_reloads_leave_nothing_behind(dev: Dev) -> None:
     dev.reloaded(lambda: dev.write("words.py", 'GREETING = "first"\n'))
     before = counts()
     assert before[0] == 1
-    for number in range(20):
+    for number in range(sampled(5, 20)):
         dev.reloaded(lambda number=number: dev.write("words.py", f'GREETING = "{number}"\n'))  # type: ignore[misc]  # mypy cannot infer a lambda's default
     assert counts() == before
 
@@ -312,6 +322,7 @@ def test_task_that_kills_its_process_is_reported_and_everything_else_goes_on(
     assert process.poll() is None
 
 
+@long
 def test_task_that_kills_each_process_before_it_is_ready_fails_in_the_end(
     on_each: tuple[Dev, Rhythm],
 ) -> None:
@@ -347,6 +358,7 @@ def test_whoever_kills_the_pid_that_it_prints_kills_its_tasks_too(dev: Dev, app:
     assert app.get("w").status != "completed"
 
 
+@long
 def test_generation_that_never_ends_loading_ends_when_its_parent_is_gone(dev: Dev) -> None:
     process = dev.began()
     loading = dev.folder / "loading"
@@ -375,6 +387,7 @@ def test_signal_ends_it_in_one_line(dev: Dev, app: Rhythm, number: signal.Signal
     assert (app.workers(), rows(app.store, "SELECT id FROM ready WHERE state = 1")) == ([], [])
 
 
+@long
 def test_it_ends_when_nobody_reads_what_it_says(dev: Dev, app: Rhythm) -> None:
     """Its terminal is closed, or it is `rhythm dev | head`."""
     command = [sys.executable, "-m", "rhythm", "dev", "--port", "0"]
@@ -390,6 +403,7 @@ def test_it_ends_when_nobody_reads_what_it_says(dev: Dev, app: Rhythm) -> None:
     dev.until(lambda: app.workers() == [])
 
 
+@long
 def test_second_signal_does_not_wait_for_tasks(on_each: tuple[Dev, Rhythm]) -> None:
     dev, app = on_each
     process = dev.began(shutdown_grace="1h")
@@ -402,6 +416,7 @@ def test_second_signal_does_not_wait_for_tasks(on_each: tuple[Dev, Rhythm]) -> N
     assert rows(app.store, "SELECT id FROM ready WHERE state = 1") == []
 
 
+@long
 def test_two_in_one_folder_share_the_work_and_say_so(dev: Dev, app: Rhythm) -> None:
     first = dev.began()
     dev.began()
@@ -448,6 +463,7 @@ def test_api_answers_this_machine_and_no_page_of_another_site(dev: Dev) -> None:
     assert asked(dev, start) == 200
 
 
+@long
 def test_address_that_others_can_reach_needs_a_token(dev: Dev, app: Rhythm) -> None:
     refused = dev.start("--host", "0.0.0.0")
     assert refused.wait(LONG_S) == 2
@@ -497,6 +513,7 @@ def test_folder_with_nothing_to_run_is_left_as_it_is(empty: Dev) -> None:
     assert "there is no file shap.py; did you mean shop.py?\n" in empty.said
 
 
+@long
 def test_own_application_and_other_files_are_run(empty: Dev, app: Rhythm) -> None:
     (empty.folder / "flows").mkdir()
     empty.write("words.py", 'GREETING = "Hello"\n')
@@ -524,6 +541,7 @@ def test_database_in_memory_is_refused(dev: Dev) -> None:
     assert "name a file" in dev.said
 
 
+@long
 def test_without_reloading_files_are_not_watched_and_broken_code_ends_it(dev: Dev) -> None:
     dev.began("--no-reload")
     dev.write("app.py", "def broken(:\n")
@@ -531,6 +549,7 @@ def test_without_reloading_files_are_not_watched_and_broken_code_ends_it(dev: De
     assert "changed" not in dev.said
 
 
+@long
 def test_many_tasks_at_once_are_counted(dev: Dev, app: Rhythm) -> None:
     dev.write(
         "workflows/many.flow",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -16,8 +15,6 @@ from rhythm.cli.main import main
 from tests.cli.conftest import Shell
 
 FILES = [".gitignore", "README.md", "app.py", "test_app.py", "workflows/express.flow"]
-HAS_KIT = importlib.util.find_spec("rhythm.testing") is not None
-with_kit = pytest.mark.skipif(not HAS_KIT, reason="the testing kit is not there yet")
 
 
 @pytest.fixture
@@ -113,12 +110,10 @@ def test_project_is_clean_for_rhythm_and_ruff(project: Path) -> None:
     checked(project, "ruff", "format", "--isolated", "--check", ".")
 
 
-@pytest.mark.parametrize("file", ["app.py", pytest.param("test_app.py", marks=with_kit)])
-def test_project_is_clean_for_mypy(project: Path, file: str) -> None:
-    checked(project, "mypy", "--strict", "--config-file", os.devnull, file)
+def test_project_is_clean_for_mypy(project: Path) -> None:
+    checked(project, "mypy", "--strict", "--config-file", os.devnull, "app.py", "test_app.py")
 
 
-@with_kit
 def test_tests_of_the_project_pass(project: Path) -> None:
     checked(project, "pytest", "-q", "-c", os.devnull, "--rootdir", ".")
 

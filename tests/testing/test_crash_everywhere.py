@@ -215,9 +215,9 @@ def test_scripts_of_tasks_begin_anew_in_each_run(memory: Env) -> None:
     assert memory.calls == [], "the runs have environments of their own"
 
 
-def test_a_workflow_that_the_test_has_loaded_is_run_with_crashes(env: Env) -> None:
-    env.load("workflow loaded_here { return await task('kit_pack', { item: 'tea' }) }")
-    assert env.crash_everywhere("loaded_here").runs > 1
+def test_a_workflow_that_the_test_has_loaded_is_run_with_crashes(memory: Env) -> None:
+    memory.load("workflow loaded_here { return await task('kit_pack', { item: 'tea' }) }")
+    assert memory.crash_everywhere("loaded_here").runs > 1
 
 
 def test_inputs_by_name_are_refused_with_the_call_to_write(env: Env) -> None:
