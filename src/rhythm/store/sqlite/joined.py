@@ -32,13 +32,18 @@ class JoinedSession(SqliteSession):
         self.clock = clock
         self.lock = threading.RLock()
         self._caller = caller
-        ((_, _, file), *_) = caller.fetch("PRAGMA database_list").rows
-        if path == ":memory:" or not file or not os.path.samefile(file, path):
+        with in_turn():  # SQLite makes no function while a statement of another call is open
+            self._join(clock)
+
+    def _join(self, clock: Clock) -> None:
+        """Prepares the connection. Raises `ValueError` if it leads to another file."""
+        ((_, _, file), *_) = self._caller.fetch("PRAGMA database_list").rows
+        if self.path == ":memory:" or not file or not os.path.samefile(file, self.path):
             raise ValueError(
                 f"`connection` leads to {file or 'a database in memory'}, the executions "
-                f"are in {path}: use the same file"
+                f"are in {self.path}: use the same file"
             )
-        caller.create_function("now_us", clock)
+        self._caller.create_function("now_us", clock)
 
     def close(self) -> None:
         """Does nothing: the connection belongs to the caller."""
