@@ -25,6 +25,7 @@ from rhythm.store.callers import Reached, in_turn
 from rhythm.store.loop_calls import call_here
 from rhythm.store.postgres.callers import numbered_placeholders, type_of
 from rhythm.store.postgres.joined import Joined
+from tests.app.test_operating import until
 from tests.support import callers
 from tests.support.callers import Open, async_engine, engine
 from tests.support.postgres import Schemas
@@ -201,7 +202,7 @@ def test_cancelled_while_it_waits_for_a_lock_it_is_undone_and_the_transaction_go
 
     asyncio.run(scenario())
     assert {execution.id for execution in app.list()} == {"before", "after"}
-    assert not _of_callers()
+    until(lambda: not _of_callers())
 
 
 def _of_callers() -> list[threading.Thread]:

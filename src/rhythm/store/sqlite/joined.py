@@ -32,7 +32,7 @@ class JoinedSession(SqliteSession):
         self.clock = clock
         self.lock = threading.RLock()
         self._caller = caller
-        with in_turn():  # SQLite makes no function while a statement of another call is open
+        with in_turn():
             self._join(clock)
 
     def _join(self, clock: Clock) -> None:
@@ -43,7 +43,11 @@ class JoinedSession(SqliteSession):
                 f"`connection` leads to {file or 'a database in memory'}, the executions "
                 f"are in {self.path}: use the same file"
             )
-        self._caller.create_function("now_us", clock)
+        try:
+            self._caller.fetch("SELECT now_us()")
+        except sqlite3.OperationalError:
+            # Once for a connection: SQLite makes no function while a statement is open.
+            self._caller.create_function("now_us", clock)
 
     def close(self) -> None:
         """Does nothing: the connection belongs to the caller."""
