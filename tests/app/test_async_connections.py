@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 import rhythm
 from rhythm.app import Rhythm
 from rhythm.store import callers as store_callers
-from rhythm.store.callers import Reached, in_turn
+from rhythm.store.callers import CallerConnection, in_turn
 from rhythm.store.loop_calls import call_here
 from rhythm.store.postgres.callers import numbered_placeholders, type_of
 from rhythm.store.postgres.joined import Joined
@@ -366,7 +366,7 @@ def test_calls_at_once_on_one_connection_of_sqlite_do_not_undo_each_other(
 
 def test_plain_call_beside_a_coroutine_on_one_connection_is_refused() -> None:
     """It would wait for the coroutine, which needs the event loop that it blocks."""
-    reached = Reached("sqlite3", object(), call_here)
+    reached = CallerConnection("sqlite3", object(), call_here)
 
     async def scenario() -> None:
         with pytest.raises(ValueError, match="await that one first"), in_turn(reached):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shlex
@@ -16,7 +15,6 @@ import pytest
 from tests.examples.test_all_pages import problem_with
 from tests.support import forked
 
-THERE = importlib.util.find_spec("rhythm.testing") is not None
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 COMMANDS = re.findall(
@@ -79,10 +77,9 @@ def test_example_says_in_its_head_what_it_shows_and_how_to_run_it(name: str) -> 
     text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
     assert HEAD.match(text)
     for command in re.findall(r"\b(rhythm \w[^;\n]*)", text.split('"""')[1]):
-        assert problem_with(command) == "" or (not THERE and "dev" in command)
+        assert problem_with(command) == ""
 
 
-@pytest.mark.skipif(not THERE, reason="the testing kit, rhythm.testing, is not here yet")
 def test_tests_of_the_examples_pass() -> None:
     """As people run them: `pytest examples`."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "examples"]

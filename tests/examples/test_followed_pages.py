@@ -3,21 +3,19 @@ what explains by example."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
 
-from rhythm.cli.main import COMMANDS
 from rhythm.settings import load_settings
 from tests.examples.markdown import pages, text_of
 from tests.examples.reader import Reader
@@ -26,21 +24,6 @@ from tests.examples.test_all_pages import followed, problem_with
 SERVER = "postgresql://localhost/shop"  # what pages call the database of the reader
 QUICKER = {"time.sleep(20)": "time.sleep(3)"}  # people need more time to kill something than we do
 ROLES = ("shop_owner", "shop_app")  # users that pages make there
-
-
-def missing(page: str) -> str:
-    """What a page needs that is not here, in words."""
-    text = text_of(page)
-    needs: dict[str, tuple[bool, Callable[[], bool]]] = {
-        "rhythm.testing": ("python test_" in text, lambda: _there("rhythm.testing")),
-        "rhythm dev": ("$ rhythm dev" in text, lambda: "dev" in COMMANDS),
-        "django": ("import django" in text, lambda: _there("django")),
-    }
-    return ", ".join(name for name, (used, there) in needs.items() if used and not there())
-
-
-def _there(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
 
 
 @pytest.fixture
@@ -66,8 +49,6 @@ def url_of(url: str, *, user: str = "", database: str = "") -> str:
 def test_everything_the_page_shows_happens(
     page: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    if lacking := missing(page):
-        pytest.skip(f"{page} needs {lacking}, which is not here yet")
     reader = Reader(tmp_path / "folder")
     reader.instead = dict(QUICKER)
     if SERVER in text_of(page):

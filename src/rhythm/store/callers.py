@@ -38,7 +38,7 @@ _LOCKS: dict[int, tuple[threading.RLock, int]] = {}
 _USES = threading.Lock()
 
 
-class Reached(Record):
+class CallerConnection(Record):
     """The driver's connection behind what a caller gave."""
 
     driver: Driver
@@ -58,12 +58,12 @@ class FetchedRows(Record):
         return self.rows
 
 
-def reach(given: Any) -> Reached:
+def reach(given: Any) -> CallerConnection:
     """Returns the driver's connection behind an object that a caller gave to a plain call.
 
     Raises `TypeError` for an object that is not known, and for an asynchronous one.
     """
-    if isinstance(given, Reached):
+    if isinstance(given, CallerConnection):
         return given
     if _entry(ASYNC_LIBRARIES, given):
         raise _asynchronous(given)
@@ -72,10 +72,10 @@ def reach(given: Any) -> Reached:
     driver = _driver(connection, given)
     if driver in ASYNC_DRIVERS:
         raise _asynchronous(given)
-    return Reached(driver, connection, call_here)
+    return CallerConnection(driver, connection, call_here)
 
 
-async def reach_from_loop(given: Any, calls: LoopCalls) -> Reached:
+async def reach_from_loop(given: Any, calls: LoopCalls) -> CallerConnection:
     """Returns the driver's connection behind an object that a caller gave to a coroutine."""
     library = _entry(ASYNC_LIBRARIES, given)
     if library is None:
@@ -85,11 +85,11 @@ async def reach_from_loop(given: Any, calls: LoopCalls) -> Reached:
         connection = await library(given)
     driver = _driver(connection, given)
     on_loop = driver in ASYNC_DRIVERS or driver in BOUND_TO_THREADS
-    return Reached(driver, connection, calls if on_loop else call_here)
+    return CallerConnection(driver, connection, calls if on_loop else call_here)
 
 
 @contextmanager
-def in_turn(reached: Reached) -> Iterator[None]:
+def in_turn(reached: CallerConnection) -> Iterator[None]:
     """Waits until no other call is inside such a block on the same connection.
 
     Savepoints of two calls must not mix: one that is undone would undo the other, too. Raises
@@ -115,7 +115,7 @@ def in_turn(reached: Reached) -> Iterator[None]:
                 _LOCKS[key] = lock, users - 1
 
 
-def refuse_other(reached: Reached, drivers: Mapping[Any, Any], database: str) -> None:
+def refuse_other(reached: CallerConnection, drivers: Mapping[Any, Any], database: str) -> None:
     """Raises `TypeError` unless the connection is one of these drivers."""
     if reached.driver not in drivers:
         raise TypeError(

@@ -16,7 +16,13 @@ import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
-from rhythm.store.callers import Driver, FetchedRows, Reached, commits_by_itself, refuse_other
+from rhythm.store.callers import (
+    Driver,
+    FetchedRows,
+    CallerConnection,
+    commits_by_itself,
+    refuse_other,
+)
 from rhythm.store.loop_calls import Calls, Kind
 from rhythm.store.postgres.connection import with_our_types
 
@@ -197,7 +203,7 @@ CALLERS: Mapping[Driver, Callable[[Any, Calls], PostgresCaller]] = {
 }
 
 
-def caller_of(reached: Reached) -> PostgresCaller:
+def caller_of(reached: CallerConnection) -> PostgresCaller:
     """Returns the caller's connection. Raises `TypeError` for one that is not of PostgreSQL."""
     refuse_other(reached, CALLERS, "PostgreSQL")
     return CALLERS[reached.driver](reached.connection, reached.calls)

@@ -6,7 +6,13 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from rhythm.store.callers import Driver, FetchedRows, Reached, commits_by_itself, refuse_other
+from rhythm.store.callers import (
+    Driver,
+    FetchedRows,
+    CallerConnection,
+    commits_by_itself,
+    refuse_other,
+)
 from rhythm.store.loop_calls import Calls, Kind
 
 
@@ -92,7 +98,7 @@ CALLERS: Mapping[Driver, Callable[[Any, Calls], SqliteCaller]] = {
 }
 
 
-def caller_of(reached: Reached, path: str) -> SqliteCaller:
+def caller_of(reached: CallerConnection, path: str) -> SqliteCaller:
     """Returns the caller's connection. Raises `TypeError` for one that is not of SQLite."""
     refuse_other(reached, CALLERS, f"the SQLite file {path}")
     return CALLERS[reached.driver](reached.connection, reached.calls)
