@@ -17,9 +17,9 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from rhythm.store.callers import (
+    CallerConnection,
     Driver,
     FetchedRows,
-    CallerConnection,
     commits_by_itself,
     refuse_other,
 )

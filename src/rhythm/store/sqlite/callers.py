@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from rhythm.store.callers import (
+    CallerConnection,
     Driver,
     FetchedRows,
-    CallerConnection,
     commits_by_itself,
     refuse_other,
 )
