@@ -255,7 +255,7 @@ FENCES = (
         "turn: no fence in the context is newer than mine",
         rule("a_turn_under_an_older_fence_than_the_contexts_is_lost"),
         lite("advance_context", " AND fence <= :fence", ""),
-        pg("advance_contexts", " AND c.fence <= x.fence", ""),
+        pg("lock_contexts", " AND c.fence <= x.fence", ""),
     ),
     Guard(
         "step: no fence in the context is newer than mine",
@@ -271,7 +271,7 @@ FENCES = (
     Guard(
         "turn: its own seq", rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
         lite("advance_context", " AND seq = :seq", " AND :seq >= 0"),
-        pg("advance_contexts", " AND c.seq = x.seq", ""),
+        pg("lock_contexts", "c.seq = x.seq AND ", ""),
     ),
     Guard(
         "step: its own seq", rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
@@ -445,12 +445,13 @@ WAKES = (
     Guard(
         "all ready rows of a flush are locked before any is written",
         server("a_flush_that_waits_for_one_row_has_locked_no_later_one"),
-        postgres=pg_code("flush", "__init__", ", *self._related()]", "]"),
+        postgres=pg_code("flush", "_lock", "ending=[*finishing, *(end.id for end in self.ends)]",
+            "ending=[]"),
     ),
     Guard(
         "ready rows are locked in one order",
         server("a_flush_that_waits_for_one_row_has_locked_no_later_one"),
-        postgres=pg("lock", " ORDER BY id FOR UPDATE", " FOR UPDATE"),
+        postgres=pg("lock_with_related", "ORDER BY id FOR UPDATE", "FOR UPDATE"),
     ),
     Guard(
         "ready rows are locked before they are looked at",
@@ -460,8 +461,12 @@ WAKES = (
     Guard(
         "what has lost its claim writes nothing in a flush",
         rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
-        postgres=pg_code("flush", "_advance", "for turn in owned if turn.id in accepted]",
-            "for turn in owned]"),
+        postgres=pg_code("flush", "_advance", "and turn.id in self.current", ""),
+    ),
+    Guard(
+        "the context of a turn stays as its guards have found it",
+        server("a_flush_waits_for_an_earlier_sending_of_the_same_turn"),
+        postgres=pg("lock_contexts", " FOR NO KEY UPDATE OF c", ""),
     ),
     Guard(
         "one turn of a workflow in a commit", rule("a_commit_takes_one_turn_of_each_workflow"),
@@ -874,7 +879,7 @@ ENDS = (
     Guard(
         "a start that is there changes nothing", rule("a_start_with_the_same_id_changes_nothing"),
         lite("insert_execution", "ON CONFLICT DO NOTHING ", ""),
-        pg("insert_executions", "ON CONFLICT DO NOTHING ", ""),
+        pg("start_executions", "ON CONFLICT DO NOTHING RETURNING", "RETURNING"),
     ),
     Guard(
         "what has ended does not end again", rule("a_task_that_has_ended_stays_as_it_ended"),
@@ -1496,7 +1501,8 @@ ACCESS = (
         acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
         sqlite=lite_code("executions", "start", "if any(found.created for found in started):",
             "if False:"),
-        postgres=(Change("store/postgres/rows.py", "_inserted", "if rows:", "if False:"),),
+        postgres=pg_code("rows", "start",
+            "if rows and actor is not None and token is not None:", "if False:"),
     ),
     Guard(
         "a registration with a token is allowed when it is done",
@@ -1520,7 +1526,7 @@ ACCESS = (
     Guard(
         "a token keeps its roles until what it starts is committed",
         acting("a_revocation_waits_for_what_is_done_with_the_token"),
-        postgres=access("postgres", "shared_token", " FOR SHARE", ""),
+        postgres=pg("start_executions", " FOR SHARE", ""),
     ),
     Guard(
         "a token that is revoked has no roles",
@@ -1704,13 +1710,13 @@ HANDS = (
         hands("a_new_execution_begins_with_its_contributors_whoever_starts_it"),
         (Change("store/sqlite/rows.py", "start", "self.contribute(new.id, new.contributors, now)",
             "pass"),),
-        pg_code("rows", "insert", "if new.id in created and new.contributors", "if False"),
+        pg_code("rows", "_started", "for each in new if each.contributors", "for each in ()"),
     ),
     Guard(
         "who finds an execution there has given it nothing",
         hands("a_new_execution_begins_with_its_contributors_whoever_starts_it"),
-        postgres=pg_code("rows", "insert", "if new.id in created and new.contributors",
-            "if new.contributors"),
+        postgres=pg_code("rows", "start", "[new for new in executions if new.id in created]",
+            "executions"),
     ),
     Guard(
         "a retry keeps the contributors",

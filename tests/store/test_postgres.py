@@ -496,6 +496,21 @@ def test_a_flush_that_waits_for_one_row_has_locked_no_later_one(
         assert answer.result() == ([Committed("p2", "parked")], {"p1.1"})
 
 
+def test_a_flush_waits_for_an_earlier_sending_of_the_same_turn(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    """Its answer was lost, and the server is still at it: the second must not count too."""
+    start(store, "w")
+    held = claim(store)["w"]
+    session.execute("UPDATE workflow_execution_context SET seq = 1 WHERE execution_id = 'w'")
+    turn = parking(held, timers=(NewTimer(1, 3600.0),))
+    with blocked(schemas, pool, lambda: store.turns.commit([turn], [])) as answer:
+        session.commit()
+        assert answer.result()[0] == [Committed("w", "lost")]
+    assert store.turns.load(["w"])[0].seq == 1
+    assert session.execute("SELECT count(*) FROM timer_tasks").fetchall() == [(0,)]
+
+
 def test_of_many_that_want_a_lease_at_once_one_gets_it(
     schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor
 ) -> None:

@@ -61,8 +61,6 @@ class Meter:
                 self._add(answer[0])
             elif answer.description:
                 self._add(answer.fetchall())
-                if answer.rowcount:
-                    answer.scroll(0, mode="absolute")
             return answer
 
         return asked

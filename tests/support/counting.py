@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from rhythm.store.callers import FetchedRows
 from rhythm.store.interfaces.store import Store
-from rhythm.store.postgres.connection import Connection
+from rhythm.store.postgres.connection import NO_VALUES, Connection, Later
 from rhythm.store.postgres.store import PostgresStore
 
 
@@ -35,7 +36,7 @@ def counting(store: Store) -> Iterator[Asked]:
     """Counts what is asked of the store within this, from any thread."""
     asked = Asked()
     with (
-        patch.object(*_postgres(asked))
+        patch.multiple(Connection, **_postgres(asked))
         if isinstance(store, PostgresStore)
         else patch("sqlite3.connect", _sqlite(asked))
     ):
@@ -46,26 +47,19 @@ def counting(store: Store) -> Iterator[Asked]:
         _reopen(store)
 
 
-def _postgres(asked: Asked) -> tuple[type[Connection], str, Any]:
-    query = Connection.query
+def _postgres(asked: Asked) -> dict[str, Any]:
+    query, send = Connection.query, Connection.send
 
-    def counted(self: Connection, text: Any, values: Any = None) -> Any:
-        cursor = query(self, text, values)
-        found = cursor.fetchall() if cursor.description else []
-        asked.add(str(text), found)
-        return _Fetched(cursor.description, found)
+    def counted(self: Connection, text: bytes, values: Any = NO_VALUES) -> FetchedRows:
+        answer = query(self, text, values)
+        asked.add(str(text), answer.rows)
+        return answer
 
-    return Connection, "query", counted
+    def counted_send(self: Connection, text: bytes, values: Any) -> Later:
+        asked.add(str(text), [])
+        return send(self, text, values)
 
-
-class _Fetched:
-    """A cursor whose rows were counted."""
-
-    def __init__(self, description: Any, found: list[Any]) -> None:
-        self.description, self._found = description, found
-
-    def fetchall(self) -> list[Any]:
-        return self._found
+    return {"query": counted, "send": counted_send}
 
 
 def _sqlite(asked: Asked) -> Any:

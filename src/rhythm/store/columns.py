@@ -20,7 +20,7 @@ in its list, with `AS` and their name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -105,11 +105,22 @@ def given(record: Record) -> dict[str, Any]:
 def new_execution(new: NewExecution) -> dict[str, Any]:
     """Returns the values of a new execution for its columns, and for the columns that are computed
     from other fields."""
-    row = dict(zip(COLUMNS["NewExecution"], _new_execution(new), strict=True))
-    row["root_id"] = new.root_id or new.id
-    row["timeout_us"] = None if new.timeout_s is None else int(new.timeout_s * US)
-    row["delay_us"], row["later_us"] = int(new.delay_s * US), new.later_us
-    return row
+    return {name: column[0] for name, column in new_executions([new]).items()}
+
+
+def new_executions(executions: Sequence[NewExecution]) -> dict[str, list[Any]]:
+    """Returns the values of new executions, a list for each column: see `new_execution`."""
+    rows = zip(*map(_new_execution, executions), strict=True)
+    columns = dict(zip(COLUMNS["NewExecution"], map(list, rows), strict=True))
+    columns["root_id"] = [new.root_id or new.id for new in executions]
+    columns["timeout_us"] = [_us(new.timeout_s) for new in executions]
+    columns["delay_us"] = [int(new.delay_s * US) for new in executions]
+    columns["later_us"] = [new.later_us for new in executions]
+    return columns
+
+
+def _us(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * US)
 
 
 def filled(text: str, value: str = ":{}") -> str:

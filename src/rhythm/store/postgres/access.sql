@@ -34,12 +34,6 @@ SELECT {StoredToken}, now_us() AS now FROM api_tokens ORDER BY created_at DESC, 
 -- It keeps its roles until the end of the transaction.
 SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(id)s FOR SHARE
 
--- name: shared_token
--- Part of a statement: the token of the actor, added to what a start of executions returns.
--- It is appended as a column to the RETURNING of another statement, and keeps its roles until the
--- end of the transaction.
-, (SELECT row_to_json(t)::text FROM (SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(token)s FOR SHARE) t) AS token
-
 -- name: lock_token
 -- Locks a token that is to be revoked or changed; waits for transactions that use it.
 SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(id)s FOR UPDATE

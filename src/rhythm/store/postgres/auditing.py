@@ -33,7 +33,7 @@ class PostgresAuditor:
         """
         if actor is not None:
             who = {"actor": actor.name, "token": actor.token, "source": actor.source}
-            self.db.batch("insert_audit", [fields(act) for act in acts], at=now, **who)
+            self.db.write("insert_audit", [fields(act) for act in acts], at=now, **who)
 
     def record(self, actor: Actor | None, acts: Sequence[Act], now: int | None = None) -> None:
         """Records what this transaction does, at its end. Raises `TokenRevoked` or `Denied` if the

@@ -13,8 +13,11 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 import psycopg
+from psycopg.adapt import AdaptersMap, PyFormat
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
+from psycopg.types.array import ListBinaryDumper
+from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from rhythm.store.callers import (
     CallerConnection,
@@ -24,7 +27,6 @@ from rhythm.store.callers import (
     refuse_other,
 )
 from rhythm.store.loop_calls import Calls, Kind
-from rhythm.store.postgres.connection import with_our_types
 
 PLACEHOLDER = re.compile(r"%\((\w+)\)[bs]")
 CACHED_STATEMENTS = 512  # each is there once for every combination of types
@@ -50,6 +52,22 @@ class PostgresCaller(Protocol):
 
     def script(self, statements: Sequence[str], kind: Kind = "step") -> None:
         """Runs statements without values in one round trip, and drops their rows."""
+
+
+class Column(ListBinaryDumper):
+    """A list of values of one type. psycopg would check all of them, several times, to find that
+    out."""
+
+    def _find_list_element(self, L: list[Any], format: PyFormat) -> Any:
+        return next((item for item in L if item is not None), None)
+
+
+def with_our_types(adapters: AdaptersMap) -> None:
+    """Makes a connection or a cursor send integers and lists as our statements want them."""
+    # One type for all integers: otherwise the size of a number would decide the plan.
+    for dumper in (Int8Dumper, Int8BinaryDumper):
+        adapters.register_dumper(int, dumper)
+    adapters.register_dumper(list, Column)
 
 
 class PsycopgCaller:

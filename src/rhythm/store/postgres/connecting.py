@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from rhythm.errors import StoreError
 from rhythm.record import Record
+from rhythm.store.postgres.wire import Row, Wire
 
 # After this time without an answer the server is taken for lost. Waiting for a lock takes at most a
 # third of it.
@@ -56,7 +57,6 @@ PASSING = (
     "connections"
 )
 
-Row = Any  # a tuple, as wide as its statement says
 T = TypeVar("T")
 
 
@@ -78,6 +78,7 @@ class PatientConnection(psycopg.Connection[Row]):
 
     answer_s: float = ANSWER_S
     era = 0  # of the store that opened it
+    wire: Wire  # for the statements of a store
 
     def wait(self, gen: Generator[Any, Any, T], *args: Any, **kwargs: Any) -> T:
         return super().wait(self._bounded(gen), *args, **kwargs)
@@ -111,7 +112,11 @@ def connected(url: str, answer_s: float = ANSWER_S, prepares: bool = True) -> Pa
     refuses it, and psycopg's error if it does not answer."""
     try:
         session = PatientConnection.connect(
-            url, autocommit=True, prepare_threshold=5 if prepares else None, **_defaults(url)
+            url,
+            autocommit=True,
+            prepare_threshold=5 if prepares else None,
+            client_encoding="utf8",  # whatever the URL says: texts are written so
+            **_defaults(url),
         )
     except psycopg.ProgrammingError:
         raise StoreError(UNUSABLE) from None

@@ -7,16 +7,15 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from typing import Any, LiteralString, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors, sql
-from psycopg.adapt import AdaptersMap, PyFormat
-from psycopg.types.array import ListBinaryDumper
-from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from rhythm.errors import StoreError, Unavailable
-from rhythm.store.postgres.connecting import LONG_S, Access, PatientConnection, Row, connected
+from rhythm.store.callers import FetchedRows
+from rhythm.store.postgres.connecting import LONG_S, Access, PatientConnection, connected
+from rhythm.store.postgres.wire import BoundStatement, Row, Wire, bind
 from rhythm.store.rows import STORED, StatementColumns
 from rhythm.store.sqlfile import statements
 
@@ -64,7 +63,11 @@ READING = {
     "idle_in_transaction_session_timeout": "0",
 }
 
-FROZEN: LiteralString = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+BEGIN, COMMIT, ROLLBACK = (BoundStatement(text) for text in (b"BEGIN", b"COMMIT", b"ROLLBACK"))
+SAVEPOINT, RELEASE, UNDO = (
+    BoundStatement(text) for text in (b"SAVEPOINT ours", b"RELEASE ours", b"ROLLBACK TO ours")
+)
+BEGIN_FROZEN = BoundStatement(b"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 POOLER = (
     "a pooler lies between Rhythm and the PostgreSQL server, and gives it another session for "
     "every transaction: add pooled=true to the URL (…?pooled=true), or connect to the server "
@@ -77,6 +80,7 @@ LOCKED_MESSAGE = (
 )
 
 DIRECT = Access()
+NO_VALUES: Mapping[str, Any] = {}
 Clock = Callable[[], int]
 T = TypeVar("T")
 
@@ -92,33 +96,56 @@ class AgainError(Exception):
     """Runs the transaction again: something changed while it waited."""
 
 
+class Later:
+    """The answer to a statement that is sent together with others.
+
+    `rows` are there once a later statement was asked for its answer, or after the commit.
+    """
+
+    rows: list[Row]
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+
+    def take(self, answer: FetchedRows) -> None:
+        """Keeps the rows of the answer, with their columns."""
+        rows = answer.rows
+        self.rows = NAMED.result(self._text, rows, answer) if rows else rows
+
+
+NOTHING = Later(b"")  # of a statement that did not run, since there were no rows for it
+NOTHING.rows = []
+
+
 class ThreadState(threading.local):
     """The session that the calling thread uses, and its state."""
 
     busy = False  # it is inside a call, which has its session
     open: PatientConnection | None = None
-    begun = False  # a transaction, in a session that the pooler lends for it
-    autocommits = False  # each statement is a transaction
+    inside = False  # a transaction
 
     def __init__(self) -> None:
-        # Queues that have something to claim once this is committed.
+        # Statements of the transaction that were not sent yet, and who takes their answers.
+        self.unsent: list[tuple[BoundStatement, Later | None]] = []
+        # Queues that have something to claim once this is committed, and functions that name more
+        # of them then.
         self.freed: set[str] = set()
+        self.freeing: list[Callable[[], Iterable[str]]] = []
 
+    def take_freed(self) -> set[str]:
+        """Returns the queues that have something to claim, and forgets them."""
+        freed = self.freed.union(*(find() for find in self.freeing))
+        self.forget_freed()
+        return freed
 
-class Column(ListBinaryDumper):
-    """A list of values of one type. psycopg would check all of them, several times, to find that
-    out."""
+    def forget_freed(self) -> None:
+        """Forgets the queues: nothing was committed."""
+        self.freed, self.freeing = set(), []
 
-    def _find_list_element(self, L: list[Any], format: PyFormat) -> Any:
-        return next((item for item in L if item is not None), None)
-
-
-def with_our_types(adapters: AdaptersMap) -> None:
-    """Makes a connection or a cursor send integers and lists as our statements want them."""
-    # One type for all integers: otherwise the size of a number would decide the plan.
-    for dumper in (Int8Dumper, Int8BinaryDumper):
-        adapters.register_dumper(int, dumper)
-    adapters.register_dumper(list, Column)
+    def take_unsent(self) -> list[tuple[BoundStatement, Later | None]]:
+        """Returns the statements that were not sent yet, and forgets them."""
+        unsent, self.unsent = self.unsent, []
+        return unsent
 
 
 class Connection:
@@ -185,11 +212,11 @@ class Connection:
 
         `work` may run more than once.
         """
-        return self._run(lambda connection: self._in_transaction(connection, work))
+        return self._run(lambda: self._in_transaction(work))
 
     def autocommit(self, work: Callable[[], T]) -> T:
         """Runs `work`, and commits each of its statements by itself."""
-        return self._run(lambda connection: self._as(not self._thread.begun, work))
+        return self._run(work)
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         """Runs a named statement. Returns its rows, with their columns."""
@@ -201,45 +228,43 @@ class Connection:
 
     def rows(self, text: bytes, values: Mapping[str, Any]) -> list[Row]:
         """Returns the rows of a statement, with its columns."""
-        cursor = self.query(text, values)
-        rows = cursor.fetchall()
-        return NAMED.result(text, rows, cursor) if rows else rows
+        answer = self.query(text, values)
+        rows = answer.rows
+        return NAMED.result(text, rows, answer) if rows else rows
 
-    def do(self, name: str, /, **values: Any) -> None:
-        """Runs a named statement that returns no rows."""
-        self.query(SQL[name], values)
+    def do(self, name: str, /, **values: Any) -> Later:
+        """Runs a named statement whose answer is not needed yet.
 
-    def batch(
-        self, name: str, rows: Sequence[Mapping[str, Any]], more: str = "", /, **values: Any
-    ) -> list[Row]:
+        Inside a transaction it is sent together with the next one that is asked for its answer, or
+        with the commit.
+        """
+        return self.send(SQL[name], values)
+
+    def write(self, name: str, rows: Sequence[Mapping[str, Any]], /, **values: Any) -> Later:
+        """Runs a statement over rows, as `batch` does, whose answer is not needed yet: see `do`."""
+        if not rows:
+            return NOTHING
+        return self.send(SQL[name], _columns(rows, values))
+
+    def batch(self, name: str, rows: Sequence[Mapping[str, Any]], /, **values: Any) -> list[Row]:
         """Runs a statement over rows, which it gets as one array for each column.
 
-        Without rows it runs nothing. `more`: the name of a text that is appended to it, for more
-        values to return.
+        Without rows it runs nothing.
         """
-        if not rows:
-            return []
-        text = SQL[name] + SQL[more] if more else SQL[name]
-        cursor = self.query(
-            text, {**{key: [row[key] for row in rows] for key in rows[0]}, **values}
-        )
-        if not cursor.description:
-            return []
-        found = cursor.fetchall()
-        return NAMED.result(text, found, cursor) if found else found
+        return self.rows(SQL[name], _columns(rows, values)) if rows else []
 
-    def query(
-        self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None
-    ) -> psycopg.Cursor[Row]:
-        """Runs a statement on the session of this thread. Returns its cursor."""
-        assert self._open is not None
-        if self.access.pooled and not self._thread.begun:
-            return (
-                self._by_itself(self._open, text, values)
-                if self._thread.autocommits
-                else self._begin(self._open, text, values)
-            )
-        return self._open.execute(text, values, binary=True)
+    def query(self, text: bytes, values: Mapping[str, Any] = NO_VALUES) -> FetchedRows:
+        """Runs a statement on the session of this thread. Returns its answer."""
+        return self._ask(bind(text, values))
+
+    def send(self, text: bytes, values: Mapping[str, Any]) -> Later:
+        """Runs a statement on the session of this thread, at the latest with the commit."""
+        later = Later(text)
+        if self._thread.inside:
+            self._thread.unsent.append((bind(text, values), later))
+        else:
+            later.take(self._ask(bind(text, values)))
+        return later
 
     def some(
         self, text: bytes, values: Mapping[str, Any], large: Sequence[str], most_bytes: int | None
@@ -275,9 +300,13 @@ class Connection:
         """Notes that these queues have something to claim once this is committed."""
         self._thread.freed.update(queues)
 
+    def free_later(self, find: Callable[[], Iterable[str]]) -> None:
+        """As `free`, for queues that are known once the answers to all statements are there."""
+        self._thread.freeing.append(find)
+
     def set(self, name: str, value: str, local: bool = False) -> None:
         """Sets a parameter of the session, or only of the transaction."""
-        self.query(
+        self.send(
             b"SELECT set_config(%(name)s, %(value)s, %(local)s)",
             {"name": name, "value": value, "local": local},
         )
@@ -289,13 +318,14 @@ class Connection:
     def script(self, text: str) -> None:
         """Runs several statements without values, which may take long."""
         assert self._open is not None
+        self._exchange([])
         self._open.answer_s = LONG_S
         self._open.execute(text.encode())
 
     def lock(self, key: str) -> None:
         """Waits for a lock on this key, until the end of the transaction: one transaction at a time
         has it."""
-        self.query(b"SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 0))", {"key": key})
+        self.send(b"SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 0))", {"key": key})
 
     def now(self) -> int:
         """Returns the time of the database, or of the test's clock."""
@@ -308,29 +338,30 @@ class Connection:
         It reads whole tables, so the planner may choose any plan.
         """
         assert self._open is not None
-        if self.access.pooled:
-            self._begin(self._open, b"SELECT 1", None, f"BEGIN {FROZEN}")
-        else:
-            self._open.execute(f"SET TRANSACTION {FROZEN}")
-        self.query(_setting(READING, local=True))
+        assert self._thread.unsent[0] == (BEGIN, None), "the transaction has just begun"
+        self._thread.unsent[0] = (BEGIN_FROZEN, None)
+        self._ask(_setting(READING, local=True))
         self._open.answer_s = LONG_S
 
     # The connection itself.
 
-    def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
+    def _run(self, work: Callable[[], T]) -> T:
         """Runs `work` on a session of this thread, again after a conflict. Raises `StoreError` or
         `Unavailable` for the server's errors."""
         with self._session():
             for _ in range(TRIES):
                 try:
-                    return self._once(work)
+                    self._connect_if_needed()
+                    return work()
                 except (AgainError, errors.DeadlockDetected, errors.SerializationFailure):
-                    self._thread.freed.clear()
+                    self._thread.forget_freed()
                 except errors.LockNotAvailable as problem:
                     raise StoreError(f"{LOCKED_MESSAGE}: {problem}") from problem
                 # a value is too large: sending it again would not help
                 except errors.ProgramLimitExceeded:
                     raise
+                except errors.DivisionByZero as problem:  # how our statements refuse what is a bug
+                    raise AssertionError("a statement found what cannot be") from problem
                 except errors.RaiseException as problem:  # raised by one of our triggers
                     raise StoreError(
                         f"the PostgreSQL database refuses it: {problem.diag.message_primary}"
@@ -369,7 +400,7 @@ class Connection:
             yield
         finally:
             self._give_back(stays)
-            freed, self._thread.freed = self._thread.freed, set()
+            freed = self._thread.take_freed()
             if freed and self._notify:
                 self._notify(freed)
 
@@ -383,111 +414,102 @@ class Connection:
         if stays:
             self._room.release()
 
-    def _once(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
-        connection = self._connected()
-        if self.access.pooled:
-            return work(connection) if self._thread.begun else self._lent(connection, work)
-        if self.clock:
-            self.set("rhythm.now_us", str(self.clock()))
-        return work(connection)
+    def _in_transaction(self, work: Callable[[], T]) -> T:
+        """Runs `work` in a transaction, or in a savepoint of the one that is open.
 
-    def _lent(
-        self, connection: PatientConnection, work: Callable[[psycopg.Connection[Row]], T]
-    ) -> T:
-        """Runs `work` as one transaction: a pooler lends the session for no longer than that."""
+        It begins with the first statement that is asked for an answer: until then, and after the
+        last one, nothing is sent.
+        """
+        state = self._thread
+        if state.inside:
+            return self._in_savepoint(work)
+        begin: list[tuple[BoundStatement, Later | None]]
+        begin = [(each, None) for each in (BEGIN, *self._introduction())]
+        state.inside, state.unsent = True, list(begin)
         try:
-            answer = work(connection)
-            if self._thread.begun:
-                connection.execute("COMMIT")
+            answer = work()
+            if state.unsent != begin:
+                self._exchange([COMMIT])
+            return answer
         except UndoneError as undone:
-            answer = undone.answer
-            self._undo(connection)
+            self._roll_back()
+            undone_answer: T = undone.answer
+            return undone_answer
         except BaseException:
             with suppress(psycopg.Error):
-                self._undo(connection)
+                self._roll_back()
             raise
         finally:
-            self._thread.begun = False
-        return answer
+            state.inside, state.unsent = False, []
 
-    def _begin(
-        self,
-        connection: PatientConnection,
-        text: bytes | sql.Composed,
-        values: Mapping[str, Any] | None,
-        how: LiteralString = "BEGIN",
-    ) -> psycopg.Cursor[Row]:
-        """Begins a transaction: sends its first statement together with the settings of the
-        session."""
-        with connection.pipeline():
-            self._introduce(connection, how)
-            return connection.execute(text, values, binary=True)
-
-    def _introduce(self, connection: PatientConnection, how: LiteralString = "BEGIN") -> None:
-        clock = {"rhythm.now_us": str(self.clock())} if self.clock else {}
-        self._thread.begun = True
-        connection.execute(how)
-        connection.execute(_setting({**self._settings(connection), **clock}, local=True))
-
-    def _by_itself(
-        self,
-        connection: PatientConnection,
-        text: bytes | sql.Composed,
-        values: Mapping[str, Any] | None,
-    ) -> psycopg.Cursor[Row]:
-        """Sends a statement with a transaction around it, all in one go."""
+    def _in_savepoint(self, work: Callable[[], T]) -> T:
+        self._thread.unsent.append((SAVEPOINT, None))
         try:
-            with connection.pipeline():
-                self._introduce(connection)
-                answer = connection.execute(text, values, binary=True)
-                connection.execute("COMMIT")
+            answer = work()
+            self._thread.unsent.append((RELEASE, None))
             return answer
+        except UndoneError as undone:
+            self._exchange([UNDO, RELEASE])
+            undone_answer: T = undone.answer
+            return undone_answer
+        except BaseException:
+            with suppress(psycopg.Error):
+                self._exchange([UNDO, RELEASE])
+            raise
+
+    def _roll_back(self) -> None:
+        state = self._thread
+        state.unsent = []
+        state.forget_freed()
+        if state.open is not None and state.open.wire.in_transaction:
+            self._exchange([ROLLBACK])
+
+    def _introduction(self) -> list[BoundStatement]:
+        """Returns the statements that a transaction, or a statement by itself, begins with."""
+        assert self._open is not None
+        local = self.access.pooled  # nothing may be set in a session that others use, too
+        settings = [_setting(self._settings(self._open), local=True)] if local else []
+        if self.clock:
+            now = {"now": str(self.clock()), "local": local}
+            settings.append(bind(b"SELECT set_config('rhythm.now_us', %(now)s, %(local)s)", now))
+        return settings
+
+    def _ask(self, asked: BoundStatement) -> FetchedRows:
+        """Sends a statement. Returns its answer, and nothing else is under way then."""
+        if self._thread.inside:
+            return self._exchange([asked])[-1]
+        settings = self._introduction()
+        if not self.access.pooled:
+            return self._exchange([*settings, asked])[-1]
+        try:
+            return self._exchange([BEGIN, *settings, asked, COMMIT])[-2]
         except psycopg.Error:
             with suppress(psycopg.Error):
-                connection.execute("ROLLBACK")
+                self._roll_back()
             raise
-        finally:
-            self._thread.begun = False
 
-    def _undo(self, connection: PatientConnection) -> None:
-        self._thread.freed.clear()
-        if self._thread.begun:
-            connection.execute("ROLLBACK")
+    def _exchange(self, asked: Sequence[BoundStatement]) -> list[FetchedRows]:
+        """Sends what was not sent yet, and these statements, in one round trip. Returns the
+        answers."""
+        session, unsent = self._open, self._thread.take_unsent()
+        assert session is not None
+        if not unsent and not asked:
+            return []
+        sent = [*(each for each, _ in unsent), *asked]
+        answers = session.wire.exchange(sent, session.answer_s)
+        for (_, later), answer in zip(unsent, answers, strict=False):
+            if later is not None:
+                later.take(answer)
+        return answers
 
-    def _in_transaction(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
-        return (
-            self._as(False, work)
-            if self.access.pooled and not self._thread.begun
-            else self._whole(connection, work)
-        )
-
-    def _as(self, autocommits: bool, work: Callable[[], T]) -> T:
-        before, self._thread.autocommits = self._thread.autocommits, autocommits
-        try:
-            return work()
-        finally:
-            self._thread.autocommits = before
-
-    def _whole(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
-        try:
-            with connection.transaction():
-                return work()
-        except UndoneError as undone:
-            self._thread.freed.clear()
-            answer: T = undone.answer
-            return answer
-
-    def _connected(self) -> PatientConnection:
+    def _connect_if_needed(self) -> None:
         if self._open is None or self._open.closed:
             opened = self._thread.open = self._last = self._connect()
-            with_our_types(opened.adapters)
             if not self._direct:
                 self._refuse_pooler(opened)
             if not self.access.pooled:
-                self.query(_setting(self._settings(opened)))
-            return opened
+                opened.wire.exchange([_setting(self._settings(opened))], opened.answer_s)
         self._last = self._open
-        return self._open
 
     def _settings(self, connection: PatientConnection) -> dict[str, str]:
         return {
@@ -497,8 +519,9 @@ class Connection:
         }
 
     def _connect(self) -> PatientConnection:
-        session = connected(self.url, self.access.answer_s, prepares=not self.access.pooled)
-        session.era = self.era
+        prepares = not self.access.pooled
+        session = connected(self.url, self.access.answer_s, prepares)
+        session.era, session.wire = self.era, Wire(session, prepares)
         return session
 
     def _refuse_pooler(self, opened: PatientConnection) -> None:
@@ -576,12 +599,18 @@ class Spare:
             self._free.pop().close()
 
 
-def _setting(settings: Mapping[str, str], local: bool = False) -> sql.Composed:
+def _columns(rows: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns rows as one list for each column, and other values beside them."""
+    return {**{key: [row[key] for row in rows] for key in rows[0]}, **values}
+
+
+def _setting(settings: Mapping[str, str], local: bool = False) -> BoundStatement:
+    """Returns the statement that sets parameters of the session, or only of the transaction."""
     calls = [
         sql.SQL("set_config({}, {}, {})").format(name, value, local)
         for name, value in settings.items()
     ]
-    return sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls))
+    return BoundStatement(sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls)).as_bytes(None))
 
 
 def _process(session: PatientConnection) -> int:

@@ -8,12 +8,12 @@ from rhythm.store.access import Actor
 from rhythm.store.acts import registered_acts
 from rhythm.store.interfaces.definitions import Definition, DefinitionStore, Listed, source_hashes
 from rhythm.store.postgres.auditing import PostgresAuditor
-from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import Connection
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import PostgresRows
 from rhythm.store.postgres.schedules import PostgresSchedules
 from rhythm.store.postgres.session import autocommit, transaction
+from rhythm.store.postgres.wire import Row
 from rhythm.store.rows import fields, records
 from rhythm.store.schedules import Registered
 from rhythm.store.triggers import Trigger

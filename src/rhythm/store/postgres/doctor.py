@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 from rhythm.store.doctor import RULES, bounded_text
-from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import PACKAGE, Connection
+from rhythm.store.postgres.wire import Row
 from rhythm.store.sqlfile import statements
 
 

@@ -29,8 +29,17 @@ from rhythm.store.interfaces.messages import NewEvent, NewSignal
 from rhythm.store.interfaces.turns import Committed, Done, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import TurnEnd, has_ended
 from rhythm.store.light_turns import LIGHT_COLUMNS
+from rhythm.store.postgres.connection import NOTHING, Later
 from rhythm.store.postgres.exchange import Exchange
-from rhythm.store.postgres.rows import US, PostgresFound, PostgresRows, Range, end_of
+from rhythm.store.postgres.rows import (
+    US,
+    End,
+    LockedRow,
+    PostgresFound,
+    PostgresRows,
+    Range,
+    end_of,
+)
 from rhythm.store.provenance import NOBODY, Sender
 from rhythm.store.rows import fields, records
 from rhythm.store.verdicts import (
@@ -52,8 +61,9 @@ class FamilyMember(PostgresFound):
     terminated: bool  # it was terminated, or is below an execution that was
 
 
-def commit_light(rows: PostgresRows, turns: Sequence[TurnCommit]) -> list[Committed]:
-    """Commits turns that are all light: one statement, without a lock on any ready row."""
+def light_columns(turns: Sequence[TurnCommit]) -> dict[str, list[Any]]:
+    """Returns the columns of light turns, as `light_turns` takes them: one statement, without a
+    lock on any ready row."""
     columns: dict[str, list[Any]] = {
         name: [getattr(turn, name) for turn in turns] for name in LIGHT_COLUMNS
     }
@@ -63,7 +73,12 @@ def commit_light(rows: PostgresRows, turns: Sequence[TurnCommit]) -> list[Commit
         f"done_{name}": [getattr(turn, name) for turn, _ in done]
         for name in ("id", "fence", "worker")
     }
-    won = dict(rows.db.all("light_turns", **columns))
+    return columns
+
+
+def light_answers(turns: Sequence[TurnCommit], committed: Later) -> list[Committed]:
+    """Returns what became of light turns, from the answer to `light_turns`."""
+    won = dict(committed.rows)
     return [
         Committed(turn.id, "own", wakes)
         if (wakes := won.get(turn.id)) is not None
@@ -73,7 +88,12 @@ def commit_light(rows: PostgresRows, turns: Sequence[TurnCommit]) -> list[Commit
 
 
 class Flush:
-    """One group commit, inside its transaction."""
+    """One group commit, inside its transaction: a round trip that locks and reads, and one that
+    writes and commits.
+
+    Only what few turns do asks more often: events, signals, limits of families, children that are
+    released or asked to end.
+    """
 
     def __init__(
         self, rows: PostgresRows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
@@ -88,17 +108,18 @@ class Flush:
         self.exchange = Exchange(
             rows, [event for turn in turns for event in turn.events], self._waited()
         )
-        self.locked = rows.lock(
-            [*(turn.id for turn in turns), *(end.id for end in ends), *self._related()]
-        )
-        known = records(
-            FamilyMember,
-            self.db.all(
-                "members_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)]
-            ),
-        )
+        locked = self._lock()
+        contexts = self._lock_contexts()
+        known = records(FamilyMember, self.db.all("members_of", ids=self._ids()))
+        self.locked = {row.id: row for row in records(LockedRow, locked.rows)}
+        # Turns whose `seq` and `fence` are right.
+        self.current = {id for (id,) in contexts.rows}
         self.known = {member.id: member for member in known}
         self.now = known[0].now if known else 0
+        self.accepted: set[str] = set()  # tasks whose end was accepted
+        self.won: list[TurnCommit] = []  # turns that were accepted
+        # For their answers: those that have parked, the wakes of the others, fences of new claims.
+        self.left, self.wakes, self.fences = NOTHING, NOTHING, NOTHING
         # Turns that would start more executions than allowed, and why.
         self.full: dict[str, str] = {}
         self.ended: dict[str, Ending] = {}  # how workflows end with their turns
@@ -112,42 +133,45 @@ class Flush:
         opening = {type for (type,) in self.db.batch("held_types", released)}
         return opening | {wait.type for turn in self.turns for wait in turn.waits}
 
-    def _related(self) -> list[str]:
-        """Returns everything else that may be woken.
+    def _ids(self) -> list[str]:
+        return [*(turn.id for turn in self.turns), *(end.id for end in self.ends)]
 
-        It is read before the locks, so that one sorted pass takes them all.
-        """
+    def _lock(self) -> Later:
+        """Locks the ready rows of everything that is committed or may be woken, in one sorted
+        pass."""
         finishing = [turn.id for turn in self.turns if turn.end == "finish"]
         ranges = [
             *(Range(turn.id, *numbers) for turn in self.turns for numbers in turn.cancels),
             *map(Range, finishing),
         ]
-        columns = {
-            name: [getattr(numbers, name) for numbers in ranges] for name in ("id", "first", "last")
-        }
-        ending = [*finishing, *(end.id for end in self.ends)]
         receivers = [
             *(signal.execution_id for turn in self.turns for signal in turn.signals),
             *self.exchange.waiting(),
         ]
-        if not (ranges or ending or receivers):
-            return []
-        return [
-            id for (id,) in self.db.all("related", ending=ending, receivers=receivers, **columns)
-        ]
+        return self.db.do(
+            "lock_with_related",
+            ids=[*self._ids(), *receivers],
+            ending=[*finishing, *(end.id for end in self.ends)],
+            id=[each.id for each in ranges],
+            first=[each.first for each in ranges],
+            last=[each.last for each in ranges],
+        )
 
-    def run(self) -> tuple[list[Committed], set[str]]:
-        """Writes everything. Returns what became of each turn, and the ids of the tasks whose end
-        was accepted."""
-        accepted = self._end_tasks()
-        won = self._advance()
-        self.db.batch(
+    def _lock_contexts(self) -> Later:
+        turns = [dict(id=turn.id, seq=turn.seq, fence=turn.fence) for turn in self.turns]
+        return self.db.write("lock_contexts", turns)
+
+    def run(self) -> Flush:
+        """Writes everything. `accepted` and, after the commit, `answers` say what became of it."""
+        self._end_tasks()
+        won = self.won = self._advance()
+        self.db.write(
             "delete_settled", [dict(id=turn.id, n=n) for turn in won for n in turn.settled]
         )
         self._write_children(won)
         senders = self.rows.senders(turn.id for turn in won if turn.events or turn.signals)
         published = self._publish(won, senders)
-        promoted = self._promote(won)
+        self._promote(won)
         self._consume(won)
         sent = self._deliver([signal for turn in won for signal in turn.signals], senders)
         self.acts = [
@@ -164,9 +188,9 @@ class Flush:
         self._executed(won)
         self._finish([turn for turn in won if turn.id in self.ended])
         self._suspend([turn for turn in won if turn.id not in self.ended])
-        answers = self._leave(won, promoted)
+        self._leave(won)
         self.rows.contribute([*self.exchange.contributions, *self.contributions], self.now)
-        return answers, accepted
+        return self
 
     def _owns(self, item: TurnCommit | TaskEnd) -> bool:
         """Returns whether the claim of a turn or an end is still valid, and neither it nor anything
@@ -181,9 +205,8 @@ class Flush:
 
     # ends of tasks
 
-    def _end_tasks(self) -> set[str]:
-        """Ends tasks or delays them for another attempt. Returns the ids of those whose end was
-        accepted."""
+    def _end_tasks(self) -> None:
+        """Ends tasks or delays them for another attempt."""
         owned = [end for end in self.ends if self._owns(end)]
         verdicts = [
             (end, end_of_attempt(end, self.locked[end.id].attempt, self.known[end.id].cancelled))
@@ -192,12 +215,17 @@ class Flush:
         later = [(end, verdict) for end, verdict in verdicts if isinstance(verdict, Again)]
         final = [(end, verdict) for end, verdict in verdicts if isinstance(verdict, Ending)]
         self._try_again(later)
-        self.db.batch("delete_claimed", [dict(id=end.id, fence=end.fence) for end, _ in final])
+        self.db.write("delete_claimed", [dict(id=end.id, fence=end.fence) for end, _ in final])
         ends = [
             end_of(end.id, ended, end.fence, end.worker, self.locked[end.id].attempt, end.took_us)
             for end, ended in final
+            if not has_ended(self.known[end.id].status)
         ]
-        return {end.id for end, _ in later} | self.rows.finish(ends, self.now)
+        self._end_known(ends)
+        self.accepted = {end.id for end, _ in later} | {end.id for end in ends}
+
+    def _end_known(self, ends: Sequence[End]) -> None:
+        self.rows.end_known([(end, self.known[end.id].parent_id) for end in ends], self.now)
 
     def _try_again(self, later: Sequence[tuple[TaskEnd, Again]]) -> None:
         delayed = [
@@ -206,12 +234,12 @@ class Flush:
             )
             for end, again in later
         ]
-        self.db.batch("delay_tasks", delayed, now=self.now)
+        self.db.write("delay_tasks", delayed, now=self.now)
         noted = [
             dict(id=end.id, attempt=again.attempt, worker=end.worker, took_us=end.took_us)
             for end, again in later
         ]
-        self.db.batch("note_attempts", noted, now=self.now)
+        self.db.write("note_attempts", noted, now=self.now)
         self.rows.write_history((again.row for _, again in later if again.row), self.now)
 
     # turns
@@ -221,17 +249,18 @@ class Flush:
         owned = [
             turn
             for turn in self.turns
-            if self._owns(turn) and not has_ended(self.known[turn.id].status)
+            if self._owns(turn)
+            and turn.id in self.current
+            and not has_ended(self.known[turn.id].status)
         ]
         self.full = self._count([turn for turn in owned if turn.starts])
-        owned = [turn for turn in owned if turn.id not in self.full]
-        names = ("id", "seq", "fence", "statement", "owned", "awaiting")
+        won = [turn for turn in owned if turn.id not in self.full]
+        names = ("id", "fence", "statement", "owned", "awaiting")
         rows = [
             {name: getattr(turn, name) for name in names} | {"snapshot": inline(turn.snapshot)}
-            for turn in sorted(owned, key=lambda turn: turn.id)
+            for turn in won
         ]
-        accepted = {id for (id,) in self.db.batch("advance_contexts", rows, now=self.now)}
-        won = [turn for turn in owned if turn.id in accepted]
+        self.db.write("advance_contexts", rows, now=self.now)
         self.rows.insert_blobs({turn.id: turn.snapshot for turn in won})
         return won
 
@@ -269,7 +298,7 @@ class Flush:
             added[self.known[turn.id].root_id] += (
                 counted(turn, self.limits) if turn.id not in full else 0
             )
-        self.db.batch(
+        self.db.write(
             "count_families", [dict(root=root, started=n) for root, n in sorted(added.items()) if n]
         )
         return full
@@ -292,8 +321,8 @@ class Flush:
             for turn in won
             for done in turn.done
         ]
-        self.db.batch("insert_done", done, now=self.now)
-        self.rows.start(
+        self.db.write("insert_done", done, now=self.now)
+        self.rows.start_children(
             [new for turn in won for new in turn.starts if new.child_no not in turn.promoted],
             self.now,
         )
@@ -315,14 +344,14 @@ class Flush:
             for turn in won
             for wait in turn.waits
         ]
-        self.db.batch("insert_waits", waits, now=self.now)
+        self.db.write("insert_waits", waits, now=self.now)
 
     def _set_approvals(self, won: Sequence[TurnCommit]) -> None:
         asked = [(turn.id, new) for turn in won for new in turn.approvals]
         rows = [
             fields(new) | dict(execution_id=id, timeout_us=_us(new.timeout_s)) for id, new in asked
         ]
-        self.db.batch("insert_approvals", rows, now=self.now)
+        self.db.write("insert_approvals", rows, now=self.now)
         self.rows.notify(
             [child_id(id, new.n) for id, new in asked if new.notify != "null" and not new.held],
             "requested",
@@ -341,15 +370,17 @@ class Flush:
             for turn in won
             for timer in turn.timers
         ]
-        self.db.batch("insert_timers", timers, now=self.now)
+        self.db.write("insert_timers", timers, now=self.now)
 
-    def _promote(self, won: Sequence[TurnCommit]) -> dict[str, dict[int, int]]:
-        """Stores the rows of tasks that are running already, claimed from the beginning. Returns
-        their fences by workflow and child number."""
+    def _promote(self, won: Sequence[TurnCommit]) -> None:
+        """Stores the rows of tasks that are running already, claimed from the beginning."""
         promoted = [
             (turn, new) for turn in won for new in turn.starts if new.child_no in turn.promoted
         ]
-        self.rows.insert([new.replace(held=False) for _, new in promoted], self.now)
+        numbers = {new.child_no for _, new in promoted}
+        self.rows.start_children(
+            [new.replace(held=False) for _, new in promoted], self.now, not_queued=numbers
+        )
         claims = [
             dict(
                 id=new.id,
@@ -361,11 +392,7 @@ class Flush:
             )
             for turn, new in promoted
         ]
-        drawn = dict(self.db.batch("insert_claimed", claims, now=self.now))
-        fences: dict[str, dict[int, int]] = {}
-        for turn, new in promoted:
-            fences.setdefault(turn.id, {})[new.child_no] = drawn[new.id]
-        return fences
+        self.fences = self.db.write("insert_claimed", claims, now=self.now)
 
     def _consume(self, won: Sequence[TurnCommit]) -> None:
         taken = [
@@ -373,8 +400,7 @@ class Flush:
             for turn in won
             for signal in turn.consumed
         ]
-        if len(self.db.batch("consume_signals", taken)) != len(taken):
-            raise AssertionError(f"a signal was consumed before: {taken}")
+        self.db.write("consume_signals", taken)
 
     def _publish(
         self, won: Sequence[TurnCommit], senders: Mapping[str, Sender]
@@ -446,7 +472,7 @@ class Flush:
     def _set_attributes(self, new: Mapping[str, str]) -> None:
         if new:
             before = dict(self.db.all("attributes", ids=list(new)))
-            self.db.batch(
+            self.db.write(
                 "set_attributes",
                 [
                     dict(id=id, attributes=with_attributes(before[id], new[id]))
@@ -476,15 +502,16 @@ class Flush:
             for id, last in upto.items()
             if last is not None
         ]
-        self.db.batch("executed_resumes", rows, now=self.now)
+        self.db.write("executed_resumes", rows, now=self.now)
 
     def _finish(self, turns: Sequence[TurnCommit]) -> None:
         ends = [end_of(turn.id, self.ended[turn.id], turn.fence, turn.worker) for turn in turns]
-        self.rows.end_workflows(ends, self.now)
+        self.rows.end_waits(ends, self.now)
+        self._end_known(ends)
 
     def _suspend(self, turns: Sequence[TurnCommit]) -> None:
         names = ("id", "status", "fence", "worker")
-        self.db.batch(
+        self.db.write(
             "suspend_executions",
             [{name: getattr(turn, name) for name in names} for turn in turns],
             now=self.now,
@@ -492,10 +519,8 @@ class Flush:
 
     # how the owners go on
 
-    def _leave(
-        self, won: Sequence[TurnCommit], promoted: dict[str, dict[int, int]]
-    ) -> list[Committed]:
-        """Releases or deletes the ready rows, and returns the answers to all turns.
+    def _leave(self, won: Sequence[TurnCommit]) -> None:
+        """Releases or deletes the ready rows.
 
         Parking succeeds only if there was no wake since the owner looked. All wakes of this commit
         are counted by now.
@@ -503,20 +528,24 @@ class Flush:
         by_end: dict[TurnEnd, list[TurnCommit]] = {"own": [], "park": [], "yield": [], "finish": []}
         for turn in won:
             by_end[turn.end].append(turn)
-        self.db.batch(
+        self.db.write(
             "delete_claimed", [dict(id=turn.id, fence=turn.fence) for turn in by_end["finish"]]
         )
         self.rows.give_back([dict(id=turn.id, fence=turn.fence) for turn in by_end["yield"]])
-        left = {
-            id
-            for (id,) in self.db.batch("delete_parked", [_parking(turn) for turn in by_end["park"]])
-        }
-        stay = [turn.id for turn in (*by_end["own"], *by_end["park"]) if turn.id not in left]
-        wakes = {id: wakes for id, _, wakes in self.db.all("wakes_of", ids=stay)} if stay else {}
-        answers = {
-            turn.id: answer(turn, turn.id in left, wakes.get(turn.id, 0), promoted.get(turn.id, {}))
-            for turn in won
-        }
+        self.left = self.db.write("delete_parked", [_parking(turn) for turn in by_end["park"]])
+        if stay := [turn.id for turn in (*by_end["own"], *by_end["park"])]:
+            self.wakes = self.db.do("wakes_of", ids=stay)
+
+    def answers(self) -> list[Committed]:
+        """Returns what became of each turn, once all of it is committed."""
+        left = {id for (id,) in self.left.rows}
+        wakes = {id: wakes for id, _, wakes in self.wakes.rows}
+        fences = dict(self.fences.rows)
+        answers = {}
+        for turn in self.won:
+            promoted = {n: fences[child_id(turn.id, n)] for n in turn.promoted}
+            woken = wakes.get(turn.id, 0)
+            answers[turn.id] = answer(turn, turn.id in left, woken, promoted)
         return [
             answers.get(turn.id) or refused(turn.id, self.full.get(turn.id, ""))
             for turn in self.turns

@@ -6,16 +6,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import psycopg
 from psycopg import sql
 
 from rhythm.errors import StoreError
 from rhythm.store.callers import FetchedRows
 from rhythm.store.postgres.callers import PostgresCaller
-from rhythm.store.postgres.connecting import Row
-from rhythm.store.postgres.connection import TRIES, AgainError, Connection, UndoneError
+from rhythm.store.postgres.connection import (
+    NO_VALUES,
+    TRIES,
+    AgainError,
+    Connection,
+    Later,
+    UndoneError,
+)
 from rhythm.store.postgres.hints import channel_of, notify, written
 
 T = TypeVar("T")
@@ -90,18 +95,19 @@ class Joined(Connection):
     def close(self) -> None:
         """Does nothing: the connection belongs to the caller."""
 
-    @property
-    def freed(self) -> set[str]:
-        """Queues that have something to claim once the caller commits."""
-        return self._thread.freed
+    def take_freed(self) -> set[str]:
+        """Returns the queues that have something to claim once the caller commits."""
+        return self._thread.take_freed()
 
-    def query(
-        self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None
-    ) -> psycopg.Cursor[Row]:
-        """Runs a statement. Returns its rows, as a cursor that has them all."""
-        statement = text if isinstance(text, bytes) else text.as_bytes(None)
-        answer: FetchedRows = self._caller.query(statement, values or {}, not self.access.pooled)
-        return cast("psycopg.Cursor[Row]", answer)
+    def query(self, text: bytes, values: Mapping[str, Any] = NO_VALUES) -> FetchedRows:
+        """Runs a statement. Returns its answer."""
+        return self._caller.query(text, values, not self.access.pooled)
+
+    def send(self, text: bytes, values: Mapping[str, Any]) -> Later:
+        """Runs a statement, at once: no other driver sends several together."""
+        later = Later(text)
+        later.take(self.query(text, values))
+        return later
 
     def autocommit(self, work: Callable[[], T]) -> T:
         return self.transaction(work)
@@ -112,7 +118,7 @@ class Joined(Connection):
         PostgreSQL's errors are passed on unchanged, because the transaction is the caller's.
         """
         if self._inside:
-            return self._in_savepoint([SAVEPOINT], work, lambda: [RELEASE])
+            return self._in_our_savepoint([SAVEPOINT], work, lambda: [RELEASE])
         with self._in_turn():
             return self._outermost(work)
 
@@ -122,9 +128,9 @@ class Joined(Connection):
         try:
             for _ in range(TRIES):
                 try:
-                    return self._in_savepoint(self._beginning(), work, self._ending)
+                    return self._in_our_savepoint(self._beginning(), work, self._ending)
                 except AgainError:
-                    self.freed.clear()
+                    self._thread.forget_freed()
                 except Exception as problem:
                     if self._other is None or not self._other.explain(problem):
                         raise
@@ -132,7 +138,7 @@ class Joined(Connection):
             self._inside = False
         raise StoreError(f"{TRIES} times in a row a transaction had to give way to others")
 
-    def _in_savepoint(
+    def _in_our_savepoint(
         self, beginning: Sequence[str], work: Callable[[], T], ending: Callable[[], Sequence[str]]
     ) -> T:
         self._begin_ours(beginning)
@@ -141,7 +147,7 @@ class Joined(Connection):
             self._caller.script(ending())
             return answer
         except UndoneError as undone:
-            self.freed.clear()
+            self._thread.forget_freed()
             self._caller.script(UNDO, kind="undo")
             undone_answer: T = undone.answer
             return undone_answer
@@ -185,10 +191,9 @@ class Joined(Connection):
     def _ending(self) -> list[str]:
         """Returns the statements that end our part: the caller's path, the hint, the savepoint."""
         path = "SELECT set_config('search_path', current_setting('rhythm.callers_path'), true)"
-        if not (self.freed and self._notifies):
+        if not self._notifies or not (freed := self.take_freed()):
             return [path, RELEASE]
-        hint = notify(channel_of(self.schema), written(self.freed)).as_string(None)
-        self.freed.clear()
+        hint = notify(channel_of(self.schema), written(freed)).as_string(None)
         return [path, hint, RELEASE]
 
 

@@ -9,12 +9,12 @@ from rhythm.store.interfaces.claims import SYSTEM_QUEUE
 from rhythm.store.interfaces.maintenance import FORGOTTEN_S, MaintenanceDue, MaintenanceStore
 from rhythm.store.lifecycle import EVENT_MISSED, TASK, WORKFLOW
 from rhythm.store.postgres.auditing import PostgresAuditor
-from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import Connection
 from rhythm.store.postgres.people import PostgresPeople
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import US, LockedRow, PostgresRows, end_of
 from rhythm.store.postgres.session import autocommit, service, transaction
+from rhythm.store.postgres.wire import Row
 from rhythm.store.rows import records
 from rhythm.store.verdicts import (
     BY_REQUEST,

@@ -35,10 +35,10 @@ from rhythm.store.approvals import (
     refuse_data,
 )
 from rhythm.store.interfaces.people import PeopleStore
-from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, UndoneError
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.session import autocommit, transaction
+from rhythm.store.postgres.wire import Row
 from rhythm.store.reading import Found
 from rhythm.store.rows import fields, records
 

@@ -59,14 +59,35 @@ WITH RECURSIVE names(name) AS (
 SELECT {d.Listed} FROM (SELECT name FROM names WHERE name IS NOT NULL LIMIT %(limit)s) n
 CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = n.name ORDER BY registration DESC LIMIT 1) d ORDER BY d.name
 
--- name: insert_executions
--- Starts executions; one whose id or key exists already is not returned.
-INSERT INTO executions ({NewExecution}, status, created_at, timeout_us, timeout_at)
-SELECT {x.NewExecution}, 0, t.now + x.later_us, x.timeout_us, CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END
-FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t,
-  unnest({%NewExecution}, %(timeout_us)s::bigint[], %(later_us)s::bigint[], %(delay_us)s::bigint[])
-  WITH ORDINALITY AS x({NewExecution}, timeout_us, later_us, delay_us, ord) ORDER BY x.ord
-ON CONFLICT DO NOTHING RETURNING id, created_at
+-- name: start_executions
+-- Starts executions, all their rows at once; one whose id or key exists already is not returned.
+-- Workflows get a context. Those that are `ready` are queued, free at once or after a delay; a
+-- child that was held back may have been woken before its release, and then has its row. The
+-- planner takes `new` for one row, and would scan all of it for each execution: an IN inside a
+-- larger expression is looked up by hash instead. With a token, that is returned, locked.
+WITH x AS MATERIALIZED (
+  SELECT * FROM unnest({%NewExecution}, %(timeout_us)s::bigint[], %(later_us)s::bigint[], %(delay_us)s::bigint[], %(snapshot)s::bytea[],
+    %(crashes)s::int[], %(ready)s::bool[]) WITH ORDINALITY AS x({NewExecution}, timeout_us, later_us, delay_us, snapshot, crashes, ready, ord)),
+t AS MATERIALIZED (SELECT coalesce(%(now)s::bigint, now_us()) AS now),
+new AS (
+  INSERT INTO executions ({NewExecution}, status, created_at, timeout_us, timeout_at)
+  SELECT {x.NewExecution}, 0, t.now + x.later_us, x.timeout_us, CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END
+  FROM t, x ORDER BY x.ord
+  ON CONFLICT DO NOTHING RETURNING id, created_at),
+contexts AS (
+  INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
+  SELECT x.id, 0, 0, 1, 0, x.snapshot, '[]', 'null', t.now FROM t, x WHERE x.type = 0 AND (x.id IN (SELECT new.id FROM new)) IS TRUE
+  ON CONFLICT DO NOTHING),
+queued AS (
+  INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt, crashes)
+  SELECT x.id, x.type, x.queue, x.priority, t.now, CASE WHEN x.delay_us > 0 THEN 2 ELSE 0 END,
+    CASE WHEN x.delay_us > 0 THEN t.now + x.delay_us END, x.attempt, x.crashes
+  FROM t, x WHERE x.ready AND (x.id IN (SELECT new.id FROM new)) IS TRUE ORDER BY x.id
+  ON CONFLICT DO NOTHING)
+SELECT new.id, new.created_at,
+  CASE WHEN %(token)s::text IS NOT NULL THEN (
+    SELECT row_to_json(k)::text FROM (SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(token)s::text FOR SHARE) k) END AS token
+FROM new
 
 -- name: existing_executions
 -- Executions that starts found to exist already, by id, or else by name and key.
@@ -82,11 +103,6 @@ SELECT e.id FROM unnest(%(name)s::text[], %(key)s::text[]) AS x(name, key) JOIN 
 -- name: let_go_of_keys
 -- Takes the idempotency keys from executions that a start replaces.
 UPDATE executions SET key = NULL WHERE id = ANY(%(ids)s::text[])
-
--- name: insert_contexts
--- Creates the contexts of workflows that start, before their first turn.
-INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
-SELECT x.id, 0, 0, 1, 0, x.snapshot, '[]', 'null', %(now)s FROM unnest(%(id)s::text[], %(snapshot)s::bytea[]) AS x(id, snapshot)
 
 -- name: insert_ready
 -- Queues executions that start or are released, free at once or after a delay.
@@ -117,17 +133,27 @@ SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at, cra
 SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at, crashes FROM ready
 WHERE id = ANY(%(ids)s::text[]) ORDER BY id FOR UPDATE SKIP LOCKED
 
--- name: related
--- Executions whose ready rows a group commit must lock besides those of its own turns.
--- These may be woken: parents of executions that end, child workflows that are asked to end,
--- receivers of signals. Here and below, OFFSET 0 makes the planner look up the children of each
--- parent. Otherwise a cached plan from a time with few executions would scan all live executions,
--- and all parents for each of them.
-SELECT parent_id FROM executions WHERE id = ANY(%(ending)s::text[]) AND parent_id IS NOT NULL
-UNION SELECT c.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
-  CROSS JOIN LATERAL (SELECT id FROM executions WHERE parent_id = x.id AND child_no BETWEEN x.first AND x.last AND finished_at IS NULL
-    AND type < 1 OFFSET 0) AS c
-UNION SELECT unnest(%(receivers)s::text[])
+-- name: lock_with_related
+-- As `lock`, for a group commit: besides the given rows, those of all that it may wake.
+-- These are parents of executions that end, child workflows that are asked to end, and receivers of
+-- signals. Here and below, OFFSET 0 makes the planner look up the children of each parent.
+-- Otherwise a cached plan from a time with few executions would scan all live executions, and all
+-- parents for each of them.
+SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at, crashes FROM ready
+WHERE id = ANY(%(ids)s::text[] || ARRAY(
+  SELECT parent_id FROM executions WHERE id = ANY(%(ending)s::text[]) AND parent_id IS NOT NULL
+  UNION ALL SELECT c.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+    CROSS JOIN LATERAL (SELECT id FROM executions WHERE parent_id = x.id AND child_no BETWEEN x.first AND x.last AND finished_at IS NULL
+      AND type < 1 OFFSET 0) AS c))
+ORDER BY id FOR UPDATE
+
+-- name: lock_contexts
+-- Locks the contexts of turns in a group commit; a turn that has lost its claim has no row.
+-- The two guards of a turn: the same turn a second time finds another seq, an older owner finds a
+-- newer fence.
+SELECT c.execution_id FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[]) AS x(id, seq, fence)
+JOIN workflow_execution_context c ON c.execution_id = x.id WHERE c.seq = x.seq AND c.fence <= x.fence
+ORDER BY c.execution_id FOR NO KEY UPDATE OF c
 
 -- name: wake
 -- Wakes workflows: makes their ready rows, or counts up `wakes` of rows that are not free.
@@ -401,18 +427,15 @@ told AS (
 SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = won.id AND r.fence = won.fence
 
 -- name: advance_contexts
--- Stores the contexts of turns in a group commit; a turn that has lost its claim has no row.
--- The two guards of a turn: the same turn a second time finds another seq, an older owner finds a
--- newer fence. A new snapshot deletes the blob of the one before.
+-- Stores the contexts of turns in a group commit, which are locked.
+-- A new snapshot deletes the blob of the one before.
 WITH won AS (
   UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = coalesce(x.owned, c.owned),
     awaiting = x.awaiting, snapshot = coalesce(x.snapshot, c.snapshot), updated_at = %(now)s
-  FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[],
-    %(awaiting)s::text[]) AS x(id, seq, fence, statement, snapshot, owned, awaiting)
-  WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence RETURNING x.id, x.snapshot),
-replaced AS (
-  DELETE FROM blobs WHERE execution_id = ANY(ARRAY(SELECT won.id FROM won WHERE won.snapshot IS NOT NULL)))
-SELECT won.id FROM won
+  FROM unnest(%(id)s::text[], %(fence)s::bigint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
+    AS x(id, fence, statement, snapshot, owned, awaiting)
+  WHERE c.execution_id = x.id RETURNING x.id, x.snapshot)
+DELETE FROM blobs WHERE execution_id = ANY(ARRAY(SELECT won.id FROM won WHERE won.snapshot IS NOT NULL))
 
 -- name: insert_blobs
 -- Stores snapshots that are too large for their contexts.
@@ -646,9 +669,11 @@ WHERE e.id = ANY(ARRAY(
 RETURNING e.id, e.type AS kind, e.queue, e.priority, e.attempt
 
 -- name: consume_signals
--- Marks signals as consumed by a turn; one that was consumed before has no row.
-UPDATE workflow_signals s SET consumed_seq = x.seq FROM unnest(%(signal)s::text[], %(id)s::text[], %(seq)s::bigint[]) AS x(signal, id, seq)
-WHERE s.id = x.signal AND s.execution_id = x.id AND coalesce(s.consumed_seq, 0) = 0 RETURNING s.id
+-- Marks signals as consumed by a turn; fails (division by zero) if one was consumed before.
+WITH taken AS (
+  UPDATE workflow_signals s SET consumed_seq = x.seq FROM unnest(%(signal)s::text[], %(id)s::text[], %(seq)s::bigint[]) AS x(signal, id, seq)
+  WHERE s.id = x.signal AND s.execution_id = x.id AND coalesce(s.consumed_seq, 0) = 0 RETURNING s.id)
+SELECT 1 / (count(*) = cardinality(%(signal)s::text[]))::int FROM taken
 
 -- name: insert_history
 -- Adds turns of workflows and failed attempts of tasks to the history.

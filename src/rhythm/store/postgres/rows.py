@@ -10,7 +10,7 @@ two is run again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from rhythm.limits import DEFAULT_LIMITS, Limits
@@ -18,11 +18,10 @@ from rhythm.record import Record
 from rhythm.store.access import Actor, StoredToken, authorise
 from rhythm.store.approvals import StoredApproval, notice
 from rhythm.store.blobs import inline, is_large
-from rhythm.store.columns import new_execution
+from rhythm.store.columns import new_executions
 from rhythm.store.interfaces.claims import SYSTEM_QUEUE
 from rhythm.store.interfaces.executions import NewExecution, Started
 from rhythm.store.lifecycle import FREE, TASK, WORKFLOW, StatusNumber, has_ended, is_orderly
-from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, SendingFamily, sending_turn
 from rhythm.store.rows import fields, record_of, records, records_with
@@ -105,9 +104,9 @@ class PostgresRows:
 
     def wake(self, ids: Iterable[str | None], now: int) -> None:
         """Counts up the wakes of these workflows' ready rows, or creates the rows."""
-        asleep = sorted({id for id in ids if id is not None})
-        if asleep and (FREE,) in self.db.all("wake", ids=asleep, now=now):
-            self.db.free([SYSTEM_QUEUE])
+        if asleep := sorted({id for id in ids if id is not None}):
+            woken = self.db.do("wake", ids=asleep, now=now)
+            self.db.free_later(lambda: [SYSTEM_QUEUE] if (FREE,) in woken.rows else [])
 
     def wake_live(self, ids: Sequence[str]) -> int:
         """Wakes those of these executions that have not ended; returns the time, 0 if all have.
@@ -138,24 +137,40 @@ class PostgresRows:
         They are ready, unless they are held back. Without `now` it is the time of the database.
         Raises `TokenRevoked` or `Denied` if the token of the actor no longer allows it.
         """
-        created, now = self.insert(executions, now, actor)
-        self.make_ready(
-            [
-                dict(
-                    id=new.id,
-                    kind=new.type,
-                    queue=new.queue,
-                    priority=new.priority,
-                    attempt=new.attempt,
-                    delay_us=int(new.delay_s * US),
-                    crashes=new.crashes,
-                )
-                for new in executions
-                if new.id in created and not new.held
-            ],
-            now,
-        )
+        token = actor.token if actor is not None else None
+        columns = _starts(executions, not_queued=())
+        rows = self.db.all("start_executions", now=now, token=token, **columns)
+        if rows and actor is not None and token is not None:
+            shared = rows[0][2]
+            authorise(actor, record_of(StoredToken, json.loads(shared)) if shared else None)
+        created, later = {id for id, _, _ in rows}, {new.id: new.later_us for new in executions}
+        now = next((created_at - later[id] for id, created_at, _ in rows), 0)
+        self._started([new for new in executions if new.id in created], now)
         return created
+
+    def start_children(
+        self, executions: Sequence[NewExecution], now: int, not_queued: Container[int] = ()
+    ) -> None:
+        """Starts children of workflows, whose ids are new.
+
+        They are ready, unless they are held back, or their numbers are among `not_queued`.
+        """
+        if executions:
+            columns = _starts(executions, not_queued)
+            self.db.do("start_executions", now=now, token=None, **columns)
+            self._started(executions, now, not_queued)
+
+    def _started(
+        self, new: Sequence[NewExecution], now: int, not_queued: Container[int] = ()
+    ) -> None:
+        """Stores what new executions have outside of their own rows, and sends hints for them."""
+        self.insert_blobs({each.id: each.snapshot for each in new if each.type == WORKFLOW})
+        self.contribute([(each.id, each.contributors) for each in new if each.contributors], now)
+        self.db.free(
+            each.queue
+            for each in new
+            if not each.held and each.delay_s <= 0 and each.child_no not in not_queued
+        )
 
     def existing(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]:
         """Returns the answers to starts, if some executions existed before or are twice in the
@@ -174,55 +189,10 @@ class PostgresRows:
             created.discard(new.id)
         return answer
 
-    def insert(
-        self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None
-    ) -> tuple[set[str], int]:
-        """Stores the rows of executions and their contexts, but no ready rows. Returns which are
-        new, and the time."""
-        rows = self._inserted([new_execution(new) for new in executions], now, actor)
-        created, later = {id for id, _ in rows}, {new.id: new.later_us for new in executions}
-        now = next((created_at - later[id] for id, created_at in rows), 0)
-        contexts = {
-            new.id: new.snapshot for new in executions if new.type == WORKFLOW and new.id in created
-        }
-        self.db.batch(
-            "insert_contexts",
-            [dict(id=id, snapshot=inline(snapshot)) for id, snapshot in contexts.items()],
-            now=now,
-        )
-        self.insert_blobs(contexts)
-        self.contribute(
-            [
-                (new.id, new.contributors)
-                for new in executions
-                if new.id in created and new.contributors
-            ],
-            now,
-        )
-        return created, now
-
-    def _inserted(
-        self, columns: Sequence[dict[str, Any]], now: int | None, actor: Actor | None
-    ) -> list[Row]:
-        """Inserts executions, and checks the actor's token.
-
-        The token is read by the same statement, so a start with a token costs no more than one
-        without.
-        """
-        if actor is None or actor.token is None:
-            return self.db.batch("insert_executions", columns, now=now)
-        rows = self.db.batch(
-            "insert_executions", columns, "shared_token", now=now, token=actor.token
-        )
-        if rows:
-            _, _, token = rows[0]
-            authorise(actor, record_of(StoredToken, json.loads(token)) if token else None)
-        return [(id, created_at) for id, created_at, _ in rows]
-
     def insert_blobs(self, snapshots: Mapping[str, bytes | None]) -> None:
         """Stores those of these snapshots that are large, by execution, in place of what was there
         before."""
-        self.db.batch(
+        self.db.write(
             "insert_blobs",
             [
                 dict(id=id, data=snapshot)
@@ -233,17 +203,19 @@ class PostgresRows:
 
     def make_ready(self, rows: Sequence[dict[str, Any]], now: int) -> None:
         """Creates ready rows, and sends hints for those that can be claimed at once."""
-        self.db.batch("insert_ready", [{"crashes": 0, **row} for row in rows], now=now)
+        self.db.write("insert_ready", [{"crashes": 0, **row} for row in rows], now=now)
         self.db.free(row["queue"] for row in rows if row["delay_us"] <= 0)
 
     def give_back(self, claims: Sequence[dict[str, Any]], delay_us: int = 0) -> None:
         """Releases claims, so that they can be claimed again at once or after a delay."""
-        freed = self.db.batch("release", claims, delay_us=delay_us)
-        self.db.free(queue for (queue,) in freed if delay_us <= 0)
+        freed = self.db.write("release", claims, delay_us=delay_us)
+        if delay_us <= 0:
+            self.db.free_later(lambda: [queue for (queue,) in freed.rows])
 
     def free_delayed(self, ids: Sequence[str]) -> None:
         """Ends the delay of these ready rows."""
-        self.db.free(queue for (queue,) in self.db.all("free_delayed", ids=ids))
+        freed = self.db.do("free_delayed", ids=ids)
+        self.db.free_later(lambda: [queue for (queue,) in freed.rows])
 
     # whose data it is
 
@@ -251,7 +223,7 @@ class PostgresRows:
         """Records that these people have given data to these executions, and so to their whole
         families."""
         rows = [dict(id=id, person=person) for id, people in given for person in people]
-        self.db.batch(
+        self.db.write(
             "insert_contributors", rows, most=MAX_CONTRIBUTORS, everybody=EVERYBODY, now=now
         )
 
@@ -296,8 +268,19 @@ class PostgresRows:
         self.wake((parent for _, parent in ended), now)
         return {id for id, _ in ended}
 
+    def end_known(self, ends: Sequence[tuple[End, str | None]], now: int) -> None:
+        """As `finish`, for executions that have not ended, given with their parents: it asks
+        nothing."""
+        self.db.write("finish", [fields(end) for end, _ in ends], now=now)
+        self.wake((parent for _, parent in ends), now)
+
     def end_workflows(self, ends: Sequence[End], now: int, wakes: bool = True) -> None:
-        """Ends workflows, with their timers, waits and approvals.
+        """Ends workflows, with their timers, waits and approvals."""
+        self.end_waits(ends, now, wakes)
+        self.finish(ends, now)
+
+    def end_waits(self, ends: Sequence[End], now: int, wakes: bool = True) -> None:
+        """Ends the timers, waits and approvals of workflows that end.
 
         The timers of workflows that fail are kept, cancelled, for a retry.
         """
@@ -305,7 +288,6 @@ class PostgresRows:
         if ends:
             orderly = [end.id for end in ends if is_orderly(end.status)]
             self.db.do("delete_waits", ids=[end.id for end in ends], orderly=orderly, now=now)
-        self.finish(ends, now)
 
     def end_unclaimed(self, ids: Sequence[str], ended: Ending, now: int) -> set[str]:
         """Ends tasks that nobody has claimed, and returns their ids.
@@ -319,7 +301,7 @@ class PostgresRows:
 
     def write_history(self, rows: Iterable[HistoryRow], now: int) -> None:
         """Adds rows to the histories of executions."""
-        self.db.batch("insert_history", [row._asdict() for row in rows], now=now)
+        self.db.write("insert_history", [row._asdict() for row in rows], now=now)
 
     def flag(self, ranges: Sequence[Range], now: int, wakes: bool = True) -> None:
         """Asks children to end.
@@ -327,8 +309,8 @@ class PostgresRows:
         A turn never touches its children's ready rows, except to wake a workflow.
         """
         rows = [fields(numbers) for numbers in ranges]
-        self.db.batch("cancel_timers", rows, now=now)
-        self.db.batch("cancel_waits", rows, now=now)
+        self.db.write("cancel_timers", rows, now=now)
+        self.db.write("cancel_waits", rows, now=now)
         workflows = [
             id for id, type in self.db.batch("flag_children", rows, now=now) if type == WORKFLOW
         ]
@@ -340,7 +322,7 @@ class PostgresRows:
         """Lets children begin that were held back. Returns the waits for events that are now
         open."""
         rows = [fields(numbers) for numbers in ranges]
-        self.db.batch("release_timers", rows, now=now)
+        self.db.write("release_timers", rows, now=now)
         freed = self.db.batch("release_children", rows, now=now)
         self.make_ready(
             [
@@ -374,11 +356,19 @@ class PostgresRows:
     def resumed(self, rows: Sequence[dict[str, Any]], now: int) -> None:
         """Records what lets paused executions go on, and puts their ready rows back into their
         queues."""
-        self.db.batch("insert_resumes", rows, now=now)
+        self.db.write("insert_resumes", rows, now=now)
         if rows:
-            self.db.free(
-                queue for (queue,) in self.db.all("queue_again", ids=[row["id"] for row in rows])
-            )
+            freed = self.db.do("queue_again", ids=[row["id"] for row in rows])
+            self.db.free_later(lambda: [queue for (queue,) in freed.rows])
+
+
+def _starts(executions: Sequence[NewExecution], not_queued: Container[int]) -> dict[str, list[Any]]:
+    """Returns the columns of executions that start, as `start_executions` takes them."""
+    columns = new_executions(executions)
+    columns["snapshot"] = [inline(new.snapshot) for new in executions]
+    columns["crashes"] = [new.crashes for new in executions]
+    columns["ready"] = [not new.held and new.child_no not in not_queued for new in executions]
+    return columns
 
 
 def end_of(

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from rhythm.store.access import Actor
 from rhythm.store.interfaces.definitions import Definition
 from rhythm.store.interfaces.schedules import ScheduleStore
-from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.session import autocommit, transaction
+from rhythm.store.postgres.wire import Row
 from rhythm.store.rows import fields, records, records_with
 from rhythm.store.schedules import (
     KEPT_SLOTS,

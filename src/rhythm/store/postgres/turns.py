@@ -26,14 +26,14 @@ from rhythm.store.light_turns import is_light
 from rhythm.store.loop_calls import call_here
 from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.callers import PsycopgCaller
-from rhythm.store.postgres.connecting import Row
-from rhythm.store.postgres.connection import SQL, Connection, Spare
-from rhythm.store.postgres.flush import Flush, commit_light
+from rhythm.store.postgres.connection import NOTHING, SQL, Connection, Later, Spare
+from rhythm.store.postgres.flush import Flush, light_answers, light_columns
 from rhythm.store.postgres.hints import Notifier
 from rhythm.store.postgres.joined import Joined
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import PostgresRows
-from rhythm.store.postgres.session import autocommit, transaction
+from rhythm.store.postgres.session import autocommit
+from rhythm.store.postgres.wire import Row
 from rhythm.store.rows import records, records_with
 
 BRIEFLY_ENDED = b"SELECT " + BRIEF_OUTCOME.encode() + b" FROM (" + SQL["ended"] + b") AS outcome"
@@ -110,22 +110,28 @@ class PostgresTurns(PostgresRole, TurnStore):
 
     @autocommit
     def _commit_light(self, turns: Sequence[TurnCommit]) -> list[Committed]:
-        return commit_light(self.rows, turns)
+        return light_answers(turns, self.db.do("light_turns", **light_columns(turns)))
 
-    @transaction
     def _flush(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], light: Sequence[TurnCommit]
     ) -> tuple[list[Committed], set[str]]:
-        """Commits everything in one transaction.
+        """Commits everything in one transaction."""
+        flush, won = self.db.transaction(lambda: self._write(turns, ends, light))
+        return [*flush.answers(), *light_answers(light, won)], flush.accepted
+
+    def _write(
+        self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], light: Sequence[TurnCommit]
+    ) -> tuple[Flush, Later]:
+        """Sends everything, inside the transaction.
 
         The light turns come last: so their answers include the wakes that the others caused.
         """
         flush = Flush(self.rows, turns, ends)
-        answers, accepted = flush.run()
-        answers = [*answers, *(commit_light(self.rows, light) if light else ())]
+        flush.run()
+        won = self.db.do("light_turns", **light_columns(light)) if light else NOTHING
         for actor, acts in flush.acts:
             self.auditor.add(actor, acts, flush.now)
-        return answers, accepted
+        return flush, won
 
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> Completion:
         freed: set[str] = set()
@@ -147,11 +153,11 @@ class PostgresTurns(PostgresRole, TurnStore):
         if connection.info.transaction_status is TransactionStatus.INERROR:
             return "aborted"
         joined = Joined(PsycopgCaller(connection, call_here), self.db, notifies=False)
-        _, accepted = joined.transaction(
+        flush = joined.transaction(
             lambda: Flush(PostgresRows(joined, self.rows.limits), (), [end]).run()
         )
-        freed |= joined.freed
-        return "kept" if end.id in accepted else "lost"
+        freed |= joined.take_freed()
+        return "kept" if end.id in flush.accepted else "lost"
 
     @autocommit
     def witness(self, id: str, seq: int) -> int | None:
