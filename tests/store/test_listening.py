@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import logging
 import os
+import queue
 import resource
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +25,13 @@ from rhythm.store.interfaces.store import Listening, Store
 from rhythm.store.interfaces.turns import NewTimer, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import COMPLETED, FAILED, TASK, WORKFLOW
 from rhythm.store.postgres import hints
-from rhythm.store.postgres.connecting import Access
+from rhythm.store.postgres.connecting import Access, connected
 from rhythm.store.postgres.store import PostgresStore
+from rhythm.store.postgres.wire import BoundStatement, Wire
 from rhythm.store.sqlite.session import clock_us
 from rhythm.store.sqlite.store import SqliteStore
 from tests.support.postgres import Schemas
-from tests.support.stores import KINDS, SqliteFiles, Stores, rows
+from tests.support.stores import KINDS, SqliteFiles, Stores
 
 SOON_S = 120.0  # for a thread that has everything it needs
 TTL = 30.0
@@ -145,7 +148,7 @@ def says(
 ) -> Callable[[Callable[[], object]], set[str]]:
     """The queues that a call tells of, once it has returned."""
     queues: set[str] = set()
-    monkeypatch.setattr(told.db, "_notify", queues.update)
+    monkeypatch.setattr(told.db, "_notify", lambda hints: queues.update(hints.freed))
 
     def saying(work: Callable[[], object]) -> set[str]:
         queues.clear()
@@ -500,18 +503,25 @@ def test_without_notify_nobody_tells_and_nobody_listens(schemas: Schemas) -> Non
     store.close()
 
 
-def test_a_hint_never_waits_for_the_disk(schemas: Schemas) -> None:
-    seen: list[str] = []
-
-    class Recorded:
-        def execute(self, text: Any) -> None:
-            seen.append(text.as_string(schemas.admin))
-
-    hints._send(Recorded(), "c", "[]")
-    assert seen == [
-        "BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_notify('c', '[]'); COMMIT"
-    ]
-    assert rows(schemas.store(), "SELECT 1") == [(1,)]
+def test_a_hint_never_waits_for_the_disk(database_url: str) -> None:
+    with closing(connected(database_url)) as session:
+        session.wire = Wire(session, prepares=False)
+        session.execute("LISTEN c")
+        sent: list[BoundStatement] = []
+        exchange = session.wire.exchange
+        session.wire.exchange = lambda asked, answer_s: (  # type: ignore[method-assign]  # to see what is sent
+            sent.extend(asked) or exchange(asked, answer_s)
+        )
+        hints._send(session, {"c": "[]"})
+        assert [each.text for each in sent] == [
+            b"BEGIN",
+            b"SET LOCAL synchronous_commit = off",
+            b"SELECT pg_notify($1, $2)",
+            b"COMMIT",
+        ]
+        told = session.pgconn.notifies()
+        assert told is not None
+        assert (told.relname, told.extra) == (b"c", b"[]")
 
 
 def test_a_listener_can_be_closed_while_there_is_no_database() -> None:
@@ -538,3 +548,50 @@ class Ending:
 
     def close(self) -> None:
         self.inner.close()
+
+
+def begin(store: Store, *ids: str) -> None:
+    store.executions.start([NewExecution(id, WORKFLOW, "main", "default") for id in ids])
+
+
+def test_ends_are_told_to_those_who_wait_for_them(told: PostgresStore) -> None:
+    """Only those of executions that have no parent, and each by its id."""
+    ended: queue.SimpleQueue[frozenset[str]] = queue.SimpleQueue()
+    listening = told.listen_ends(ended.put)
+    try:
+        assert ended.get(timeout=SOON_S) == frozenset()  # whatever has ended before
+        other = told.sibling()
+        begin(other, "w", "v")
+        for claim in other.claims.claim("a", ["default"], 10, 30.0):
+            child = NewExecution(f"{claim.id}.1", TASK, "t", "other", parent_id=claim.id)
+            turn = TurnCommit(claim.id, 0, claim.fence, claim.wakes, "own", "a", "turn")
+            other.turns.commit([turn.replace(starts=(child.replace(child_no=1),))], [])
+            last = turn.replace(seq=1, end="finish", status=COMPLETED, owned=None)
+            other.turns.commit([last], [])
+        seen: set[str] = set()
+        while seen != {"w", "v"}:
+            seen |= ended.get(timeout=SOON_S)
+        other.close()
+    finally:
+        listening.close()
+
+
+def test_a_store_tells_its_own_listeners_at_once_and_once(told: PostgresStore) -> None:
+    heard: queue.SimpleQueue[frozenset[str]] = queue.SimpleQueue()
+    listening = told.listen(heard.put)
+    try:
+        while not listening.hears_all:
+            pass
+        while not heard.empty():
+            heard.get()
+        begin(told, "w")
+        assert heard.get_nowait() == frozenset({"default"})
+        other = told.sibling()
+        begin(other, "v")  # that one is heard of by NOTIFY, and after the first one's echo
+        assert heard.get(timeout=SOON_S) == frozenset({"default"})
+        assert heard.empty()
+        other.close()
+    finally:
+        listening.close()
+    begin(told, "u")
+    assert heard.empty()

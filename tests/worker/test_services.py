@@ -342,3 +342,46 @@ def test_an_idle_process_wakes_once_for_all_that_looks_now_and_then() -> None:
         world.clock.seconds += min(poll_s, idle.run(busy=False)[1])
         wakes += 1
     assert wakes <= 303
+
+
+class Polled:
+    """Counts the polls for timers; each says when the next one is due."""
+
+    def __init__(self) -> None:
+        self.polls, self.during = 0, lambda: None
+        self.maintenance = self
+
+    def fire_timers(self, limit: int, late: Any = None) -> tuple[int, int | None]:
+        self.polls += 1
+        self.during()
+        return 0, None
+
+    def due(self, dead: bool) -> Any:
+        raise StoreError("nothing else is asked here")
+
+    recover = due
+
+
+def test_a_timer_that_was_set_here_is_polled_for_at_its_time_and_not_before() -> None:
+    clock, store = [0.0], Polled()
+    services = Services(store, ServiceSettings(timer_poll_s=100.0), lambda: clock[0], lambda: 0)  # type: ignore[arg-type]  # as much of a store as it needs
+    services.run(busy=False)
+    services.expect(5.0)
+    services.expect(7.0)
+    for now, polls in ((0.0, 1), (4.9, 1), (5.0, 2), (6.0, 2)):
+        clock[0] = now
+        services.run(busy=False)
+        assert store.polls == polls
+
+
+def test_a_timer_that_is_set_while_the_database_is_polled_is_not_forgotten() -> None:
+    """The poll may have missed it: it was stored after the poll had looked."""
+    clock, store = [0.0], Polled()
+    services = Services(store, ServiceSettings(timer_poll_s=100.0), lambda: clock[0], lambda: 0)  # type: ignore[arg-type]  # as above
+    store.during = lambda: services.expect(3.0)
+    services.run(busy=False)
+    store.during = lambda: None
+    assert services.wait_s("timers") == 3.0
+    clock[0] = 3.0
+    services.run(busy=False)
+    assert store.polls == 2

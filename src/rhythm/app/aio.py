@@ -27,7 +27,7 @@ from rhythm.app.delegates import Delegate
 from rhythm.app.details import Details
 from rhythm.app.events import Events
 from rhythm.app.executions import Executions
-from rhythm.app.handle import ExecutionId, Handle
+from rhythm.app.handle import ExecutionId, Handle, id_of
 from rhythm.app.pauses import Pauses
 from rhythm.app.queues import Queues
 from rhythm.app.schedules import Schedules
@@ -116,8 +116,9 @@ async def wait_for_result(
 
     The waiting task can be cancelled.
     """
-    patience, changed = PollBackoff(timeout, time.monotonic), asyncio.Event()
-    with app.changes.heard_by(_setter(changed)):
+    changes, changed = app.changes, asyncio.Event()
+    patience = PollBackoff(timeout, time.monotonic, lambda: changes.hears_ends)
+    with changes.awaited(id_of(id), _setter(changed)):
         while (
             isinstance(found := await asyncio.to_thread(try_get, app.get, id), StoreError)
             or not found.ended

@@ -141,6 +141,7 @@ class Rhythm:
             for worker in [*self.running, *self.unstarted]:
                 worker.stop()
         finally:
+            self.changes.close()
             self._context.closing.close()
             if self.opened:
                 self.store.close()

@@ -144,8 +144,9 @@ class Executions:
         within the timeout. If the database goes away, this waits for it; `StoreError` is raised if
         it has not answered for 30 s, or when the timeout is over.
         """
-        patience, changed = PollBackoff(timeout, time.monotonic), threading.Event()
-        with self.changes.heard_by(changed.set):
+        changes, changed = self.changes, threading.Event()
+        patience = PollBackoff(timeout, time.monotonic, lambda: changes.hears_ends)
+        with changes.awaited(id_of(id), changed.set):
             while isinstance(found := try_get(self.get, id), StoreError) or not found.ended:
                 if isinstance(found, StoreError) or not self.changes.drive(found.id):
                     changed.wait(patience.rest_s(found))

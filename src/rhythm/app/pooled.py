@@ -1,9 +1,9 @@
 """`PooledWorker`: one of any number of workers on a database, in threads of this process.
 
 One thread decides (`worker.Worker`). One sends the heartbeats on its own connection, so that
-nothing else that runs here can stop them. One watches that the heartbeats get through, and one
-listens for work. Handlers run in other threads. A worker may be killed at any moment: others take
-over what it owned.
+nothing else that runs here can stop them. One watches that the heartbeats get through, one listens
+for work, and one runs the services. Handlers run in other threads. A worker may be killed at any
+moment: others take over what it owned.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from rhythm.worker.logs import LOG, EventLogger
 from rhythm.worker.loop import Worker
 from rhythm.worker.metrics import Asked, Metrics, Values, depth, oldest_s
 from rhythm.worker.narration import Narrator
+from rhythm.worker.queue_hints import QueueHints
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.settings import WorkerSettings
 
@@ -118,6 +119,9 @@ class PooledWorker:
         observe = self._log_event if log.isEnabledFor(logging.DEBUG) else None
         self._declared = Declared(self._store, app.tasks, seconds)
         self._stop, self._hurry = threading.Event(), threading.Event()
+        self._listening: Listening | None = None
+        served = (SYSTEM_QUEUE, *self.settings.queues)
+        self._hints = QueueHints(served, seconds, self._poll_s, self._hears_all)
         self._worker = Worker(
             self._store,
             app.program,
@@ -132,6 +136,8 @@ class PooledWorker:
             sleep=self._sleep,
             gives_up=lambda waited_s: self._stop.is_set(),
             connect=lambda: self._store.sibling(),
+            hints=self._hints,
+            expect=lambda delay_s: self._services.expect(delay_s),
             version=__version__,
         )
         self._services = Services(
@@ -146,7 +152,6 @@ class PooledWorker:
         )
         self._beat_now = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rhythm worker", daemon=True)
-        self._listening: Listening | None = None
         app.unstarted.append(self)
 
     # Called from any thread:
@@ -341,8 +346,12 @@ class PooledWorker:
                 concurrency=self.settings.concurrency,
             )
             self._listening = self._store.listen(self._heard)
+            services = threading.Thread(target=self._serve, name="rhythm services", daemon=True)
+            services.start()
             self._rounds()
             self._worker.give_back()
+            self._services.wake()
+            services.join(LAST_S)
             # A beat that is still under way would bring back the row of this worker after `leave`.
             heart.join(HEART_S)
             self._store.workers.leave(self.name)
@@ -387,22 +396,28 @@ class PooledWorker:
                 self._stop.wait(self._poll_s)
 
     def _rounds(self) -> None:
-        """Runs services and rounds of the worker until it is stopped."""
+        """Runs rounds of the worker until it is stopped."""
         did = True
         while not self._stop.is_set():
-            served, wait_s = self._services.run(did)
-            did = self._worker.run_round(
-                0.0 if did or served else min(wait_s, self._worker.rest_s(), self._poll_s)
-            )
+            did = self._worker.run_round(0.0 if did else min(self._worker.rest_s(), self._poll_s))
             if self._worker.unsure:  # the database did not answer
                 self._stop.wait(self._poll_s)
             elif did:
                 self._app.changes.notify()
 
+    def _serve(self) -> None:
+        """Runs the services until the worker is stopped. They have a connection of their own, so
+        that no workflow waits for them."""
+        self._services.run_until(self._stop.is_set, self._app.changes.notify)
+
     def _heard(self, queues: frozenset[str]) -> None:
         """Wakes the worker if it serves one of these queues; an empty set stands for all queues."""
         if not queues or not queues.isdisjoint((SYSTEM_QUEUE, *self.settings.queues)):
+            self._hints.heard(queues)
             self.wake()
+
+    def _hears_all(self) -> bool:
+        return self._listening is not None and self._listening.hears_all
 
     def _watch(self) -> None:
         """Checks that the heartbeats get through, and stops the running tasks if they do not.

@@ -1,9 +1,11 @@
-"""Waiting for an execution to end: woken by the workers of this process, and polling for those of
-others."""
+"""Waiting for an execution to end: woken by the workers of this process, and by the hints of the
+database about what others have ended; polling is the net."""
 
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,9 +16,10 @@ from rhythm.errors import ResultTimeout, StoreError
 
 if TYPE_CHECKING:
     from rhythm.app.handle import Id
-    from rhythm.store.interfaces.store import Store
+    from rhythm.store.interfaces.store import Listening, Store
 
 FIRST_S, GROWTH, LONGEST_S = 0.002, 1.5, 1.0  # between two polls: 1.5 times as long each time
+HEARING_S = 0.25  # least time between two polls of one that is told of the end
 SILENCE_S = 30.0  # how long a wait goes on while the database does not answer
 
 
@@ -28,6 +31,10 @@ class Changes:
         # Runs an execution to its end while somebody waits for it, in tests; else workers do.
         self.driver: Callable[[str], None] | None = None
         self._listeners: dict[int, Callable[[], object]] = {}
+        self._lock = threading.Lock()
+        self._waiting: dict[int, tuple[str, Callable[[], object]]] = {}
+        self._ends: Listening | None = None  # while somebody waits, and after that
+        self._listens_in = 0  # the id of the process that listens
 
     def notify(self) -> None:
         """Calls all listeners."""
@@ -43,7 +50,7 @@ class Changes:
 
     @contextmanager
     def heard_by(self, listener: Callable[[], object]) -> Iterator[None]:
-        """Calls the listener, from any thread, whenever something may have changed.
+        """Calls the listener, from any thread, whenever something may have changed here.
 
         It does so until the block ends.
         """
@@ -52,6 +59,45 @@ class Changes:
             yield
         finally:
             del self._listeners[id(listener)]
+
+    @contextmanager
+    def awaited(self, execution: str, listener: Callable[[], object]) -> Iterator[None]:
+        """Like `heard_by`, and calls the listener also when the database hints that this execution
+        has ended.
+
+        The first call of a process begins to listen, which the last one does not end.
+        """
+        if self.driver is None:
+            self._listen()
+        self._waiting[id(listener)] = (execution, listener)
+        try:
+            with self.heard_by(listener):
+                yield
+        finally:
+            del self._waiting[id(listener)]
+
+    def _listen(self) -> None:
+        with self._lock:
+            # In a forked process nobody listens yet.
+            if self._ends is None or self._listens_in != os.getpid():
+                self._ends = self._store.listen_ends(self._ended)
+                self._listens_in = os.getpid()
+
+    def _ended(self, ids: frozenset[str]) -> None:
+        for execution, listener in list(self._waiting.values()):
+            if not ids or execution in ids:
+                listener()
+
+    @property
+    def hears_ends(self) -> bool:
+        """Whether the database hints at every end, so that polling is only the net."""
+        return self._ends is not None and self._ends.hears_all
+
+    def close(self) -> None:
+        """Stops listening."""
+        with self._lock:
+            if self._ends is not None:
+                self._ends.close()
 
     @contextmanager
     def hinted(self, listener: Callable[[], object]) -> Iterator[None]:
@@ -78,9 +124,16 @@ class PollBackoff:
     `now` returns the seconds of a clock that only goes forward.
     """
 
-    def __init__(self, timeout: float | str | None, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        timeout: float | str | None,
+        now: Callable[[], float],
+        hears_ends: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`hears_ends`: whether the caller is told of the end, and polls only to be safe."""
         self.limit_s = None if timeout is None else duration_s(timeout)
         self.now, self.began, self._next_s = now, now(), FIRST_S
+        self._hears_ends = hears_ends
         self._silent: float | None = None  # since when the database has not answered
 
     def rest_s(self, found: ExecutionView | StoreError) -> float:
@@ -90,6 +143,8 @@ class PollBackoff:
         raised.
         """
         rest, self._next_s = self._next_s, min(self._next_s * GROWTH, LONGEST_S)
+        if self._hears_ends():
+            rest = max(rest, HEARING_S)
         left = self._left_s(found)
         if left > 0:
             return min(rest, left)

@@ -81,7 +81,8 @@ def wait(
     """
     progress = ProgressLine(sys.stderr)
     try:
-        return _wait(app, id, PollBackoff(timeout, time.monotonic), progress, hint, alive)
+        patience = PollBackoff(timeout, time.monotonic, lambda: app.changes.hears_ends)
+        return _wait(app, id, patience, progress, hint, alive)
     except ResultTimeout as problem:
         progress.clear()
         print_problem(problem)
@@ -106,7 +107,7 @@ def _wait(
     alive: Callable[[], object],
 ) -> ExecutionView:
     changed, hinted, since, before = threading.Event(), "", time.monotonic(), ""
-    with app.changes.heard_by(changed.set):
+    with app.changes.awaited(id, changed.set):
         while isinstance(found := try_get(app.get, id), StoreError) or not found.ended:
             alive()
             if not isinstance(found, StoreError):

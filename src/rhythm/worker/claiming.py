@@ -8,6 +8,7 @@ from rhythm.worker.context import Context
 from rhythm.worker.dispatch import Dispatcher
 from rhythm.worker.ownership import Ownership
 from rhythm.worker.quarantine import ClaimedTask, Suspects
+from rhythm.worker.queue_hints import QueueHints
 from rhythm.worker.slots import Slots
 
 
@@ -21,10 +22,12 @@ class Claimer:
         slots: Slots,
         suspects: Suspects,
         dispatcher: Dispatcher,
+        hints: QueueHints | None = None,
     ) -> None:
+        """Without `hints`, the database is asked in every round."""
         self.store, self.settings, self.now = context.store, context.settings, context.now
         self.ownership, self.slots, self.suspects = ownership, slots, suspects
-        self.dispatcher = dispatcher
+        self.dispatcher, self.hints = dispatcher, hints
         self.asked_at: float | None = None  # when the database last answered a claim
         self.full = False  # the last claim took as much as it could, so there may be more
         # The last claim was full, and had nothing but workflows that go on.
@@ -39,13 +42,17 @@ class Claimer:
         room = min(self.settings.batch, self.slots.for_claims())
         if self.slots.draining or not self.ownership.may_begin():
             return False
-        deadline = self.ownership.deadline(self.now())
         queues = self._queues() if room > 0 else ()
+        if self.hints is not None and not self.hints.take((SYSTEM_QUEUE, *queues)):
+            return False
+        deadline = self.ownership.deadline(self.now())
         limit = room if room > 0 else self.settings.batch
         claims = self.store.claims.claim(
             self.ownership.worker, queues, limit, self.settings.claim_ttl_s
         )
         self.asked_at, self.full = self.now(), len(claims) == limit
+        if self.full and self.hints is not None:
+            self.hints.heard((SYSTEM_QUEUE, *queues))
         going_on = all(claim.queue == SYSTEM_QUEUE for claim in claims)
         self._crowded = bool(queues) and self.full and going_on
         for claim in claims:

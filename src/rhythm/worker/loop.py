@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rhythm.engine.due import next_due_s
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
 from rhythm.store.interfaces.store import Store
@@ -31,6 +32,7 @@ from rhythm.worker.local_workers import HOST, MACHINE
 from rhythm.worker.narration import Narrator
 from rhythm.worker.ownership import OwnedWorkflow, Ownership
 from rhythm.worker.quarantine import MissingHandlers, Suspects
+from rhythm.worker.queue_hints import QueueHints
 from rhythm.worker.settings import WorkerSettings
 from rhythm.worker.slots import Slots
 from rhythm.worker.turns import Catalogue, Turns
@@ -45,6 +47,8 @@ class Worker:
     - `gives_up` says whether to stop asking a database that has not answered a commit for this many
       seconds.
     - `connect` opens the connection for heartbeats; if it is given, another thread sends them.
+    - `hints` says whether it is worth asking for work; without it, every round asks.
+    - `expect` is told in how many seconds something that was committed here is due.
     """
 
     def __init__(
@@ -64,6 +68,8 @@ class Worker:
         sleep: Callable[[float], None] = time.sleep,
         gives_up: Callable[[float], bool] = lambda waited_s: False,
         connect: Callable[[], Store] | None = None,
+        hints: QueueHints | None = None,
+        expect: Callable[[float], None] = lambda delay_s: None,
         version: str = "",
     ) -> None:
         self.narrator = narrator or Narrator()
@@ -78,13 +84,13 @@ class Worker:
         self.heart = Heartbeat(beats_to, self._beat, owned.fences, settings.heart, now, apart)
         self.liveness = Liveness(context, self.heart, owned)
         self.dispatcher = Dispatcher(context, tasks, attempts, owned, missing)
-        self.claimer = Claimer(context, owned, self.slots, suspects, self.dispatcher)
+        self.claimer = Claimer(context, owned, self.slots, suspects, self.dispatcher, hints)
         self.loader = Loader(context, programs, owned)
         catalogue = Catalogue(programs, tasks, declared)
         self.turns = Turns(
             context, catalogue, attempts, owned, self.slots, self.claimer, self.dispatcher
         )
-        self.committer = Committer(context, gives_up)
+        self.committer, self.expect = Committer(context, gives_up), expect
         # When it last asked whether running tasks were cancelled, or queues paused.
         self._checked_at = float("-inf")
 
@@ -129,6 +135,8 @@ class Worker:
                 # They are sent again later, or found to be committed.
                 self.ownership.ends += ends
                 raise
+            if (due_s := next_due_s(turns.values(), ends)) is not None:
+                self.expect(due_s)
             for answer in answers:
                 workflow, turn = self.ownership.workflows[answer.id], turns[answer.id]
                 if answer.outcome == "full":

@@ -12,6 +12,7 @@ any number of processes, and never depend on a lease.
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from typing import ClassVar
@@ -419,6 +420,8 @@ class Services:
         self._next = {service.name: now() for service in self.services}
         self._early_s = dict.fromkeys(self._next, 0.0)
         self._polled = now() - MIN_POLL_INTERVAL_S  # when timers were last polled
+        self._changed = threading.Condition()
+        self._expected = inf  # when a timer that was set in this process is due
 
     def run(self, busy: bool = True) -> tuple[bool, float]:
         """Runs the services that are due; returns whether they did anything, and seconds to rest.
@@ -427,22 +430,53 @@ class Services:
         """
         if busy:
             self._next["timers"] = min(self._next["timers"], self._polled + MIN_POLL_INTERVAL_S)
-        did = [
-            self._pass(service)
-            for service in self.services
-            if self.now() >= self._next[service.name] - self._early_s[service.name]
-        ]
+        did = [self._pass(service) for service in self.services if self._is_due(service.name)]
         return any(did), self.wait_s(*self._next)
 
     def wait_s(self, *names: str) -> float:
         """Returns the seconds until one of these services is due."""
-        return max(0.0, min(self._next[name] for name in names) - self.now())
+        due = min(self._next[name] for name in names)
+        return max(0.0, (min(due, self._expected) if "timers" in names else due) - self.now())
+
+    def expect(self, delay_s: float) -> None:
+        """Notes that something is due for the timers in so many seconds. For any thread."""
+        with self._changed:
+            due = self.now() + delay_s
+            if due < self._expected:
+                self._expected = due
+                self._changed.notify_all()
+
+    def run_until(self, stopped: Callable[[], bool], did: Callable[[], object]) -> None:
+        """Runs what is due, in a thread of its own, until `stopped` says so and `wake` was called.
+
+        `did` is called after each round that did anything.
+        """
+        while not stopped():
+            busy, _ = self.run(busy=False)
+            if busy:
+                did()
+            with self._changed:
+                if not stopped():
+                    self._changed.wait(self.wait_s(*self._next))
+
+    def wake(self) -> None:
+        """Ends the wait of `run_until`."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def _is_due(self, name: str) -> bool:
+        now = self.now()
+        expected = name == "timers" and now >= self._expected
+        return expected or now >= self._next[name] - self._early_s[name]
 
     def _pass(self, service: Service) -> bool:
         """Runs one pass of a service, and plans the next; returns whether it did anything."""
         now = self.now()
         if service.name == "timers":
             self._polled = now
+            with self._changed:
+                # The pass asks the database for the next one. What is set meanwhile counts anew.
+                self._expected = inf
         try:
             counts = service.run_once(now) if self._may(service) else {}
             rest_s = service.rest_s(counts) if counts else service.every_s

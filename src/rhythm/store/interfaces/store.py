@@ -31,6 +31,11 @@ class Listening:
     def __init__(self, problem: str = "") -> None:
         self.problem = problem
 
+    @property
+    def hears_all(self) -> bool:
+        """Whether it hears of all work, also of what this store itself has queued, at once."""
+        return False
+
     def close(self) -> None:
         """Stops listening. A call of the listener that is under way may still finish."""
 
@@ -75,6 +80,14 @@ class Store(ABC):
         An empty set means that it may be any queue. It is a hint: some are missed, and some are
         about work that others have already claimed. Whenever listening begins, also after a lost
         connection, `heard` is called for all queues.
+        """
+
+    @abstractmethod
+    def listen_ends(self, ended: Callable[[frozenset[str]], None]) -> Listening:
+        """Calls `ended` from another thread, soon after executions without a parent have ended.
+
+        It is given their ids. An empty set means that any may have ended. It is a hint, as those of
+        `listen` are.
         """
 
     @abstractmethod

@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import errors, sql
@@ -96,6 +96,13 @@ class AgainError(Exception):
     """Runs the transaction again: something changed while it waited."""
 
 
+class Hints(NamedTuple):
+    """What others may want to hear of after a commit."""
+
+    freed: set[str]  # queues that have something to claim
+    ended: set[str]  # executions without a parent that have ended
+
+
 class Later:
     """The answer to a statement that is sent together with others.
 
@@ -131,16 +138,17 @@ class ThreadState(threading.local):
         # of them then.
         self.freed: set[str] = set()
         self.freeing: list[Callable[[], Iterable[str]]] = []
+        self.ended: set[str] = set()  # executions without a parent that end with this
 
-    def take_freed(self) -> set[str]:
-        """Returns the queues that have something to claim, and forgets them."""
-        freed = self.freed.union(*(find() for find in self.freeing))
-        self.forget_freed()
-        return freed
+    def take_hints(self) -> Hints:
+        """Returns what others may want to hear of after the commit, and forgets it."""
+        hints = Hints(self.freed.union(*(find() for find in self.freeing)), self.ended)
+        self.forget_hints()
+        return hints
 
-    def forget_freed(self) -> None:
-        """Forgets the queues: nothing was committed."""
-        self.freed, self.freeing = set(), []
+    def forget_hints(self) -> None:
+        """Forgets what others may want to hear of: nothing was committed."""
+        self.freed, self.freeing, self.ended = set(), [], set()
 
     def take_unsent(self) -> list[tuple[BoundStatement, Later | None]]:
         """Returns the statements that were not sent yet, and forgets them."""
@@ -161,9 +169,9 @@ class Connection:
         schema: str,
         clock: Clock | None,
         access: Access = DIRECT,
-        notify: Callable[[set[str]], object] | None = None,
+        notify: Callable[[Hints], object] | None = None,
     ) -> None:
-        """`notify` is called after the commit of something that can be claimed, with its queues."""
+        """`notify` is called after a commit, with what others may want to hear of."""
         self.url = url
         self.schema = schema
         self.clock = clock
@@ -300,6 +308,10 @@ class Connection:
         """Notes that these queues have something to claim once this is committed."""
         self._thread.freed.update(queues)
 
+    def end(self, ids: Iterable[str]) -> None:
+        """Notes that these executions, which have no parent, end once this is committed."""
+        self._thread.ended.update(ids)
+
     def free_later(self, find: Callable[[], Iterable[str]]) -> None:
         """As `free`, for queues that are known once the answers to all statements are there."""
         self._thread.freeing.append(find)
@@ -354,7 +366,7 @@ class Connection:
                     self._connect_if_needed()
                     return work()
                 except (AgainError, errors.DeadlockDetected, errors.SerializationFailure):
-                    self._thread.forget_freed()
+                    self._thread.forget_hints()
                 except errors.LockNotAvailable as problem:
                     raise StoreError(f"{LOCKED_MESSAGE}: {problem}") from problem
                 # a value is too large: sending it again would not help
@@ -400,9 +412,9 @@ class Connection:
             yield
         finally:
             self._give_back(stays)
-            freed = self._thread.take_freed()
-            if freed and self._notify:
-                self._notify(freed)
+            hints = self._thread.take_hints()
+            if self._notify and any(hints):
+                self._notify(hints)
 
     def _give_back(self, stays: bool) -> None:
         used, self._thread.open, self._thread.busy = self._thread.open, None, False
@@ -460,7 +472,7 @@ class Connection:
     def _roll_back(self) -> None:
         state = self._thread
         state.unsent = []
-        state.forget_freed()
+        state.forget_hints()
         if state.open is not None and state.open.wire.in_transaction:
             self._exchange([ROLLBACK])
 

@@ -1,6 +1,6 @@
-"""Hints to other processes that there is something to claim, by NOTIFY.
+"""Hints to other processes, by NOTIFY: there is something to claim, or executions have ended.
 
-A process that misses a hint finds the work by polling. A hint is sent after the commit and apart
+A process that misses a hint finds out by polling. A hint is sent after the commit and apart
 from it, several in one: a transaction that notifies takes a lock that every other notifying
 transaction of the server takes, and fails when the queue of the server is full.
 """
@@ -18,7 +18,7 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import psycopg
 from psycopg import sql
@@ -26,11 +26,13 @@ from psycopg import sql
 from rhythm.errors import StoreError
 from rhythm.store.interfaces.store import Listening
 from rhythm.store.postgres.connecting import PatientConnection
+from rhythm.store.postgres.connection import Hints
+from rhythm.store.postgres.wire import BoundStatement, Wire, bind
 
 log = logging.getLogger("rhythm.store")
 
 # Between two hints: what comes meanwhile goes with the next.
-MIN_INTERVAL_S = 0.005
+MIN_INTERVAL_S = 0.001
 FLUSH_S = 1.0  # when a store is closed, for what was not sent yet
 IDLE_S = 30.0  # after this time without hints the connection is closed
 NAMES = 50  # in one hint; more are sent as "all of them"
@@ -42,35 +44,48 @@ PING_S = 30.0  # checks a connection that hears nothing: it may be dead
 # The first and the longest pause before a connection is opened again.
 RETRY_S = (0.1, 10.0)
 
+BEGIN, COMMIT = BoundStatement(b"BEGIN"), BoundStatement(b"COMMIT")
+QUICK = BoundStatement(b"SET LOCAL synchronous_commit = off")
+TELL = b"SELECT pg_notify(%(channel)s, %(hint)s)"
+
 Connect = Callable[[], PatientConnection]
 Heard = Callable[[frozenset[str]], None]
 
 
 def channel_of(schema: str) -> str:
-    """Returns the NOTIFY channel of a schema."""
-    name = f"rhythm_{schema}"
+    """Returns the NOTIFY channel of a schema for queues that have something to claim."""
+    return _channel("rhythm", schema)
+
+
+def ends_channel_of(schema: str) -> str:
+    """Returns the NOTIFY channel of a schema for executions that have ended."""
+    return _channel("rhythm_ends", schema)
+
+
+def _channel(prefix: str, schema: str) -> str:
+    name = f"{prefix}_{schema}"
     return (
         name
         if len(name.encode()) <= CHANNEL
-        else f"rhythm_{hashlib.sha256(schema.encode()).hexdigest()[:32]}"
+        else f"{prefix}_{hashlib.sha256(schema.encode()).hexdigest()[:32]}"
     )
 
 
-def written(queues: Iterable[str]) -> str:
-    """Returns the hint about these queues. The empty hint is about all."""
-    names = sorted(queues)
+def written(named: Iterable[str]) -> str:
+    """Returns the hint about these queues or executions. The empty hint is about all."""
+    names = sorted(named)
     text = json.dumps(names)
     return text if len(names) <= NAMES and len(text) <= MAX_HINT_BYTES else ""
 
 
 def read(hints: Iterable[str]) -> frozenset[str]:
-    """Returns the queues of these hints. An empty set means all of them."""
-    queues: set[str] = set()
+    """Returns what these hints name. An empty set means everything."""
+    named: set[str] = set()
     for hint in hints:
         if not hint:
             return frozenset()
-        queues.update(json.loads(hint))
-    return frozenset(queues)
+        named.update(json.loads(hint))
+    return frozenset(named)
 
 
 def notify(channel: str, hint: str) -> sql.Composed:
@@ -78,13 +93,11 @@ def notify(channel: str, hint: str) -> sql.Composed:
     return sql.SQL("SELECT pg_notify({}, {})").format(channel, hint)
 
 
-def _send(session: PatientConnection, channel: str, hint: str) -> None:
-    """Sends a hint in one round trip, without a lasting setting, and without waiting for a disk or
-    a standby."""
-    begin = sql.SQL("BEGIN; SET LOCAL synchronous_commit = off; {}; COMMIT").format(
-        notify(channel, hint)
-    )
-    session.execute(begin)
+def _send(session: PatientConnection, hints: Mapping[str, str]) -> None:
+    """Sends hints by channel in one round trip, without a lasting setting, and without waiting for
+    a disk or a standby."""
+    told = [bind(TELL, {"channel": channel, "hint": hint}) for channel, hint in hints.items()]
+    session.wire.exchange([BEGIN, QUICK, *told, COMMIT], session.answer_s)
 
 
 def _rest_s(failures: int) -> float:
@@ -99,18 +112,22 @@ class Notifier:
     Failures are only logged: hints may be lost.
     """
 
-    def __init__(self, connect: Connect, channel: str) -> None:
-        self._connect, self._channel = connect, channel
+    def __init__(self, connect: Connect, queues: str, ends: str) -> None:
+        """`queues`, `ends`: the channels of the two kinds of hints."""
+        self._connect, self._queues, self._ends = connect, queues, ends
         self._lock = threading.Lock()
         self._due = threading.Event()
         self._closing = threading.Event()
-        self._pending: set[str] = set()
+        self._pending: dict[str, set[str]] = {}  # by channel
         self._thread: threading.Thread | None = None
+        self.pid = 0  # of the server's process that sends the hints
 
-    def notify(self, queues: Iterable[str]) -> None:
-        """Sends a hint that there is something to claim in these queues. Returns at once."""
+    def notify(self, hints: Hints) -> None:
+        """Sends hints. Returns at once."""
         with self._lock:
-            self._pending.update(queues)
+            for channel, named in ((self._queues, hints.freed), (self._ends, hints.ended)):
+                if named:
+                    self._pending.setdefault(channel, set()).update(named)
             # In a forked process the thread does not exist.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
@@ -132,7 +149,7 @@ class Notifier:
         session, failures = None, 0
         while self._waits():
             try:
-                session = session or self._connect()
+                session = session or self._connected()
                 self._send(session)
                 failures = 0
                 self._closing.wait(MIN_INTERVAL_S)
@@ -159,14 +176,21 @@ class Notifier:
                     return False
                 self._due.clear()
 
+    def _connected(self) -> PatientConnection:
+        session = self._connect()
+        session.wire = Wire(session, prepares=False)
+        self.pid = session.info.backend_pid
+        return session
+
     def _send(self, session: PatientConnection) -> None:
         with self._lock:
-            queues, self._pending = self._pending, set()
+            pending, self._pending = self._pending, {}
         try:
-            _send(session, self._channel, written(queues))
+            _send(session, {channel: written(named) for channel, named in pending.items()})
         except BaseException:
             with self._lock:
-                self._pending |= queues
+                for channel, named in pending.items():
+                    self._pending.setdefault(channel, set()).update(named)
             raise
 
 
@@ -176,16 +200,28 @@ class PostgresListening(Listening):
     Whenever it begins to listen, it asks to poll all queues.
     """
 
-    def __init__(self, listen: Connect, send: Connect, channel: str, heard: Heard) -> None:
+    def __init__(
+        self,
+        listen: Connect,
+        send: Connect,
+        channel: str,
+        heard: Heard,
+        ignored: Callable[[], int] = lambda: 0,
+        closed: Callable[[], object] = lambda: None,
+    ) -> None:
         """`listen` opens a session with the server itself.
 
-        `send` opens one as the store does, to test whether its hints are heard.
+        `send` opens one as the store does, to test whether its hints are heard. `ignored` returns
+        the server's process whose hints are not passed on: the store says those itself. `closed` is
+        called by `close`.
         """
+        self._ignored, self._on_close = ignored, closed
         self._listen = listen
         self._connect_sender = send
         self._channel = channel
         self._heard = heard
         super().__init__()
+        self._listens = False
         self._hints: list[str] = []
         self._probe, self._probe_until = "", 0.0
         self._end, self._ended = socket.socketpair()
@@ -193,9 +229,15 @@ class PostgresListening(Listening):
         self._thread = threading.Thread(target=self._run, name="rhythm listener", daemon=True)
         self._thread.start()
 
+    @property
+    def hears_all(self) -> bool:
+        # In a forked process the thread does not exist.
+        return self._listens and not self.problem and not self._probe and self._thread.is_alive()
+
     def close(self) -> None:
         if not self._closed.is_set():
             self._closed.set()
+            self._on_close()
             self._end.send(b".")
             self._thread.join(FLUSH_S)
             if not self._thread.is_alive():
@@ -212,10 +254,11 @@ class PostgresListening(Listening):
                     failures = 0
                     self._call(frozenset())
                     self._begin_probe()
+                    self._listens = True
                     self._hear(session)
             # Bugs, too: nobody would notice that this thread has ended.
             except Exception as problem:
-                failures += 1
+                failures, self._listens = failures + 1, False
                 self._say(
                     f"the connection that listens for work is lost: "
                     f"{str(problem).strip() or repr(problem)}"
@@ -239,8 +282,10 @@ class PostgresListening(Listening):
 
     def _take(self, session: PatientConnection) -> None:
         session.pgconn.consume_input()
+        ignored = self._ignored()
         while notice := session.pgconn.notifies():
-            self._hints.append(notice.extra.decode())
+            if notice.be_pid != ignored:
+                self._hints.append(notice.extra.decode())
 
     def _pass_on(self) -> None:
         hints, self._hints = self._hints, []
@@ -265,7 +310,8 @@ class PostgresListening(Listening):
         try:
             with contextlib.closing(self._connect_sender()) as session:
                 session.answer_s = PROBE_S
-                _send(session, self._channel, self._probe)
+                session.wire = Wire(session, prepares=False)
+                _send(session, {self._channel: self._probe})
         except (psycopg.Error, StoreError, OSError) as problem:
             self._probe = ""
             self._say(f"nobody can be told of work by NOTIFY: {str(problem).strip()}")

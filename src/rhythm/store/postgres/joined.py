@@ -18,6 +18,7 @@ from rhythm.store.postgres.connection import (
     TRIES,
     AgainError,
     Connection,
+    Hints,
     Later,
     UndoneError,
 )
@@ -95,9 +96,9 @@ class Joined(Connection):
     def close(self) -> None:
         """Does nothing: the connection belongs to the caller."""
 
-    def take_freed(self) -> set[str]:
-        """Returns the queues that have something to claim once the caller commits."""
-        return self._thread.take_freed()
+    def take_hints(self) -> Hints:
+        """Returns what others may want to hear of once the caller commits."""
+        return self._thread.take_hints()
 
     def query(self, text: bytes, values: Mapping[str, Any] = NO_VALUES) -> FetchedRows:
         """Runs a statement. Returns its answer."""
@@ -130,7 +131,7 @@ class Joined(Connection):
                 try:
                     return self._in_our_savepoint(self._beginning(), work, self._ending)
                 except AgainError:
-                    self._thread.forget_freed()
+                    self._thread.forget_hints()
                 except Exception as problem:
                     if self._other is None or not self._other.explain(problem):
                         raise
@@ -147,7 +148,7 @@ class Joined(Connection):
             self._caller.script(ending())
             return answer
         except UndoneError as undone:
-            self._thread.forget_freed()
+            self._thread.forget_hints()
             self._caller.script(UNDO, kind="undo")
             undone_answer: T = undone.answer
             return undone_answer
@@ -191,7 +192,7 @@ class Joined(Connection):
     def _ending(self) -> list[str]:
         """Returns the statements that end our part: the caller's path, the hint, the savepoint."""
         path = "SELECT set_config('search_path', current_setting('rhythm.callers_path'), true)"
-        if not self._notifies or not (freed := self.take_freed()):
+        if not self._notifies or not (freed := self.take_hints().freed):
             return [path, RELEASE]
         hint = notify(channel_of(self.schema), written(freed)).as_string(None)
         return [path, hint, RELEASE]

@@ -265,14 +265,19 @@ class PostgresRows:
         This is the only way to a terminal status.
         """
         ended = self.db.batch("finish", [fields(end) for end in ends], now=now)
-        self.wake((parent for _, parent in ended), now)
+        self._tell(ended, now)
         return {id for id, _ in ended}
+
+    def _tell(self, ended: Sequence[tuple[str, str | None]], now: int) -> None:
+        """Wakes the parents of executions that end; of those without one, callers are told."""
+        self.wake((parent for _, parent in ended), now)
+        self.db.end(id for id, parent in ended if parent is None)
 
     def end_known(self, ends: Sequence[tuple[End, str | None]], now: int) -> None:
         """As `finish`, for executions that have not ended, given with their parents: it asks
         nothing."""
         self.db.write("finish", [fields(end) for end, _ in ends], now=now)
-        self.wake((parent for _, parent in ends), now)
+        self._tell([(end.id, parent) for end, parent in ends], now)
 
     def end_workflows(self, ends: Sequence[End], now: int, wakes: bool = True) -> None:
         """Ends workflows, with their timers, waits and approvals."""

@@ -20,10 +20,22 @@ from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.callers import caller_of
 from rhythm.store.postgres.claims import PostgresClaims
 from rhythm.store.postgres.connecting import Access, connected
-from rhythm.store.postgres.connection import DIRECT, PACKAGE, Clock, Connection, Spare
+from rhythm.store.postgres.connection import (
+    DIRECT,
+    PACKAGE,
+    Clock,
+    Connection,
+    Hints,
+    Spare,
+)
 from rhythm.store.postgres.definitions import PostgresDefinitions
 from rhythm.store.postgres.executions import PostgresExecutions
-from rhythm.store.postgres.hints import Notifier, PostgresListening, channel_of
+from rhythm.store.postgres.hints import (
+    Notifier,
+    PostgresListening,
+    channel_of,
+    ends_channel_of,
+)
 from rhythm.store.postgres.joined import Joined, OtherServer
 from rhythm.store.postgres.maintenance import PostgresMaintenance
 from rhythm.store.postgres.messages import PostgresMessages
@@ -53,14 +65,17 @@ class PostgresStore(Store):
         renew_after_fork(self)
 
     def _begin(self, url: str, schema: str, clock: Clock | None, access: Access) -> None:
+        self._heard: list[Callable[[frozenset[str]], None]] = []  # listeners in this process
         self._notifier = Notifier(
-            lambda: connected(url, access.answer_s, prepares=False), channel_of(schema)
+            lambda: connected(url, access.answer_s, prepares=False),
+            channel_of(schema),
+            ends_channel_of(schema),
         )
         # Looks up the tokens of callers. It connects when the first one comes.
         self.door = Connection(url, schema, clock, access)
         self.spare = Spare(url, access)
         self._assemble(
-            Connection(url, schema, clock, access, self._notifier.notify if access.notify else None)
+            Connection(url, schema, clock, access, self._notify if access.notify else None)
         )
         self._other = OtherServer(self.db)
 
@@ -74,7 +89,7 @@ class PostgresStore(Store):
         self.definitions = PostgresDefinitions(*shared, schedules)
         self.executions = PostgresExecutions(*shared)
         self.claims = PostgresClaims(*shared)
-        self.turns = PostgresTurns(*shared, self.spare, self._notifier)
+        self.turns = PostgresTurns(*shared, self.spare, self._notify)
         self.messages = PostgresMessages(*shared)
         self.people = people
         self.schedules = schedules
@@ -84,6 +99,14 @@ class PostgresStore(Store):
         self.reading = PostgresReading(*shared)
         self.operating = PostgresOperating(*shared, workers)
         self.schema = PostgresSchema(*shared)
+
+    def _notify(self, hints: Hints) -> None:
+        """Tells listeners of this store at once, and others by NOTIFY."""
+        if hints.freed:
+            for heard in list(self._heard):
+                heard(frozenset(hints.freed))
+        if self.db.access.notify:
+            self._notifier.notify(hints)
 
     def renew(self) -> Any:
         """Opens all connections again, in a forked process. Returns what was open before."""
@@ -114,7 +137,16 @@ class PostgresStore(Store):
         return self.db.era
 
     def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
-        url, access, channel = self.db.url, self.db.access, channel_of(self.db.schema)
+        return self._listen(channel_of(self.db.schema), heard, own=True)
+
+    def listen_ends(self, ended: Callable[[frozenset[str]], None]) -> Listening:
+        return self._listen(ends_channel_of(self.db.schema), ended, own=False)
+
+    def _listen(
+        self, channel: str, heard: Callable[[frozenset[str]], None], own: bool
+    ) -> Listening:
+        """`own`: it is told of this store's own commits at once, and not by NOTIFY."""
+        url, access = self.db.url, self.db.access
         if not access.notify:
             return Listening()
         if access.pooled and not access.listen_url:
@@ -123,8 +155,13 @@ class PostgresStore(Store):
                 "listen_url to the URL of the server itself"
             )
         sender = lambda: connected(url, access.answer_s, prepares=False)  # noqa: E731 - two of a kind
+        listen = lambda: connected(access.listen_url or url, access.answer_s)  # noqa: E731 - as above
+        if not own:
+            return PostgresListening(listen, sender, channel, heard)
+        here = self._heard
+        here.append(heard)
         return PostgresListening(
-            lambda: connected(access.listen_url or url, access.answer_s), sender, channel, heard
+            listen, sender, channel, heard, lambda: self._notifier.pid, lambda: here.remove(heard)
         )
 
     def within(self, connection: Any) -> PostgresStore:

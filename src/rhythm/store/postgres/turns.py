@@ -26,9 +26,8 @@ from rhythm.store.light_turns import is_light
 from rhythm.store.loop_calls import call_here
 from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.callers import PsycopgCaller
-from rhythm.store.postgres.connection import NOTHING, SQL, Connection, Later, Spare
+from rhythm.store.postgres.connection import NOTHING, SQL, Connection, Hints, Later, Spare
 from rhythm.store.postgres.flush import Flush, light_answers, light_columns
-from rhythm.store.postgres.hints import Notifier
 from rhythm.store.postgres.joined import Joined
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import PostgresRows
@@ -37,6 +36,9 @@ from rhythm.store.postgres.wire import Row
 from rhythm.store.rows import records, records_with
 
 BRIEFLY_ENDED = b"SELECT " + BRIEF_OUTCOME.encode() + b" FROM (" + SQL["ended"] + b") AS outcome"
+
+
+NO_HINTS = Hints(set(), set())
 
 
 class PostgresTurns(PostgresRole, TurnStore):
@@ -52,11 +54,11 @@ class PostgresTurns(PostgresRole, TurnStore):
         rows: PostgresRows,
         auditor: PostgresAuditor,
         spare: Spare,
-        notifier: Notifier,
+        notify: Callable[[Hints], object],
     ) -> None:
+        """`notify` is called after the commit of a task with what its handler wrote."""
         super().__init__(db, rows, auditor)
-        self.spare = spare
-        self.notifier = notifier
+        self.spare, self.notify = spare, notify
 
     @autocommit
     def load(self, ids: Sequence[str]) -> list[Loaded]:
@@ -134,30 +136,27 @@ class PostgresTurns(PostgresRole, TurnStore):
         return flush, won
 
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> Completion:
-        freed: set[str] = set()
         with self.spare.connection() as connection, connection.transaction() as undo:
             end = work(connection)
             connection.answer_s = self.db.access.answer_s
-            outcome = self._complete(connection, end, freed)
+            outcome, hints = self._complete(connection, end)
             if outcome != "kept":
                 raise psycopg.Rollback(undo)
-        if freed and self.db.access.notify:
-            self.notifier.notify(freed)
+        self.notify(hints)
         return outcome
 
     def _complete(
-        self, connection: psycopg.Connection[Row], end: TaskEnd | None, freed: set[str]
-    ) -> Completion:
+        self, connection: psycopg.Connection[Row], end: TaskEnd | None
+    ) -> tuple[Completion, Hints]:
         if end is None:
-            return "undone"
+            return "undone", NO_HINTS
         if connection.info.transaction_status is TransactionStatus.INERROR:
-            return "aborted"
+            return "aborted", NO_HINTS
         joined = Joined(PsycopgCaller(connection, call_here), self.db, notifies=False)
         flush = joined.transaction(
             lambda: Flush(PostgresRows(joined, self.rows.limits), (), [end]).run()
         )
-        freed |= joined.take_freed()
-        return "kept" if end.id in flush.accepted else "lost"
+        return "kept" if end.id in flush.accepted else "lost", joined.take_hints()
 
     @autocommit
     def witness(self, id: str, seq: int) -> int | None:

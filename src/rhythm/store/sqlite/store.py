@@ -94,6 +94,10 @@ class SqliteStore(Store):
             else SqliteListening(lambda: connect(path, "ro"), heard)
         )
 
+    def listen_ends(self, ended: Callable[[frozenset[str]], None]) -> Listening:
+        """Calls `ended` whenever another connection has written: what, nobody says."""
+        return self.listen(ended)
+
     def within(self, connection: Any) -> SqliteStore:
         from rhythm.store.sqlite.callers import caller_of
         from rhythm.store.sqlite.joined import JoinedSession
