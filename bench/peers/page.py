@@ -1,0 +1,89 @@
+"""Writes the results of a run into docs/benchmarks.md, with a picture and all figures beside it:
+`python -m bench.peers.page [FILE]`.
+
+The prose of the page is written by hand; what stands between the two marks comes from here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.peers.chart import drawn
+from bench.peers.engines import ENGINES
+from bench.peers.results import Results
+from bench.peers.tables import job_table, ratio_table, table
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "benchmarks.md"
+PICTURE = ROOT / "docs" / "pictures" / "benchmarks.svg"
+FIGURES = ROOT / "docs" / "benchmarks.json"
+RESULTS = ROOT / ".cache" / "peers" / "results.json"
+BEGIN = "<!-- written by bench/peers/page.py -->\n"
+END = "<!-- until here -->\n"
+
+
+def main(path: Path) -> None:
+    results = Results.load(path)
+    results.save(FIGURES)
+    PICTURE.write_text(drawn(results), encoding="utf-8")
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
+
+
+def written(page: str, results: Results) -> str:
+    """The page with these results in place of those it has."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{section(results)}\n{END}{after}"
+
+
+def section(results: Results) -> str:
+    return "\n\n".join(_parts(results)) + "\n"
+
+
+def _parts(results: Results) -> Iterator[str]:
+    yield _where(results)
+    yield "![Rhythm and its peers in the same jobs](pictures/benchmarks.svg)"
+    yield "### How many times better"
+    yield ratio_table(results)
+    for job in results.jobs():
+        yield f"### {job.name.upper()}: {job.title}"
+        yield job_table(results, job)
+    yield "### Versions, and what is not comparable"
+    yield _versions(results)
+
+
+def _where(results: Results) -> str:
+    about = results.about
+    machine, settings = about["machine"], about["settings"]
+    shown = ", ".join(f"`{name}={value}`" for name, value in settings.items())
+    return (
+        f"{about['began'][:10]}: {machine['cores']} cores, {machine['system']}, "
+        f"Python {machine['python']}; load {about['load']['begin']} at the beginning, "
+        f"{about['load']['end']} at the end; the best of {about['rounds']} rounds"
+        f"{_scaled(about['scale'])}.\n"
+        f"PostgreSQL {machine['postgresql']} on the same cores: {shown}."
+    )
+
+
+def _scaled(scale: float) -> str:
+    return "" if scale == 1 else f"; **all sizes times {scale:g}: this was a trial**"
+
+
+def _versions(results: Results) -> str:
+    versions = results.about["versions"]
+    lines = [
+        [engine.title, _pins(versions[engine.name]), engine.apart]
+        for engine in ENGINES
+        if engine.name in versions
+    ]
+    return table(["", "versions", "what differs"], lines)
+
+
+def _pins(pins: list[str]) -> str:
+    return ", ".join(f"`{pin}`" for pin in pins)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if sys.argv[1:] else RESULTS)
