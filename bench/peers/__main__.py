@@ -139,7 +139,7 @@ def _say(cell: Cell) -> None:
 
 def _summary(results: Results, path: Path) -> None:
     for job in results.jobs():
-        print(f"\n{job.name.upper()}: {job.title}\n\n{job_table(results, job)}")
+        print(f"\n{job.heading}\n\n{job_table(results, job)}")
     print(f"\nHow many times better Rhythm is\n\n{ratio_table(results)}")
     print(f"\nload {results.about['load']['end']} at the end; {path}")
 

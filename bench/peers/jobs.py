@@ -39,13 +39,17 @@ class Job(Record):
     kinds: tuple[Kind, ...]
     figures: tuple[Figure, ...]
 
+    @property
+    def heading(self) -> str:
+        return f"{self.name.upper()}: {self.title}"
+
 
 ENGINES: tuple[Kind, ...] = ("limit", "ours", "workflows")
 QUEUES: tuple[Kind, ...] = (*ENGINES, "tasks")
 
 
 # measured in every run: what the disk does decides all the others
-COMMIT = Job("commit", "one commit that changes one row, by the database alone", ("limit",), (
+COMMIT = Job("commit", "a change of one row, by the database alone", ("limit",), (
     Figure("commit_ms", "p50", "ms"),
 ))  # fmt: skip
 JOBS = (

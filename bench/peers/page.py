@@ -45,10 +45,11 @@ def section(results: Results) -> str:
 def _parts(results: Results) -> Iterator[str]:
     yield _where(results)
     yield "![Rhythm and its peers in the same jobs](pictures/benchmarks.svg)"
+    yield "Grey bars are queues of tasks, which store no results and have no workflows."
     yield "### How many times better"
     yield ratio_table(results)
     for job in results.jobs():
-        yield f"### {job.name.upper()}: {job.title}"
+        yield f"### {job.heading}"
         yield job_table(results, job)
     yield "### Versions, and what is not comparable"
     yield _versions(results)
@@ -61,10 +62,14 @@ def _where(results: Results) -> str:
     return (
         f"{about['began'][:10]}: {machine['cores']} cores, {machine['system']}, "
         f"Python {machine['python']}; load {about['load']['begin']} at the beginning, "
-        f"{about['load']['end']} at the end; the best of {about['rounds']} rounds"
+        f"{about['load']['end']} at the end; {_rounds(about['rounds'])}"
         f"{_scaled(about['scale'])}.\n"
         f"PostgreSQL {machine['postgresql']} on the same cores: {shown}."
     )
+
+
+def _rounds(count: int) -> str:
+    return "one round" if count == 1 else f"the best of {count} rounds"
 
 
 def _scaled(scale: float) -> str:
