@@ -60,7 +60,7 @@ def _where(results: Results) -> str:
     machine, settings = about["machine"], about["settings"]
     shown = ", ".join(f"`{name}={value}`" for name, value in settings.items())
     return (
-        f"{about['began'][:10]}: {machine['cores']} cores, {machine['system']}, "
+        f"{about['began'][:10]}, Rhythm at `{about['commit']}`: {machine['cores']} cores, {machine['system']}, "
         f"Python {machine['python']}; load {about['load']['begin']} at the beginning, "
         f"{about['load']['end']} at the end; {_rounds(about['rounds'])}"
         f"{_scaled(about['scale'])}.\n"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -86,6 +87,7 @@ def begun(engines: Sequence[Engine], postgres: Server, rounds: int, scale: float
     versions = {engine.name: [*engine.packages, *engine.npm] for engine in engines}
     return Results(
         {
+            "commit": _commit(),
             "began": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": {
                 "cores": os.cpu_count(),
@@ -100,6 +102,15 @@ def begun(engines: Sequence[Engine], postgres: Server, rounds: int, scale: float
             "versions": {name: pins for name, pins in versions.items() if pins},
         }
     )
+
+
+def _commit() -> str:
+    """Which Rhythm it is; empty outside of a repository."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=10", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
 
 
 def load() -> float:

@@ -21,6 +21,7 @@ from rhythm.record import Record
 GRACE_S = 5.0
 POLL_S = 0.05
 MAX_REASON_CHARS = 200
+FOLDERS = re.compile(r"(?<![/:\w])(?:/[^\s/'\"]+)+/")  # of a path; results may be published
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -113,4 +114,5 @@ def _problem(code: int | None, limit_s: float, errors: str) -> str:
     if code is None:
         return f"not done after {limit_s:g} s"
     lines = [line.strip() for line in ESCAPES.sub("", errors).splitlines() if line.strip()]
-    return (lines or [f"exit code {code}"])[-1][:MAX_REASON_CHARS]
+    reason = (lines or [f"exit code {code}"])[-1]
+    return FOLDERS.sub("", reason)[:MAX_REASON_CHARS]

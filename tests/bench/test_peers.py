@@ -20,6 +20,7 @@ from bench.peers.running import Outcome, run
 from bench.peers.tables import job_table, ratio_table
 
 ABOUT = {
+    "commit": "0123456789",
     "began": "2026-11-18T00:00:00+00:00",
     "machine": {"cores": 2, "system": "Linux", "python": "3.11.7", "postgresql": "15.18"},
     "settings": {"fsync": "on"},
@@ -89,6 +90,11 @@ def test_figures_and_settings_are_taken_from_lines_of_json_among_others() -> Non
 def test_what_fails_is_reported_with_the_last_line_it_said() -> None:
     assert outcome_of("raise ValueError('no queue')").problem == "ValueError: no queue"
     assert outcome_of("import os; os._exit(3)").problem == "exit code 3"
+
+
+def test_a_reason_names_no_folder_of_this_machine() -> None:
+    code = "import sys; sys.exit('no /some/where/file.sql at http://127.0.0.1:1/bench/x')"
+    assert outcome_of(code).problem == "no file.sql at http://127.0.0.1:1/bench/x"
 
 
 def test_what_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
