@@ -22,6 +22,7 @@ FIGURES = ROOT / "docs" / "benchmarks.json"
 RESULTS = ROOT / ".cache" / "peers" / "results.json"
 BEGIN = "<!-- written by bench/peers/page.py -->\n"
 END = "<!-- until here -->\n"
+QUIET_LOAD = 0.5
 
 
 def main(path: Path) -> None:
@@ -59,17 +60,27 @@ def _where(results: Results) -> str:
     about = results.about
     machine, settings = about["machine"], about["settings"]
     shown = ", ".join(f"`{name}={value}`" for name, value in settings.items())
+    load = f"load {about['load']['begin']} at the beginning, {about['load']['end']} at the end"
     return (
-        f"{about['began'][:10]}, Rhythm at `{about['commit']}`: {machine['cores']} cores, {machine['system']}, "
-        f"Python {machine['python']}; load {about['load']['begin']} at the beginning, "
-        f"{about['load']['end']} at the end; {_rounds(about['rounds'])}"
-        f"{_scaled(about['scale'])}.\n"
+        f"{about['began'][:10]}, Rhythm at `{about['commit']}`: {machine['cores']} cores, "
+        f"{machine['system']}, Python {machine['python']}; {load}; "
+        f"{_rounds(about['rounds'])}{_scaled(about['scale'])}.\n"
         f"PostgreSQL {machine['postgresql']} on the same cores: {shown}."
+        f"{_busy(about['load']['begin'])}"
     )
 
 
 def _rounds(count: int) -> str:
     return "one round" if count == 1 else f"the best of {count} rounds"
+
+
+def _busy(load: float) -> str:
+    """A warning, if others used the machine before anything was measured."""
+    if load <= QUIET_LOAD:
+        return ""
+    return (
+        "\n\n**Others used the machine at the same time: these figures are to be measured anew.**"
+    )
 
 
 def _scaled(scale: float) -> str:
