@@ -73,7 +73,7 @@ bench: $(INSTALLED) ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)
 
 # Installs them first, each into a virtual environment of its own below .cache/peers; Restate's server comes by npm.
-bench-peers: $(INSTALLED) ## Run us and other engines in the same jobs, an hour: make bench-peers ARGS="j3 j2 --only rhythm,restate --rounds 1"
+bench-peers: $(INSTALLED) ## Run us and other engines in the same jobs, a quarter of an hour or more: make bench-peers ARGS="j3 j2 --only rhythm,restate --rounds 1"
 	@$(BIN)/python -m bench.peers $(ARGS)
 
 modules: $(INSTALLED) ## Write what the docs take from the code anew: lists of modules and transitions, messages of Python workflows
