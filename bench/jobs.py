@@ -25,8 +25,6 @@ EVERYWHERE = (
     ("PostgreSQL", postgres, 1),
     ("PostgreSQL, 2 processes", postgres, 2),
 )
-# steps/s of J2, measured elsewhere on such a box: two cores, its server beside it
-PEERS = {"Restate": 2591, "Absurd": 2058, "DBOS": 477}
 
 FLOW = f"""
 workflow one(inputs) {{
@@ -68,7 +66,7 @@ figures: list[Figure] = []
 
 
 def summary() -> None:
-    """All figures in one table, and what others reach."""
+    """All figures in one table. What other engines reach is measured by `bench.peers`."""
     heads = list(dict.fromkeys(figure.where for figure in figures))
     lines = dict[str, list[str]]()
     for figure in figures:
@@ -78,8 +76,6 @@ def summary() -> None:
         )
     if figures:
         table(["", *heads], [[job, *cells] for job, cells in lines.items()])
-        peers = ", ".join(f"{name} {speed:,}" for name, speed in PEERS.items())
-        print(f"\nJ2 of others, measured elsewhere on such a box, in steps/s: {peers}")
 
 
 def tell(job: str, where: str, ours: str, alone: str, ratio: float) -> None:

@@ -1,0 +1,73 @@
+"""Empty databases for the scripts, all on the same disk: one PostgreSQL server for everybody, files
+of SQLite, and folders."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+from tests.support.postgres import private_server
+
+from bench.peers.engines import Store
+from rhythm.record import Record
+
+SETTINGS = {
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+    "shared_buffers": "512MB",
+    "max_wal_size": "4GB",
+    "max_connections": "200",
+    "deadlock_timeout": "1s",
+    "lock_timeout": "0",
+}
+_numbers = itertools.count(1)
+
+
+class Server(Record):
+    """The PostgreSQL of a run."""
+
+    url: str
+    version: str
+
+    @property
+    def folder(self) -> str:
+        """Where its socket is."""
+        return parse_qs(urlsplit(self.url).query)["host"][0]
+
+
+@contextmanager
+def server() -> Iterator[Server]:
+    options = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
+    with private_server(options) as url:
+        with psycopg.connect(url) as db:
+            [[version]] = db.execute("SHOW server_version").fetchall()
+        yield Server(url, version.partition(" ")[0])
+
+
+@contextmanager
+def empty(store: Store, postgres: Server) -> Iterator[str]:
+    """An empty place for one job of one engine, gone afterwards: a URL, or the path of a folder."""
+    if store == "PostgreSQL":
+        with _database(postgres) as url:
+            yield url
+        return
+    with tempfile.TemporaryDirectory(prefix="rhythm-peers-", dir="/tmp") as folder:
+        yield f"sqlite:///{folder}/bench.db" if store == "SQLite" else folder
+
+
+@contextmanager
+def _database(postgres: Server) -> Iterator[str]:
+    name = f"bench_{next(_numbers)}"
+    with psycopg.connect(postgres.url, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}".encode())
+        try:
+            # without a user before the host, which not every driver takes
+            yield f"postgresql:///{name}?host={postgres.folder}&user=rhythm"
+        finally:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+            admin.execute(b"CHECKPOINT")  # nobody pays for the one before
