@@ -537,7 +537,7 @@ def test_tokens_that_were_made_changed_and_revoked_as_one_does_are_healthy(
 ) -> None:
     store = busy(make_store).inner
     how(store)
-    store.access.touch_token("t1")
+    store.access.touch_tokens(["t1"])
     assert examine(store, 0.0) == []
 
 

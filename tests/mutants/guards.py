@@ -439,8 +439,7 @@ WAKES = (
         "what is held back is not woken",
         rule("a_child_that_is_held_back_finds_its_signals_when_it_is_released"),
         lite_code("exchange", "deliver", "if not known.held:", "if True:"),
-        pg_code("rows", "wake_live", "self.wake((id for id, held, _ in known if not held), now)",
-            "self.wake((row[0] for row in known), now)"),
+        pg("wake_live", "WHERE NOT held ", ""),
     ),
     Guard(
         "all ready rows of a flush are locked before any is written",
@@ -1482,7 +1481,7 @@ ACCESS = (
     Guard(
         "a token keeps its roles until the decision is committed",
         ("tests/store/test_tokens.py::test_who_decides_keeps_the_roles_until_the_commit_and_a_revocation_waits_for_it",),
-        postgres=access("postgres", "share_token", " FOR SHARE", ""),
+        postgres=access("postgres", "share_tokens", " FOR SHARE", ""),
     ),
     Guard(
         "an act with a token is allowed when it is done",
@@ -1533,7 +1532,7 @@ PEOPLE = (
     Guard(
         "a decision wakes", approvals("a_decision_wakes_one_who_sleeps_and_says_what_let_it_go_on"),
         people("sqlite", "_end_approval", "self.rows.wake(approval.execution_id, now)", "pass"),
-        people("postgres", "decide", "self.rows.wake_live([execution_id])", "pass"),
+        people("postgres", "_decide", "self.rows.wake_live([*executions.values()])", "pass"),
     ),
     Guard(
         "an approval that expires wakes",
@@ -1580,7 +1579,7 @@ PEOPLE = (
     ),
     Guard(
         "what is refused is undone", approvals("what_is_refused_leaves_no_trace"),
-        postgres=people("postgres", "decide", "raise UndoneError(verdict)", "return verdict"),
+        postgres=people("postgres", "_decide", "raise UndoneError(judged)", "return judged"),
     ),
     Guard(
         "what has ended asks nobody any more",
@@ -2281,7 +2280,7 @@ SERVED = (
     Guard(
         "who comes in has a connection of their own",
         (f"{SHARED}who_comes_in_waits_for_nobody_who_looks",),
-        postgres=(Change("store/postgres/access.py", "token", "self.door.autocommit(lambda: self.door",
+        postgres=(Change("store/postgres/access.py", "tokens_of", "self.door.autocommit(lambda: self.door",
             "self.db.autocommit(lambda: self.db"),),
     ),
     Guard(

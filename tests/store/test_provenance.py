@@ -354,7 +354,7 @@ def decide(store: Store, by: str | Actor, decision: str = "approve") -> Verdict:
         "w.1", Decision(Actor(by) if isinstance(by, str) else by, decision)
     )
     assert verdict is not None
-    return verdict.replace(approval=None)
+    return verdict.replace(approval=None, after=None, decisions=())
 
 
 def test_a_stage_that_comes_back_to_a_role_begins_without_votes(store: Store) -> None:

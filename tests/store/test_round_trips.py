@@ -268,4 +268,4 @@ def test_a_decision_asks_for_all_it_depends_on_at_once(
         verdict = store.people.decide("w.1", Decision(Actor(name, roles=("boss",)), APPROVE))
         assert verdict is not None
         assert (verdict.refusal, verdict.ended) == ("", "approved" if ended else None)
-        assert len(asked) == AROUND + 6 + ended
+        assert len(asked) == AROUND + 5 + ended

@@ -149,8 +149,8 @@ def test_a_revoked_token_stays_as_it_is(store: Store) -> None:
 def test_use_is_noted(store: Store, clock: Clock) -> None:
     store.access.create_token(APPROVER)
     clock.forward(5)
-    store.access.touch_token("t1")
-    store.access.touch_token("none")
+    store.access.touch_tokens(["t1"])
+    store.access.touch_tokens(["none"])
     assert [token.last_used_at for token in store.access.tokens()] == [clock.us]
 
 
@@ -159,7 +159,7 @@ def test_what_is_done_to_tokens_is_recorded_and_nothing_else_is(store: Store) ->
     store.access.create_token(APPROVER, ADMIN)
     store.access.change_token("t1", ("operator",), None, ADMIN)
     store.access.change_token("t1", ("operator",), None, ADMIN)
-    store.access.touch_token("t1")
+    store.access.touch_tokens(["t1"])
     store.access.revoke_token("t1", ADMIN)
     store.access.revoke_token("t1", ADMIN)
     found = [
@@ -219,7 +219,7 @@ def test_noting_the_use_waits_for_nobody_who_decides(schemas: Schemas) -> None:
 
     def decide() -> None:
         store.auditor.business_roles(Actor("ann", token="t1"), 0)
-        other.access.touch_token("t1")
+        other.access.touch_tokens(["t1"])
 
     within(store, decide)
     assert [token.last_used_at for token in store.access.tokens()] == [None]

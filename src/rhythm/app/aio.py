@@ -295,6 +295,7 @@ class AsyncApprovals(Proxy):
     approve = coroutine(Approvals.approve)
     reject = coroutine(Approvals.reject)
     escalate = coroutine(Approvals.escalate)
+    decide_all = coroutine(Approvals.decide_all)
 
 
 class AsyncEvents(Proxy):
@@ -360,6 +361,7 @@ class AsyncTokens(Proxy):
     change = coroutine(Tokens.change)
     revoke = coroutine(Tokens.revoke)
     authenticate = coroutine(Tokens.authenticate)
+    authenticate_all = coroutine(Tokens.authenticate_all)
 
 
 class AsyncAudit(Proxy):

@@ -22,11 +22,13 @@ from rhythm.store.approvals import (
     Verdict,
     contributors_of,
     contributors_of_resume,
+    counted,
     deadline_of_pause,
     decision_row,
     end_by,
     gives_data,
     judge,
+    must_be_apart,
     next_stage,
     pause_cancels,
     refuse_data,
@@ -43,26 +45,27 @@ OF_ROOTS = """EXISTS (SELECT 1 FROM executions i CROSS JOIN executions r ON r.id
 
 
 class SqlitePeople(SqliteRole, PeopleStore):
-    def decide(self, id: str, decision: Decision) -> Verdict | None:
+    def decide_all(self, wanted: Sequence[tuple[str, Decision]]) -> list[Verdict | None]:
+        must_be_apart([id for id, _ in wanted])
         with self.db.transaction():
-            approval, now, actor = self.rows.approval(id), self.db.clock(), decision.actor
-            if approval is None or approval.held:
-                return None
-            roles, revoked = self.auditor.business_roles(actor, now, approval.execution_id)
-            contributors = [name for (name,) in self.db.all("contributors", approval.execution_id)]
-            void = [token for (token,) in self.db.all("void_tokens", id)]
-            verdict = judge(
-                approval, self._decisions([id]), decision, roles, revoked, contributors, now, void
-            )
-            if not verdict.refusal and not verdict.repeated:
-                self._count_decision(approval, decision, verdict, now)
-            return verdict
+            return [self._decide(id, decision) for id, decision in wanted]
+
+    def _decide(self, id: str, decision: Decision) -> Verdict | None:
+        approval, now, actor = self.rows.approval(id), self.db.clock(), decision.actor
+        if approval is None or approval.held:
+            return None
+        roles, revoked = self.auditor.business_roles(actor, now, approval.execution_id)
+        contributors = [name for (name,) in self.db.all("contributors", approval.execution_id)]
+        made = self._decisions([id])
+        void = [token for (token,) in self.db.all("void_tokens", id)] if made else []
+        verdict = judge(approval, made, decision, roles, revoked, contributors, now, void)
+        return self._count_decision(approval, decision, verdict, now) if verdict.counts else verdict
 
     def _count_decision(
         self, approval: StoredApproval, made: Decision, verdict: Verdict, now: int
-    ) -> None:
+    ) -> Verdict:
         execution_id, actor = approval.execution_id, made.actor
-        row = decision_row(approval, len(self._decisions([approval.id])), made, now)
+        row = decision_row(approval, len(verdict.decisions), made, now)
         self.db.all("insert_decision", fields(row))
         self.rows.contribute(execution_id, contributors_of(made), now)
         if verdict.stage is not None:
@@ -72,6 +75,7 @@ class SqlitePeople(SqliteRole, PeopleStore):
         if verdict.ended and made.then_pause:
             self.db.all("pause_after_decision", {"id": execution_id, "by": actor.name, "now": now})
         self.auditor.add(actor, [decision_act(row, verdict)], now)
+        return counted(verdict, row, now)
 
     def _end_approval(self, approval: StoredApproval, end: ApprovalEnd, now: int) -> None:
         self.db.all("end_approval", {**fields(end), "id": approval.id, "now": now})
