@@ -1582,6 +1582,21 @@ PEOPLE = (
         postgres=people("postgres", "_decide", "raise UndoneError(judged)", "return judged"),
     ),
     Guard(
+        "decisions about one family are not made together",
+        approvals("decisions_about_one_family_are_not_made_together"),
+        engine=(Change("store/approvals.py", "must_be_apart", "== len(ids)", "<= len(ids)"),),
+    ),
+    Guard(
+        "what may have been decided is not decided again",
+        ("tests/http/test_deciding.py::test_what_may_have_been_decided_is_not_decided_again",),
+        engine=(Change("http/deciding.py", "_together", " or isinstance(problem, StoreError)", ""),),
+    ),
+    Guard(
+        "who is refused keeps nobody else from deciding",
+        approvals("decisions_are_made_together_and_each_as_if_it_were_alone"),
+        postgres=people("postgres", "decide_all", "refused or judged", "judged"),
+    ),
+    Guard(
         "what has ended asks nobody any more",
         approvals("an_execution_that_ends_asks_nobody_any_more"),
         lite_code("rows", "end_workflow", 'self.db.all("cancel_approvals", now, id, 0, LAST_CHILD)',
