@@ -27,8 +27,7 @@ from rhythm.http.problems import ASK, Refused
 from rhythm.http.refusals import address_of
 from rhythm.http.sharing import KNOWN_CALLERS, Shares, whose
 from rhythm.ids import PersonalKey
-from rhythm.permissions import PERMISSIONS, READ, Scope, allows, within
-from rhythm.permissions import scope as scope_of
+from rhythm.permissions import PERMISSIONS, READ, Scope, allows, scopes, within
 from rhythm.record import Record
 
 DOCUMENT = "/api/v1/openapi.json"  # public and large, so requests for it are counted by address
@@ -212,10 +211,8 @@ class Guard:
         if not known:
             self._remember(digest, token.id)
             self.shares.request(token.id)
-        scopes = {
-            each: found for each in PERMISSIONS if (found := scope_of(token.roles, each)) != ()
-        }
-        return Asker(self.app, token.actor(address), scopes, set(), token.id, secret)
+        held = scopes(token.roles)
+        return Asker(self.app, token.actor(address), held, set(), token.id, secret)
 
     def _remember(self, digest: bytes, id: str) -> None:
         self._tokens[digest] = id
