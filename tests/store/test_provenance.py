@@ -465,7 +465,7 @@ def old_audit() -> str:
     """The audit as it was written then: the row, then the head."""
     script, head = "", Head(0, GENESIS)
     for actor, action, subject in ACTS:
-        (row,) = chained(head, Actor(actor), [Act(action, subject)], 1)
+        (row,) = chained(head, [(Actor(actor), Act(action, subject))], 1)
         head = Head(row.n, row.hash)
         values = ", ".join("NULL" if value is None else f"'{value}'" for value in row.astuple())
         script += (

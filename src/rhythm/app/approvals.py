@@ -362,6 +362,7 @@ def _status(row: StoredApproval) -> str:
 
 
 def _view(row: StoredApproval, made: Sequence[StoredDecision]) -> ApprovalView:
+    content_hash = row.content_hash
     return ApprovalView(
         row.id,
         row.execution_id,
@@ -380,9 +381,9 @@ def _view(row: StoredApproval, made: Sequence[StoredDecision]) -> ApprovalView:
             DecisionView(each.actor, each.role, each.decision, each.comment, moment(each.at))
             for each in made
         ),
-        row.content_hash,
+        content_hash,
         tuple(role for role, *_ in json.loads(row.stages)),
         row.comment or "",
         moment_of(row.ended_at),
-        shown=row.content_hash,
+        shown=content_hash,
     )

@@ -5,14 +5,19 @@ These are the last two locks of a transaction.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from rhythm.store.access import Act, Actor, StoredToken, authorise
+from rhythm.store.access import (
+    Act,
+    Actor,
+    BusinessRoles,
+    StoredToken,
+    authorise,
+    business_roles,
+    limited_to_names,
+)
 from rhythm.store.postgres.connection import Connection
 from rhythm.store.rows import fields, records
-
-# The business roles that an actor holds (None: all), and those that were taken away.
-BusinessRoles = tuple[Collection[str] | None, Collection[str]]
 
 
 class PostgresAuditor:
@@ -52,27 +57,13 @@ class PostgresAuditor:
             self.authorise(actor)
             self.add(actor, acts, now)
 
-    def business_roles(self, actor: Actor, now: int, execution_id: str = "") -> BusinessRoles:
-        """Returns the business roles that an actor holds now for this execution (None: all), and
-        the roles that were taken away."""
-        return self.business_roles_of([(actor, execution_id)], now)[0]
-
-    def business_roles_of(
-        self, asked: Sequence[tuple[Actor, str]], now: int
-    ) -> list[BusinessRoles]:
-        """Returns the same for several actors, each with an execution."""
-        tokens = self.share_tokens([by.token for by, _ in asked if by.token is not None])
-        limited = [id for by, id in asked if by.token in tokens and tokens[by.token].limited]
+    def business_roles(self, asked: Sequence[tuple[Actor, str]], now: int) -> list[BusinessRoles]:
+        """Returns the business roles that actors hold now, each for an execution. Nobody can change
+        their tokens until the end of the transaction."""
+        tokens = self.share_tokens(by.token for by, _ in asked if by.token is not None)
+        limited = limited_to_names(asked, tokens)
         roots = dict(self.db.all("root_names", ids=limited)) if limited else {}
-        found = list[BusinessRoles]()
-        for by, id in asked:
-            if by.token is None:
-                found.append((by.roles, ()))
-            elif token := tokens.get(by.token):
-                found.append(token.replace(now=now).entitlement(roots.get(id)))
-            else:
-                found.append(((), ()))
-        return found
+        return business_roles(asked, tokens, roots, now)
 
     def share_tokens(self, ids: Iterable[str]) -> dict[str, StoredToken]:
         """Returns these tokens by id, locked so that nobody can change them until the end of the

@@ -100,7 +100,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
         asked = [(id, decision) for id, decision in wanted if id in found and not found[id].held]
         context = self._context([(id, executions[id]) for id, _ in asked])
         now = next(iter(context.values())).now if context else 0
-        roles = self.auditor.business_roles_of(
+        roles = self.auditor.business_roles(
             [(decision.actor, executions[id]) for id, decision in asked], now
         )
         judged: dict[str, Verdict | None] = dict.fromkeys(executions)
