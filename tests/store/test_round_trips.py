@@ -277,6 +277,24 @@ def test_decisions_ask_for_all_they_depend_on_at_once(
 
 
 @pytest.mark.parametrize("count", [1, 20])
+def test_decisions_with_tokens_and_comments_ask_for_the_tokens_and_write_who_commented(
+    store: PostgresStore, asked: list[None], count: int
+) -> None:
+    ids = [f"w{i:02}" for i in range(count)]
+    store.access.create_token(Grant("t1", "ann", "h", ("approver",), ("boss",), None))
+    store.executions.start([NewExecution(id, WORKFLOW, "main", "default") for id in ids])
+    approval = NewApproval(1, "boss", "", "null")
+    store.turns.commit(
+        [turn(claim, 0, "park", approvals=(approval,)) for claim in claimed(store).values()], []
+    )
+    del asked[:]
+    decision = Decision(Actor("ann", token="t1"), APPROVE, comment="fine")
+    verdicts = store.people.decide_all([(f"{id}.1", decision) for id in ids])
+    assert {verdict.ended for verdict in verdicts if verdict} == {"approved"}
+    assert len(asked) == AROUND + 8 + (count > 1)
+
+
+@pytest.mark.parametrize("count", [1, 20])
 def test_all_who_ask_are_looked_up_at_once(
     store: PostgresStore, asked: list[None], count: int
 ) -> None:
