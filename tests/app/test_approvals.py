@@ -236,8 +236,8 @@ def test_a_refusal_is_about_the_row_that_was_judged_whatever_happened_since(
     approval = asked(app, app.start_workflow("order", {"id": 7}).id)
     decide = app.store.people.decide_all
 
-    def overtaken(wanted: Sequence[tuple[str, Decision]]) -> list[Verdict | None]:
-        verdicts = decide(wanted)
+    def overtaken(wanted: Sequence[tuple[str, Decision]], *, patient: bool) -> list[Verdict | None]:
+        verdicts = decide(wanted, patient=patient)
         # somebody acts before the first one is answered
         decide([(wanted[0][0], Decision(ann("manager"), "escalate"))])
         return verdicts

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 
 import pytest
 
 from rhythm.app import Rhythm
 from rhythm.app.approvals import ApprovalView, WantedDecision
-from rhythm.errors import RhythmError, StoreError, Unavailable
+from rhythm.errors import RhythmError, StoreError, Unavailable, UnknownApproval
 from rhythm.http.deciding import Deciding
+from rhythm.store.approvals import NotTogether
 from tests.http.conftest import until
 
 FLOW = """
@@ -30,19 +32,24 @@ def asked(app: Rhythm, *quorums: int) -> list[str]:
 
 
 class Watched:
-    """Makes decisions at once; how many were made together is kept."""
+    """Makes decisions at once; how many were made together is kept, and who was alone."""
 
-    def __init__(self, app: Rhythm, fails: Exception | None = None, above: int = 1) -> None:
-        self.sizes: list[int] = []
-        self.app, decide_all = app, app.approvals.decide_all
+    def __init__(self, app: Rhythm, fails: Exception | None = None) -> None:
+        self.sizes, self.alone = list[int](), list[str]()
+        self.app, decide_all, decide = app, app.approvals.decide_all, app.approvals.decide
 
-        def watched(wanted: Sequence[WantedDecision]) -> list[ApprovalView | Exception]:
+        def together(wanted: Sequence[WantedDecision]) -> list[ApprovalView | Exception]:
             self.sizes.append(len(wanted))
-            if fails is not None and len(wanted) > above:
+            if fails is not None:
                 raise fails
             return decide_all(wanted)
 
-        app.approvals.decide_all = watched  # type: ignore[method-assign]
+        def alone(wanted: WantedDecision) -> ApprovalView:
+            self.alone.append(str(wanted.id))
+            return decide(wanted)
+
+        app.approvals.decide_all = together  # type: ignore[method-assign]
+        app.approvals.decide = alone  # type: ignore[method-assign]
 
     def at_once(self, *wanted: WantedDecision) -> list[str]:
         """What becomes of each: the status of its approval, or the code of its error."""
@@ -90,11 +97,16 @@ def test_two_who_decide_the_same_at_once_both_count(app: Rhythm) -> None:
     assert [each.actor for each in app.approval(a).decisions] == ["ann", "bob"]
 
 
-def test_what_cannot_be_decided_together_is_decided_alone(app: Rhythm) -> None:
+@pytest.mark.parametrize("problem", [NotTogether(), LookupError("a row is not what it should be")])
+def test_what_cannot_be_decided_together_is_decided_alone(app: Rhythm, problem: Exception) -> None:
     a, b = asked(app, 1, 1)
-    watched = Watched(app, LookupError("one of the rows is not what it should be"))
-    assert watched.at_once(approve(a), approve(b)) == ["approved", "approved"]
-    assert sorted(watched.sizes) == [1, 1, 2]
+    watched = Watched(app, problem)
+    assert watched.at_once(approve(a), approve(b), approve("nothing.1")) == [
+        "approved",
+        "approved",
+        "unknown_approval",
+    ]
+    assert (watched.sizes, sorted(watched.alone)) == ([3], sorted([a, b, "nothing.1"]))
 
 
 @pytest.mark.parametrize("problem", [Unavailable("no answer"), StoreError("the disk is full")])
@@ -102,10 +114,34 @@ def test_what_may_have_been_decided_is_not_decided_again(app: Rhythm, problem: S
     a, b = asked(app, 1, 1)
     watched = Watched(app, problem)
     assert watched.at_once(approve(a), approve(b)) == [problem.code] * 2
-    assert watched.sizes == [2]
+    assert (watched.sizes, watched.alone) == ([2], [])
 
 
-def test_an_error_of_one_alone_is_not_that_of_others(app: Rhythm) -> None:
-    watched = Watched(app, LookupError("broken"), above=0)
-    assert watched.at_once(approve("a.1"), approve("b.1")) == ["LookupError"] * 2
-    assert sorted(watched.sizes) == [1, 1, 2]
+def test_others_decide_while_some_wait_alone(app: Rhythm) -> None:
+    """However many wait for what somebody else holds: they do so in threads of their own."""
+    (a,) = asked(app, 1)
+    decide_all, held, waiting = app.approvals.decide_all, threading.Event(), list[str]()
+
+    def together(wanted: Sequence[WantedDecision]) -> list[ApprovalView | Exception]:
+        if any(str(each.id).startswith("held") for each in wanted):
+            raise NotTogether
+        return decide_all(wanted)
+
+    def alone(wanted: WantedDecision) -> ApprovalView:
+        waiting.append(str(wanted.id))
+        assert held.wait(60)
+        raise UnknownApproval("it is gone")
+
+    app.approvals.decide_all = together  # type: ignore[method-assign]
+    app.approvals.decide = alone  # type: ignore[method-assign]
+
+    async def work() -> list[BaseException | ApprovalView]:
+        deciding = Deciding(app)
+        some = [asyncio.create_task(deciding.decide(approve(f"held{n}.1"))) for n in range(5)]
+        while len(waiting) < len(some):
+            await asyncio.sleep(0.001)
+        assert (await deciding.decide(approve(a))).status == "approved"
+        held.set()
+        return await asyncio.gather(*some, return_exceptions=True)
+
+    assert {type(each) for each in asyncio.run(work())} == {UnknownApproval}

@@ -1589,7 +1589,7 @@ PEOPLE = (
     Guard(
         "what may have been decided is not decided again",
         ("tests/http/test_deciding.py::test_what_may_have_been_decided_is_not_decided_again",),
-        engine=(Change("http/deciding.py", "_together", " or isinstance(problem, StoreError)", ""),),
+        engine=(Change("http/deciding.py", "_together", "except StoreError:", "except ZeroDivisionError:"),),
     ),
     Guard(
         "who is refused keeps nobody else from deciding",

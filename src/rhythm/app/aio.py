@@ -295,6 +295,7 @@ class AsyncApprovals(Proxy):
     approve = coroutine(Approvals.approve)
     reject = coroutine(Approvals.reject)
     escalate = coroutine(Approvals.escalate)
+    decide = coroutine(Approvals.decide)
     decide_all = coroutine(Approvals.decide_all)
 
 

@@ -215,7 +215,7 @@ class Approvals:
         in the work: started the execution, or gave it data.
         """
         seen = _one_hash(content_hash, shown)
-        return self._decide(WantedDecision(id, APPROVE, by, comment, seen, key))
+        return self.decide(WantedDecision(id, APPROVE, by, comment, seen, key))
 
     def reject(
         self,
@@ -229,7 +229,7 @@ class Approvals:
     ) -> ApprovalView:
         """Rejects: one rejection ends the approval, whatever its quorum. See `approve`."""
         seen = _one_hash(content_hash, shown)
-        return self._decide(WantedDecision(id, REJECT, by, comment, seen, key))
+        return self.decide(WantedDecision(id, REJECT, by, comment, seen, key))
 
     def escalate(
         self,
@@ -247,15 +247,27 @@ class Approvals:
         The time to decide begins anew. See `approve`.
         """
         seen = _one_hash(content_hash, shown)
-        return self._decide(WantedDecision(id, ESCALATE, by, comment, seen, key, to))
+        return self.decide(WantedDecision(id, ESCALATE, by, comment, seen, key, to))
 
     def decide_all(self, wanted: Sequence[WantedDecision]) -> list[ApprovalView | Exception]:
         """Makes decisions of several people in one transaction, and returns the approvals, in
         order; for a decision that is refused, the error that it would raise alone.
 
         No two may be about approvals of one family. Raises `NotTogether` if another transaction
-        holds what one of them needs: nothing was done.
+        holds what one of them needs, for long: nothing was done. `decide` waits.
         """
+        return self._answers(wanted, patient=False)
+
+    def decide(self, wanted: WantedDecision) -> ApprovalView:
+        """Makes a decision, and returns the approval: see `approve`."""
+        (answer,) = self._answers([wanted], patient=True)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _answers(
+        self, wanted: Sequence[WantedDecision], patient: bool
+    ) -> list[ApprovalView | Exception]:
         answers = dict[int, ApprovalView | Exception]()
         possible = dict[int, tuple[str, Decision]]()
         for n, each in enumerate(wanted):
@@ -263,7 +275,8 @@ class Approvals:
                 possible[n] = _possible(each.id), self._decision(each)
             except (ValueError, RhythmError) as problem:
                 answers[n] = problem
-        verdicts = self._store.people.decide_all([*possible.values()]) if possible else []
+        decisions = [*possible.values()]
+        verdicts = self._store.people.decide_all(decisions, patient=patient) if possible else []
         for (n, (id, decision)), verdict in zip(possible.items(), verdicts, strict=True):
             try:
                 answers[n] = _answer(id, decision, verdict)
@@ -292,12 +305,6 @@ class Approvals:
             None if to is None else valid_name(to, "a role"),
             not self._context.settings.auto_resume_after_approval,
         )
-
-    def _decide(self, wanted: WantedDecision) -> ApprovalView:
-        (answer,) = self.decide_all([wanted])
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
 
 def _answer(id: str, made: Decision, verdict: Verdict | None) -> ApprovalView:

@@ -23,9 +23,10 @@ the health checks are coroutines. What one caller may use (requests, threads, st
 token in `sharing`, before anything is awaited. Callers are authenticated in separate threads, on a
 connection for which they wait for nobody. Those who come at the same time are looked up together,
 and decisions that come at the same time are made together (`gathering`, `deciding`). Most requests
-take a short way to their function (`dispatch`); the others go FastAPI's. `connections` ends the connections that keep `rhythm
-server` waiting. Streams are level-triggered, too: one watcher compares a short stamp of every
-execution that is followed, and sends the whole view when the stamp has changed.
+take a short way to their function (`dispatch`); the others go FastAPI's. `connections` ends the
+connections that keep `rhythm server` waiting. Streams are level-triggered, too: one watcher
+compares a short stamp of every execution that is followed, and sends the whole view when the stamp
+has changed.
 """
 
 from rhythm.http.server import Server

@@ -16,7 +16,7 @@ from rhythm.errors import StoreError
 from rhythm.http.gathering import Gathering
 
 MOST_TOGETHER = 50  # decisions in one transaction: the others wait for no more than these
-AT_ONCE = 2  # transactions: while one waits for what another process holds, others are made
+AT_ONCE = 2  # transactions: while one waits for a moment for what others hold, another is made
 
 
 class Deciding:
@@ -32,22 +32,16 @@ class Deciding:
         """Makes a decision, and returns the approval. Raises what `Approvals.approve` does."""
         return await self._gathering.ask(wanted)
 
-    async def _together(self, wanted: list[WantedDecision]) -> list[ApprovalView | Exception]:
+    async def _together(
+        self, wanted: list[WantedDecision]
+    ) -> list[ApprovalView | Exception | asyncio.Task[ApprovalView]]:
         try:
-            return await self._made(wanted)
-        except Exception as problem:
-            # If the database failed, they may have been made, and must not be made again.
-            if len(wanted) == 1 or isinstance(problem, StoreError):
-                raise
-        # Nothing was done, because of one of them: so each alone.
-        return await asyncio.gather(*map(self._alone, wanted))
+            return [*await run_in_threadpool(self._app.approvals.decide_all, wanted)]
+        except StoreError:  # they may have been made, and must not be made again
+            raise
+        except Exception:
+            # Nothing was done, because of one of them: so each alone. Others do not wait for that.
+            return [asyncio.create_task(self._alone(each)) for each in wanted]
 
-    async def _alone(self, wanted: WantedDecision) -> ApprovalView | Exception:
-        try:
-            (answer,) = await self._made([wanted])
-            return answer
-        except Exception as problem:
-            return problem
-
-    async def _made(self, wanted: list[WantedDecision]) -> list[ApprovalView | Exception]:
-        return await run_in_threadpool(self._app.approvals.decide_all, wanted)
+    async def _alone(self, wanted: WantedDecision) -> ApprovalView:
+        return await run_in_threadpool(self._app.approvals.decide, wanted)

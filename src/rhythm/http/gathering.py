@@ -19,7 +19,7 @@ class Gathering(Generic[Q, A]):
     """Gathers questions. Call it only from the event loop.
 
     - `answer`: returns the answers to some questions, in order; an exception among them is raised
-      for who asked that question.
+      for who asked that question, and a task is an answer that will come: nobody else waits for it.
     - `most`: questions that are answered together.
     - `at_once`: how many times `answer` runs at once: while it waits for something, others go on.
     - `apart`: two questions with the same word are not answered together.
@@ -27,29 +27,34 @@ class Gathering(Generic[Q, A]):
 
     def __init__(
         self,
-        answer: Callable[[list[Q]], Awaitable[Sequence[A | Exception]]],
+        answer: Callable[[list[Q]], Awaitable[Sequence[A | Exception | asyncio.Task[A]]]],
         *,
         most: int,
         at_once: int,
         apart: Callable[[Q], str] | None = None,
     ) -> None:
         self._answer, self._most, self._at_once, self._apart = answer, most, at_once, apart
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
         self._running: set[asyncio.Task[None]] = set()
 
     async def ask(self, question: Q) -> A:
         """Returns the answer to a question, which is answered with others that wait."""
-        answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # what another loop has left, which is no more
+            self._loop, self._waiting, self._running = loop, [], set()
+        answer: asyncio.Future[A] = loop.create_future()
         self._waiting.append((question, answer))
         if len(self._running) < self._at_once:
             # It begins when all that has come until now has been looked at.
-            task = asyncio.create_task(self._run())
+            task = loop.create_task(self._run())
             self._running.add(task)
             task.add_done_callback(self._running.discard)
         return await answer
 
     async def _run(self) -> None:
         while taken := self._taken():
+            answers: Sequence[A | Exception | asyncio.Task[A]]
             try:
                 answers = await self._answer([question for question, _ in taken])
             except Exception as problem:
@@ -79,10 +84,20 @@ class Gathering(Generic[Q, A]):
         return taken
 
 
-def _settle(waiting: asyncio.Future[A], answer: A | Exception) -> None:
-    if waiting.done():
+def _settle(waiting: asyncio.Future[A], answer: A | Exception | asyncio.Task[A]) -> None:
+    """Gives an answer to who waits for it, if anybody still does."""
+    if isinstance(answer, asyncio.Task):
+        answer.add_done_callback(lambda ended: _settle(waiting, _outcome(ended)))
+    elif waiting.done():
         return
-    if isinstance(answer, Exception):
+    elif isinstance(answer, Exception):
         waiting.set_exception(answer)
     else:
         waiting.set_result(answer)
+
+
+def _outcome(ended: asyncio.Task[A]) -> A | Exception:
+    if ended.cancelled():
+        return TimeoutError("the server is stopped")
+    problem = ended.exception()
+    return problem if isinstance(problem, Exception) else ended.result()

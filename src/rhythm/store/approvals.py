@@ -175,8 +175,8 @@ class Verdict(Record):
 
 
 class NotTogether(Exception):
-    """Several decisions cannot be made together, as another transaction holds what one of them
-    needs. Nothing was done: make each alone."""
+    """Decisions cannot be made together soon, as another transaction holds what one of them needs.
+    Nothing was done: make each alone."""
 
 
 def judge(

@@ -24,16 +24,19 @@ class PeopleStore(ABC):
     def decide(self, id: str, decision: Decision) -> Verdict | None:
         """Counts a decision, and ends the approval if it suffices. None: there is no such
         approval."""
-        return self.decide_all([(id, decision)])[0]
+        return self.decide_all([(id, decision)], patient=True)[0]
 
     @abstractmethod
-    def decide_all(self, wanted: Sequence[tuple[str, Decision]]) -> list[Verdict | None]:
+    def decide_all(
+        self, wanted: Sequence[tuple[str, Decision]], *, patient: bool = False
+    ) -> list[Verdict | None]:
         """Counts decisions, given with the ids of their approvals, in one transaction. Returns the
         verdict on each, in order.
 
         No two may be about approvals of one family (`family_of`): each is judged as if it were
         alone. Those that are refused leave no trace, and do not keep the others from being counted.
-        Raises `NotTogether` if several wait for too long for what others hold: nothing was done.
+        Raises `NotTogether` if it would have to wait for long for what others hold, unless it is
+        `patient`: nothing was done.
         """
 
     @abstractmethod

@@ -52,9 +52,9 @@ from rhythm.store.rows import fields, records
 OF_ROOTS = b"""EXISTS (SELECT 1 FROM executions i JOIN executions r ON r.id = i.root_id
   WHERE i.id = a.execution_id AND r.name = ANY(%(names)s::text[]))"""
 
-# How long several decisions wait together for what others hold, before each waits alone: nobody is
-# to wait for long for what somebody else needs.
-TOGETHER = "250ms"
+# How long decisions that are made together wait for what others hold, before each waits alone:
+# nobody is to wait for long for what somebody else needs.
+IMPATIENT = "250ms"
 
 
 class DecisionContext(Record):
@@ -67,22 +67,22 @@ class DecisionContext(Record):
 
 
 class PostgresPeople(PostgresRole, PeopleStore):
-    def decide_all(self, wanted: Sequence[tuple[str, Decision]]) -> list[Verdict | None]:
+    def decide_all(
+        self, wanted: Sequence[tuple[str, Decision]], *, patient: bool = False
+    ) -> list[Verdict | None]:
         must_be_apart([id for id, _ in wanted])
         verdicts = dict[str, Verdict | None]()
         while left := [each for each in wanted if each[0] not in verdicts]:
-            judged = self._decide_together(left)
+            judged = self._decide(left) if patient else self._decide_soon(left)
             refused = {id: each for id, each in judged.items() if each is None or not each.counts}
             # Without refused ones all were written, and with any nobody was.
             verdicts |= refused or judged
         return [verdicts[id] for id, _ in wanted]
 
-    def _decide_together(self, wanted: Sequence[tuple[str, Decision]]) -> dict[str, Verdict | None]:
-        """Writes these decisions, by approval; if any is refused, it only judges them."""
-        if len(wanted) == 1:
-            return self._decide(wanted)
+    def _decide_soon(self, wanted: Sequence[tuple[str, Decision]]) -> dict[str, Verdict | None]:
+        """Does what `_decide` does, or raises `NotTogether` if it would have to wait for long."""
         try:
-            return self._decide(wanted, TOGETHER)
+            return self._decide(wanted, IMPATIENT)
         except StoreError as problem:
             if isinstance(problem.__cause__, LockNotAvailable):
                 raise NotTogether from problem
@@ -92,6 +92,8 @@ class PostgresPeople(PostgresRole, PeopleStore):
     def _decide(
         self, wanted: Sequence[tuple[str, Decision]], lock_timeout: str = ""
     ) -> dict[str, Verdict | None]:
+        """Writes these decisions, and returns the verdicts by approval; if any is refused, it only
+        judges them."""
         if lock_timeout:
             self.db.set("lock_timeout", lock_timeout, local=True)
         executions = {id: id.rpartition(".")[0] for id, _ in wanted}

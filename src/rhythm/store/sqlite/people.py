@@ -46,7 +46,9 @@ OF_ROOTS = """EXISTS (SELECT 1 FROM executions i CROSS JOIN executions r ON r.id
 
 
 class SqlitePeople(SqliteRole, PeopleStore):
-    def decide_all(self, wanted: Sequence[tuple[str, Decision]]) -> list[Verdict | None]:
+    def decide_all(
+        self, wanted: Sequence[tuple[str, Decision]], *, patient: bool = False
+    ) -> list[Verdict | None]:
         must_be_apart([id for id, _ in wanted])
         with self.db.transaction():
             now, found = self.db.clock(), self._asked([id for id, _ in wanted])
