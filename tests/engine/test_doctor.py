@@ -769,7 +769,9 @@ def test_wake_that_is_left_out_is_found_whatever_is_awaited(
     world.start()
     world.signal(1.0, "go", 1)
     if isinstance(world.inner, PostgresStore):
+        db = world.inner.db
         monkeypatch.setattr(world.inner.rows, "wake", lambda ids, now: None)
+        monkeypatch.setattr(world.inner.rows, "wake_live", lambda ids: db.now())
     else:
         monkeypatch.setattr(world.inner.rows, "wake", lambda id, now: None)
     while world.clock.seconds < 30 and not examine(world.inner, 0.0):

@@ -335,6 +335,12 @@ WAKES = (
     Guard(
         "a wake of a claimed row is counted", rule("a_wake_before_the_park_refuses_it"),
         lite("wake", "DO UPDATE SET wakes = wakes + 1 WHERE state <> 0", "DO NOTHING"),
+        pg("wake_live", "DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0", "DO NOTHING"),
+    ),
+    Guard(
+        "a wake of a claimed row by what has ended is counted",
+        rule("a_wake_by_what_has_ended_before_the_park_refuses_it"),
+        lite("wake", "DO UPDATE SET wakes = wakes + 1 WHERE state <> 0", "DO NOTHING"),
         pg("wake", "DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0", "DO NOTHING"),
     ),
     Guard(
@@ -343,7 +349,7 @@ WAKES = (
         lite("wake", "wakes = wakes + 1 WHERE",
             ("wakes = wakes + 1, due_at = NULL, state = CASE state WHEN 2 THEN 0 ELSE state "
                 "END WHERE")),
-        pg("wake", "wakes = ready.wakes + 1 WHERE",
+        pg("wake_live", "wakes = ready.wakes + 1 WHERE",
            ("wakes = ready.wakes + 1, due_at = NULL, state = CASE ready.state WHEN 2 THEN "
                    "0 ELSE ready.state END WHERE")),
     ),
