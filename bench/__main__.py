@@ -16,7 +16,7 @@ BENCHMARKS = {
         language.compiling, language.running, language.suspending, language.snapshots,
         payloads.payloads, startup.startup,
         engine.registering, engine.reacting, jobs.queue, jobs.sequences, jobs.single, jobs.family,
-        people.people, python_workflows.python,
+        people.people, people.decisions, python_workflows.python,
     )
 }  # fmt: skip
 

@@ -209,7 +209,7 @@ def measured(at: World, size: Size) -> Report:
     paused_s, pauses = _pause_all(at, size)
     idle = _idle(at, size.idle_s) if size.idle_s else None
     single_pauses, single_decisions = _singles(at, size)
-    empty = [answer.took for answer in at.ask([Asked("/healthz", method="GET")] * size.at_once)]
+    empty = [answer.took for answer in at.ask(_nothing(size))]
     by_hand, single_by_hand = _by_hand(at, size.at_once, 1), _by_hand(at, 1, size.singles)
     whole = _all_by_hand(at, size, "pause"), _all_by_hand(at, size, "resume")
     before = at.cpu()
@@ -272,6 +272,11 @@ def _singles(at: World, size: Size) -> tuple[list[float], list[float]]:
         [(us,)] = at.rows(f"SELECT finished_at FROM executions WHERE id = '{started.body['id']}'")
         decisions.append(us / 1e6 - decided.sent)
     return pauses, decisions
+
+
+def _nothing(size: Size) -> list[Asked]:
+    """As many requests as come at once, which ask for nothing."""
+    return [Asked("/healthz", method="GET")] * size.at_once
 
 
 def _approve(at: World, id: str, n: int) -> Asked:
@@ -384,6 +389,41 @@ def people() -> None:
                 report = measured(at, size)
                 show(where, report, before, *limits)
                 assert report.sound, (report.findings, report.audit.problems)
+
+
+def decisions() -> None:
+    """J5's decisions alone, in seconds: for whoever changes what a decision costs."""
+    size = Size(1000)
+    for where, make in (("SQLite", sqlite), ("PostgreSQL", postgres)):
+        with closing(make()) as place, world(place) as at:
+            _pause_all(at, size)
+            empty = _server_cpu(at, lambda: at.ask(_nothing(size)), size.at_once)
+            before = at.cpu()
+            answers, completed, _, waves = _decide_all(at, size)
+            worker, server = at.cpu()
+            row(f"approve to completed, {size.at_once} at once, {where}", percentiles(completed))
+            row("  … the request to its answer", percentiles(answers))
+            row("  … until the last, best and median wave", spread_of(waves))
+            row(
+                "  … CPU for each",
+                f"server {show_s((server - before[1]) / size.paused)}, "
+                f"worker {show_s((worker - before[0]) / size.paused)}",
+                f"server, asked for nothing: {show_s(empty)}",
+            )
+            assert place.app.verify_audit().intact
+
+
+def spread_of(waves: Sequence[float]) -> str:
+    ordered = sorted(waves)
+    return f"{show_s(ordered[0])}, {show_s(ordered[len(ordered) // 2])}"
+
+
+def _server_cpu(at: World, work: Callable[[], object], requests: int) -> float:
+    """Seconds of a core that the server takes for each request of some work."""
+    before, times = at.cpu()[1], 5
+    for _ in range(times):
+        work()
+    return (at.cpu()[1] - before) / times / requests
 
 
 def show(where: str, report: Report, before: Idle, pause_limit: float, decide_limit: float) -> None:

@@ -12,6 +12,8 @@ approvals their holder may decide.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
 
 READ = "execution:read"
 ROLES: Mapping[str, frozenset[str]] = {
@@ -96,6 +98,13 @@ def scope(roles: Iterable[str], permission: str) -> Scope:
             return None
         patterns.append(pattern)
     return tuple(dict.fromkeys(pattern for pattern in patterns if pattern))
+
+
+@lru_cache(maxsize=1024)
+def scopes(roles: tuple[str, ...]) -> Mapping[str, Scope]:
+    """Returns the scope of every permission that the roles give for at least some names."""
+    found = {permission: scope(roles, permission) for permission in PERMISSIONS}
+    return MappingProxyType({name: names for name, names in found.items() if names != ()})
 
 
 def within(scope: Scope, name: str | None) -> bool:

@@ -8,7 +8,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -87,8 +87,10 @@ def test_only_the_secret_that_was_shown_opens_and_only_while_the_token_is_valid(
 
 def test_use_is_noted_at_most_once_a_minute(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
     made, noted = app.create_token("ann"), list[str]()
-    touch = app.store.access.touch_token
-    monkeypatch.setattr(app.store.access, "touch_token", lambda id: (noted.append(id), touch(id)))
+    touch = app.store.access.touch_tokens
+    monkeypatch.setattr(
+        app.store.access, "touch_tokens", lambda ids: (noted.extend(ids), touch(ids))
+    )
     assert app.tokens()[0].last_used_at is None
     for _ in range(3):
         assert app.authenticate(made.secret)
@@ -107,10 +109,10 @@ def test_nobody_is_refused_because_the_use_could_not_be_noted(
 ) -> None:
     made = app.create_token("ann")
 
-    def busy(id: str) -> None:
+    def busy(ids: Sequence[str]) -> None:
         raise rhythm.StoreError("locked")
 
-    monkeypatch.setattr(app.store.access, "touch_token", busy)
+    monkeypatch.setattr(app.store.access, "touch_tokens", busy)
     assert app.authenticate(made.secret)
 
 

@@ -4,7 +4,7 @@ worker."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -234,15 +234,15 @@ def test_a_refusal_is_about_the_row_that_was_judged_whatever_happened_since(
 ) -> None:
     app = working(order(', escalate: "director"'))
     approval = asked(app, app.start_workflow("order", {"id": 7}).id)
-    decide = app.store.people.decide
+    decide = app.store.people.decide_all
 
-    def overtaken(id: str, wanted: Decision) -> Verdict | None:
-        verdict = decide(id, wanted)
+    def overtaken(wanted: Sequence[tuple[str, Decision]], *, patient: bool) -> list[Verdict | None]:
+        verdicts = decide(wanted, patient=patient)
         # somebody acts before the first one is answered
-        decide(id, Decision(ann("manager"), "escalate"))
-        return verdict
+        decide([(wanted[0][0], Decision(ann("manager"), "escalate"))])
+        return verdicts
 
-    monkeypatch.setattr(app.store.people, "decide", overtaken)
+    monkeypatch.setattr(app.store.people, "decide_all", overtaken)
     with pytest.raises(rhythm.Denied, match="does not hold the role `manager`"):
         app.approve(approval.id, by=Actor("bob", ("clerk",)))
     assert app.approval(approval.id).role == "director"

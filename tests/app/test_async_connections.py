@@ -546,7 +546,7 @@ def test_round_trips_of_a_call_are_few(
         "start_workflow": 5,
         "start_many": 5,
         "queue_task": 4,
-        "signal": 6,
+        "signal": 5,
         "publish": 9,
     }
 

@@ -83,11 +83,14 @@ def test_every_method_of_a_room_that_is_documented_has_a_flat_name(app: Rhythm) 
         for name, method in methods.items()
         if method not in flat and not name.startswith("details.")
     } == {
+        "approvals.decide",
+        "approvals.decide_all",
         "audit.export",
         "events.started_by",
         "events.starting",
         "executions.get_many",
         "queues.counts",
+        "tokens.authenticate_all",
         "workflows.current",
         "workflows.get_many",
         "workflows.source",

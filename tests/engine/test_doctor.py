@@ -537,7 +537,7 @@ def test_tokens_that_were_made_changed_and_revoked_as_one_does_are_healthy(
 ) -> None:
     store = busy(make_store).inner
     how(store)
-    store.access.touch_token("t1")
+    store.access.touch_tokens(["t1"])
     assert examine(store, 0.0) == []
 
 
@@ -769,7 +769,9 @@ def test_wake_that_is_left_out_is_found_whatever_is_awaited(
     world.start()
     world.signal(1.0, "go", 1)
     if isinstance(world.inner, PostgresStore):
+        db = world.inner.db
         monkeypatch.setattr(world.inner.rows, "wake", lambda ids, now: None)
+        monkeypatch.setattr(world.inner.rows, "wake_live", lambda ids: db.now())
     else:
         monkeypatch.setattr(world.inner.rows, "wake", lambda id, now: None)
     while world.clock.seconds < 30 and not examine(world.inner, 0.0):

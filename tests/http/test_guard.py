@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from rhythm.app import Rhythm
+from rhythm.app.tokens import TokenView
 from rhythm.errors import Unavailable
 from rhythm.http import Server, server
 from rhythm.http.guard import PUBLIC, host_of
@@ -471,10 +472,10 @@ def test_whoever_registers_a_workflow_is_on_record_once_for_each_version(
 def test_a_path_adds_no_line_to_the_log(
     base: str, admin: Client, app: Rhythm, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def silent(secret: str) -> None:
+    def silent(secrets: Sequence[str]) -> list[TokenView | None]:
         raise Unavailable("the database does not answer")
 
-    app.authenticate = silent  # type: ignore[assignment]
+    app.tokens.authenticate_all = silent  # type: ignore[method-assign]
     assert admin.get("/api/v1/x%0aERROR:all is lost").status_code == 503
     assert not [record for record in caplog.records if "\n" in record.getMessage()]
 

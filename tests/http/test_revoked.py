@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import httpx
@@ -103,15 +103,15 @@ HOW: dict[Callable[[Rhythm, TokenView], None], tuple[int, str]] = {
 
 def once_let_in(app: Rhythm, then: Callable[[TokenView], object]) -> None:
     """What happens right after the guard has found a token valid."""
-    authenticate = type(app).authenticate
+    authenticate = app.tokens.authenticate_all
 
-    def found(secret: str) -> TokenView | None:
-        token = authenticate(app, secret)
-        if token is not None:
+    def found(secrets: Sequence[str]) -> list[TokenView | None]:
+        tokens = authenticate(secrets)
+        for token in filter(None, tokens):
             then(token)
-        return token
+        return tokens
 
-    app.authenticate = found  # type: ignore[method-assign]  # for the guard
+    app.tokens.authenticate_all = found  # type: ignore[method-assign]  # for the guard
 
 
 def done(app: Rhythm) -> Any:

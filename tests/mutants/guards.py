@@ -335,6 +335,12 @@ WAKES = (
     Guard(
         "a wake of a claimed row is counted", rule("a_wake_before_the_park_refuses_it"),
         lite("wake", "DO UPDATE SET wakes = wakes + 1 WHERE state <> 0", "DO NOTHING"),
+        pg("wake_live", "DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0", "DO NOTHING"),
+    ),
+    Guard(
+        "a wake of a claimed row by what has ended is counted",
+        rule("a_wake_by_what_has_ended_before_the_park_refuses_it"),
+        lite("wake", "DO UPDATE SET wakes = wakes + 1 WHERE state <> 0", "DO NOTHING"),
         pg("wake", "DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0", "DO NOTHING"),
     ),
     Guard(
@@ -343,19 +349,19 @@ WAKES = (
         lite("wake", "wakes = wakes + 1 WHERE",
             ("wakes = wakes + 1, due_at = NULL, state = CASE state WHEN 2 THEN 0 ELSE state "
                 "END WHERE")),
-        pg("wake", "wakes = ready.wakes + 1 WHERE",
+        pg("wake_live", "wakes = ready.wakes + 1 WHERE",
            ("wakes = ready.wakes + 1, due_at = NULL, state = CASE ready.state WHEN 2 THEN "
                    "0 ELSE ready.state END WHERE")),
     ),
     Guard(
         "a task that ends wakes its parent", rule("the_end_of_a_task_wakes_its_parent"),
         lite_code("rows", "finish", "self.wake(row[0], now)", "pass"),
-        pg_code("rows", "finish", "self.wake((parent for _, parent in ended), now)", "pass"),
+        pg_code("rows", "_tell", "self.wake((parent for _, parent in ended), now)", "pass"),
     ),
     Guard(
         "a workflow that ends wakes its parent", rule("a_finished_child_workflow_wakes_its_parent"),
         lite_code("rows", "finish", "self.wake(row[0], now)", "pass"),
-        pg_code("rows", "finish", "self.wake((parent for _, parent in ended), now)", "pass"),
+        pg_code("rows", "_tell", "self.wake((parent for _, parent in ended), now)", "pass"),
     ),
     Guard(
         "a task out of attempts wakes its parent",
@@ -439,8 +445,7 @@ WAKES = (
         "what is held back is not woken",
         rule("a_child_that_is_held_back_finds_its_signals_when_it_is_released"),
         lite_code("exchange", "deliver", "if not known.held:", "if True:"),
-        pg_code("rows", "wake_live", "self.wake((id for id, held, _ in known if not held), now)",
-            "self.wake((row[0] for row in known), now)"),
+        pg("wake_live", "WHERE NOT held ", ""),
     ),
     Guard(
         "all ready rows of a flush are locked before any is written",
@@ -1487,7 +1492,7 @@ ACCESS = (
     Guard(
         "a token keeps its roles until the decision is committed",
         ("tests/store/test_tokens.py::test_who_decides_keeps_the_roles_until_the_commit_and_a_revocation_waits_for_it",),
-        postgres=access("postgres", "share_token", " FOR SHARE", ""),
+        postgres=access("postgres", "share_tokens", " FOR SHARE", ""),
     ),
     Guard(
         "an act with a token is allowed when it is done",
@@ -1539,7 +1544,7 @@ PEOPLE = (
     Guard(
         "a decision wakes", approvals("a_decision_wakes_one_who_sleeps_and_says_what_let_it_go_on"),
         people("sqlite", "_end_approval", "self.rows.wake(approval.execution_id, now)", "pass"),
-        people("postgres", "decide", "self.rows.wake_live([execution_id])", "pass"),
+        people("postgres", "_decide", "self.rows.wake_live([*executions.values()])", "pass"),
     ),
     Guard(
         "an approval that expires wakes",
@@ -1586,7 +1591,22 @@ PEOPLE = (
     ),
     Guard(
         "what is refused is undone", approvals("what_is_refused_leaves_no_trace"),
-        postgres=people("postgres", "decide", "raise UndoneError(verdict)", "return verdict"),
+        postgres=people("postgres", "_decide", "raise UndoneError(judged)", "return judged"),
+    ),
+    Guard(
+        "decisions about one family are not made together",
+        approvals("decisions_about_one_family_are_not_made_together"),
+        engine=(Change("store/approvals.py", "must_be_apart", "== len(ids)", "<= len(ids)"),),
+    ),
+    Guard(
+        "what may have been decided is not decided again",
+        ("tests/http/test_deciding.py::test_what_may_have_been_decided_is_not_decided_again",),
+        engine=(Change("http/deciding.py", "_together", "except StoreError:", "except ZeroDivisionError:"),),
+    ),
+    Guard(
+        "who is refused keeps nobody else from deciding",
+        approvals("decisions_are_made_together_and_each_as_if_it_were_alone"),
+        postgres=people("postgres", "decide_all", "refused or judged", "judged"),
     ),
     Guard(
         "what has ended asks nobody any more",
@@ -2287,7 +2307,7 @@ SERVED = (
     Guard(
         "who comes in has a connection of their own",
         (f"{SHARED}who_comes_in_waits_for_nobody_who_looks",),
-        postgres=(Change("store/postgres/access.py", "token", "self.door.autocommit(lambda: self.door",
+        postgres=(Change("store/postgres/access.py", "tokens_of", "self.door.autocommit(lambda: self.door",
             "self.db.autocommit(lambda: self.db"),),
     ),
     Guard(

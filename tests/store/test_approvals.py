@@ -6,16 +6,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import psycopg
 import pytest
 
 from rhythm.engine.retry_plan import anew
-from rhythm.store.access import Actor
-from rhythm.store.approvals import Decision, NewApproval, Verdict
+from rhythm.store.access import Actor, Grant
+from rhythm.store.approvals import Decision, NewApproval, NotTogether, Verdict
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Needed
 from rhythm.store.lifecycle import APPROVAL, CANCELLED, COMPLETED, FAILED, PAUSED
 from rhythm.store.postgres.store import PostgresStore
 from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, status, turn, workflow
+from tests.support.postgres import Schemas
 from tests.support.stores import Stores, ready_rows, rows
 
 US = 1_000_000
@@ -130,6 +132,147 @@ def test_a_verdict_tells_which_row_it_judged(store: Store) -> None:
         "as it was under the lock, before anything followed"
     )
     assert decide(store, actor=Actor("bob", ("clerk",))).approval == store.people.approval("w.1")
+
+
+@pytest.mark.parametrize(
+    ("decision", "changes"),
+    [
+        ("approve", {}),
+        ("approve", {"comment": "fine"}),
+        ("reject", {"comment": "no"}),
+        ("escalate", {}),
+        ("escalate", {"to": "chair"}),
+        ("approve", {"key": "k"}),
+    ],
+)
+@pytest.mark.parametrize("quorum", [1, 2])
+def test_a_verdict_has_what_is_read_afterwards(
+    store: Store, clock: Clock, decision: str, changes: dict[str, Any], quorum: int
+) -> None:
+    stages = '[["board", 60.0, "escalate"], ["chair", null, "expire"]]'
+    parked(store, quorum=quorum, stages=stages, timeout_s=600.0, on_deadline="escalate")
+    for by in ("ann", "bob", "ann"):
+        clock.forward(1)
+        verdict = decide(store, decision, by, **changes)
+        assert verdict.after == store.people.approval("w.1")
+        assert list(verdict.decisions) == store.people.decisions(["w.1"])
+
+
+# together
+
+
+def families(store: Store, *names: str) -> list[Any]:
+    """What is stored about these families."""
+    return [
+        rows(store, f"SELECT * FROM {table} WHERE {column} LIKE ?", (f"{name}%",))
+        for name in names
+        for table, column in {
+            "ready": "id",
+            "approvals": "id",
+            "approval_decisions": "approval_id",
+            "execution_resume_requests": "execution_id",
+            "executions": "id",
+            "audit": "object",
+        }.items()
+    ]
+
+
+def test_decisions_are_made_together_and_each_as_if_it_were_alone(store: Store) -> None:
+    for id in ("v", "w", "x", "y"):
+        parked(store, id, quorum=2 if id == "y" else 1)
+    refused = families(store, "w")
+    ann, sue = Actor("ann", source="python"), Actor("sue", source="python")
+    verdicts = store.people.decide_all(
+        [
+            ("y.1", Decision(ann, "approve")),
+            ("w.1", Decision(sue, "approve")),
+            ("nobody.1", Decision(ann, "approve")),
+            ("x.1", Decision(Actor("bob"), "reject", comment="no")),
+            ("v.1", Decision(ann, "approve", then_pause=True)),
+        ]
+    )
+    assert [verdict and (verdict.refusal, verdict.ended, verdict.by) for verdict in verdicts] == [
+        ("", None, ()),
+        ("self_approval", None, ()),
+        None,
+        ("", "rejected", ("bob",)),
+        ("", "approved", ("ann",)),
+    ]
+    assert families(store, "w") == refused, "what is refused leaves no trace"
+    assert [verdict.after for verdict in verdicts if verdict] == [
+        store.people.approval(id) for id in ("y.1", "w.1", "x.1", "v.1")
+    ]
+    assert [row[0] for row in ready_rows(store)] in (["v", "x"], ["v", "x", "y"])
+    assert status(store, "v") == "paused"
+    assert [
+        row
+        for row in rows(store, "SELECT object, action, actor FROM audit ORDER BY n")
+        if row[1].startswith("approval.")
+    ] == [
+        ("y.1", "approval.approve", "ann"),
+        ("x.1", "approval.reject", "bob"),
+        ("v.1", "approval.approve", "ann"),
+    ]
+    assert store.access.verify_audit()[1] == []
+
+
+def test_decisions_about_one_family_are_not_made_together(store: Store) -> None:
+    parked(store, "w", asking(1), asking(2))
+    before = everything(store)
+    for other in ("w.1", "w.2", "w.7.1"):
+        with pytest.raises(AssertionError, match="about one family"):
+            store.people.decide_all(
+                [
+                    ("w.1", Decision(Actor("ann"), "approve")),
+                    (other, Decision(Actor("bob"), "reject")),
+                ]
+            )
+    assert everything(store) == before
+
+
+def test_who_has_lost_their_token_decides_nothing_together_with_others(store: Store) -> None:
+    for id in ("v", "w", "x"):
+        parked(store, id)
+    for id in ("t1", "t2"):
+        grant = Grant(id, f"person {id}", "h", ("approver",), ("boss",), None)
+        store.access.create_token(grant)
+    store.access.revoke_token("t1")
+    before = families(store, "v")
+    verdicts = store.people.decide_all(
+        [
+            ("v.1", Decision(Actor("person t1", token="t1"), "approve")),
+            ("w.1", Decision(Actor("person t2", token="t2"), "approve")),
+            ("x.1", Decision(Actor("nobody", token="t3"), "approve")),
+        ]
+    )
+    assert [verdict and (verdict.refusal, verdict.ended) for verdict in verdicts] == [
+        ("role_revoked", None),
+        ("", "approved"),
+        ("wrong_role", None),
+    ]
+    assert families(store, "v") == before
+
+
+@pytest.mark.parametrize("table", ["ready", "approvals"])
+def test_nobody_waits_for_long_for_what_another_needs(schemas: Schemas, table: str) -> None:
+    """Together they give up soon, also one, and leave no trace; alone whoever needs it waits."""
+    store = schemas.empty_store()
+    claim = begun(store, "v", contributors=("sue",))
+    assert outcome(store, turn(claim, end="own", approvals=(asking(),))) == "own"
+    parked(store)
+    before = everything(store)
+    wanted = [(id, Decision(Actor("ann"), "approve")) for id in ("v.1", "w.1")]
+    with psycopg.connect(schemas.url) as other:
+        key = "v" if table == "ready" else "v.1"
+        other.execute(
+            f"SELECT 1 FROM {schemas.name}.{table} WHERE id = '{key}' FOR UPDATE".encode()
+        )
+        for some in (wanted, wanted[:1]):
+            with pytest.raises(NotTogether):
+                store.people.decide_all(some)
+        assert everything(store) == before
+        assert decide(store).ended == "approved"
+    assert decide(store, id="v.1").ended == "approved"
 
 
 def test_what_nobody_asks_for_cannot_be_decided(store: Store) -> None:

@@ -18,7 +18,8 @@ def chains(draw: st.DrawFn) -> list[AuditRow]:
     rows, head = list[AuditRow](), Head(0, GENESIS)
     for acts in draw(st.lists(st.lists(ACTS, min_size=1, max_size=3), min_size=1, max_size=4)):
         actor = Actor(draw(TEXTS), token=draw(st.none() | TEXTS), source=draw(TEXTS))
-        rows += chained(head, actor, acts, draw(st.integers(0, 2**62)))
+        done = [(actor, act) for act in acts]
+        rows += chained(head, done, draw(st.integers(0, 2**62)))
         head = Head(rows[-1].n, rows[-1].hash)
     return rows
 

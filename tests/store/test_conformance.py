@@ -284,6 +284,14 @@ def test_a_wake_before_the_park_refuses_it(store: Store) -> None:
     ]
 
 
+def test_a_wake_by_what_has_ended_before_the_park_refuses_it(store: Store) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, end="own", starts=(task("w.1"),))) == "own"
+    body = claims(store)["w.1"]
+    assert store.turns.commit([], [TaskEnd("w.1", body.fence, COMPLETED, "1")])[1] == {"w.1"}
+    assert store.claims.park([claim]) == [Committed("w", "woken", 1)]
+
+
 def test_a_wake_after_the_park_makes_the_row_again(store: Store) -> None:
     claim = begun(store)
     assert store.claims.park([claim])[0].outcome == "parked"

@@ -354,7 +354,7 @@ def decide(store: Store, by: str | Actor, decision: str = "approve") -> Verdict:
         "w.1", Decision(Actor(by) if isinstance(by, str) else by, decision)
     )
     assert verdict is not None
-    return verdict.replace(approval=None)
+    return verdict.replace(approval=None, after=None, decisions=())
 
 
 def test_a_stage_that_comes_back_to_a_role_begins_without_votes(store: Store) -> None:
@@ -465,7 +465,7 @@ def old_audit() -> str:
     """The audit as it was written then: the row, then the head."""
     script, head = "", Head(0, GENESIS)
     for actor, action, subject in ACTS:
-        (row,) = chained(head, Actor(actor), [Act(action, subject)], 1)
+        (row,) = chained(head, [(Actor(actor), Act(action, subject))], 1)
         head = Head(row.n, row.hash)
         values = ", ".join("NULL" if value is None else f"'{value}'" for value in row.astuple())
         script += (

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from rhythm.store.access import Actor
+from rhythm.store.access import Actor, Grant
 from rhythm.store.approvals import APPROVE, Decision, NewApproval
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.definitions import Definition
@@ -259,17 +259,54 @@ def test_however_many_are_terminated_they_end_at_once(
     assert found == [7, 6, 3]
 
 
-def test_a_decision_asks_for_all_it_depends_on_at_once(
-    store: PostgresStore, asked: list[None]
+@pytest.mark.parametrize("count", [1, 20])
+def test_decisions_ask_for_all_they_depend_on_at_once(
+    store: PostgresStore, asked: list[None], count: int
 ) -> None:
-    store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])
-    (claim,) = claimed(store).values()
+    ids = [f"w{i:02}" for i in range(count)]
+    store.executions.start([NewExecution(id, WORKFLOW, "main", "default") for id in ids])
+    approval = NewApproval(1, "boss", "", "null", quorum=2)
     store.turns.commit(
-        [turn(claim, 0, "park", approvals=(NewApproval(1, "boss", "", "null", quorum=2),))], []
+        [turn(claim, 0, "park", approvals=(approval,)) for claim in claimed(store).values()], []
     )
     for name, ended in (("ann", 0), ("bob", 1)):  # with the last one the approval ends
         del asked[:]
-        verdict = store.people.decide("w.1", Decision(Actor(name, roles=("boss",)), APPROVE))
-        assert verdict is not None
-        assert (verdict.refusal, verdict.ended) == ("", "approved" if ended else None)
-        assert len(asked) == 4 + ended
+        decision = Decision(Actor(name, roles=("boss",)), APPROVE)
+        verdicts = store.people.decide_all([(f"{id}.1", decision) for id in ids])
+        assert {(verdict.refusal, verdict.ended) for verdict in verdicts if verdict} == {
+            ("", "approved" if ended else None)
+        }
+        assert len(asked) == 4
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_decisions_with_tokens_and_comments_ask_for_the_tokens_and_write_who_commented(
+    store: PostgresStore, asked: list[None], count: int
+) -> None:
+    ids = [f"w{i:02}" for i in range(count)]
+    store.access.create_token(Grant("t1", "ann", "h", ("approver",), ("boss",), None))
+    store.executions.start([NewExecution(id, WORKFLOW, "main", "default") for id in ids])
+    approval = NewApproval(1, "boss", "", "null")
+    store.turns.commit(
+        [turn(claim, 0, "park", approvals=(approval,)) for claim in claimed(store).values()], []
+    )
+    del asked[:]
+    decision = Decision(Actor("ann", token="t1"), APPROVE, comment="fine")
+    verdicts = store.people.decide_all([(f"{id}.1", decision) for id in ids])
+    assert {verdict.ended for verdict in verdicts if verdict} == {"approved"}
+    assert len(asked) == 5
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_all_who_ask_are_looked_up_at_once(
+    store: PostgresStore, asked: list[None], count: int
+) -> None:
+    ids = [f"t{i:02}" for i in range(count)]
+    for id in ids:
+        store.access.create_token(Grant(id, id, "h", ("approver",), ("boss",), None))
+    store.access.tokens_of(ids)  # connects
+    for work in (lambda: store.access.tokens_of(ids), lambda: store.access.touch_tokens(ids)):
+        del asked[:]
+        work()
+        assert len(asked) == 1
+    assert all(token.last_used_at for token in store.access.tokens_of(ids).values())

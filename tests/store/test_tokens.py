@@ -40,8 +40,8 @@ def entitled(
     held, taken = within(
         store,
         lambda: store.auditor.business_roles(
-            Actor("ann", roles, token), store.access.token("t1").now if token else 0
-        ),
+            [(Actor("ann", roles, token), "")], store.access.token("t1").now if token else 0
+        )[0],
     )
     return None if held is None else set(held), set(taken)
 
@@ -132,8 +132,8 @@ def test_without_a_token_the_roles_are_those_that_the_caller_says(store: Store) 
 
 def test_a_token_that_does_not_exist_has_no_roles_whatever_the_caller_says(store: Any) -> None:
     assert within(
-        store, lambda: store.auditor.business_roles(Actor("ann", ("finance",), "none"), 0)
-    ) == ((), ())
+        store, lambda: store.auditor.business_roles([(Actor("ann", ("finance",), "none"), "")], 0)
+    ) == [((), ())]
 
 
 def test_a_revoked_token_stays_as_it_is(store: Store) -> None:
@@ -149,8 +149,8 @@ def test_a_revoked_token_stays_as_it_is(store: Store) -> None:
 def test_use_is_noted(store: Store, clock: Clock) -> None:
     store.access.create_token(APPROVER)
     clock.forward(5)
-    store.access.touch_token("t1")
-    store.access.touch_token("none")
+    store.access.touch_tokens(["t1"])
+    store.access.touch_tokens(["none"])
     assert [token.last_used_at for token in store.access.tokens()] == [clock.us]
 
 
@@ -159,7 +159,7 @@ def test_what_is_done_to_tokens_is_recorded_and_nothing_else_is(store: Store) ->
     store.access.create_token(APPROVER, ADMIN)
     store.access.change_token("t1", ("operator",), None, ADMIN)
     store.access.change_token("t1", ("operator",), None, ADMIN)
-    store.access.touch_token("t1")
+    store.access.touch_tokens(["t1"])
     store.access.revoke_token("t1", ADMIN)
     store.access.revoke_token("t1", ADMIN)
     found = [
@@ -196,7 +196,7 @@ def test_who_decides_keeps_the_roles_until_the_commit_and_a_revocation_waits_for
     thread = threading.Thread(target=revoke)
 
     def decide() -> None:
-        held, _ = store.auditor.business_roles(Actor("ann", token="t1"), 0)
+        ((held, _),) = store.auditor.business_roles([(Actor("ann", token="t1"), "")], 0)
         assert set(held) == {"finance", "sales"}
         thread.start()
         while (
@@ -218,8 +218,8 @@ def test_noting_the_use_waits_for_nobody_who_decides(schemas: Schemas) -> None:
     other = schemas.store()
 
     def decide() -> None:
-        store.auditor.business_roles(Actor("ann", token="t1"), 0)
-        other.access.touch_token("t1")
+        store.auditor.business_roles([(Actor("ann", token="t1"), "")], 0)
+        other.access.touch_tokens(["t1"])
 
     within(store, decide)
     assert [token.last_used_at for token in store.access.tokens()] == [None]

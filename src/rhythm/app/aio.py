@@ -296,6 +296,8 @@ class AsyncApprovals(Proxy):
     approve = coroutine(Approvals.approve)
     reject = coroutine(Approvals.reject)
     escalate = coroutine(Approvals.escalate)
+    decide = coroutine(Approvals.decide)
+    decide_all = coroutine(Approvals.decide_all)
 
 
 class AsyncEvents(Proxy):
@@ -361,6 +363,7 @@ class AsyncTokens(Proxy):
     change = coroutine(Tokens.change)
     revoke = coroutine(Tokens.revoke)
     authenticate = coroutine(Tokens.authenticate)
+    authenticate_all = coroutine(Tokens.authenticate_all)
 
 
 class AsyncAudit(Proxy):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,7 +21,7 @@ from rhythm.app.checks import (
 )
 from rhythm.app.views import PageOf, as_json, moment, moment_of
 from rhythm.engine.payload import load
-from rhythm.errors import Denied, Undecidable, UnknownApproval
+from rhythm.errors import Denied, RhythmError, Undecidable, UnknownApproval
 from rhythm.limits import TEXTS
 from rhythm.permissions import Scope
 from rhythm.record import Record
@@ -34,6 +35,8 @@ from rhythm.store.approvals import (
     RefusalCode,
     StoredApproval,
     StoredDecision,
+    Verdict,
+    family_of,
 )
 from rhythm.store.provenance import MAX_CONTRIBUTORS
 
@@ -108,6 +111,25 @@ class ApprovalPage(PageOf[ApprovalView]):
 
     `cursor` asks for the next page; None means that there are no more.
     """
+
+
+class WantedDecision(Record):
+    """A decision that somebody wants to make: the arguments of `approve`, `reject` or
+    `escalate`."""
+
+    id: str | ApprovalView
+    what: Choice
+    by: Actor | str
+    comment: str = ""
+    content_hash: str | None = None
+    key: str | None = None
+    to: str | None = None  # escalate: to this role
+
+    @property
+    def family(self) -> str:
+        """A word that decisions about approvals of one family have in common: they cannot be made
+        together."""
+        return family_of(self.id.id if isinstance(self.id, ApprovalView) else self.id)
 
 
 class Approvals:
@@ -192,7 +214,8 @@ class Approvals:
         Raises `Denied` if the actor does not hold the role or, by the rule of four eyes, took part
         in the work: started the execution, or gave it data.
         """
-        return self._decide(id, APPROVE, by, comment, _one_hash(content_hash, shown), key)
+        seen = _one_hash(content_hash, shown)
+        return self.decide(WantedDecision(id, APPROVE, by, comment, seen, key))
 
     def reject(
         self,
@@ -205,7 +228,8 @@ class Approvals:
         shown: str | None = None,
     ) -> ApprovalView:
         """Rejects: one rejection ends the approval, whatever its quorum. See `approve`."""
-        return self._decide(id, REJECT, by, comment, _one_hash(content_hash, shown), key)
+        seen = _one_hash(content_hash, shown)
+        return self.decide(WantedDecision(id, REJECT, by, comment, seen, key))
 
     def escalate(
         self,
@@ -222,39 +246,74 @@ class Approvals:
 
         The time to decide begins anew. See `approve`.
         """
-        role = None if to is None else valid_name(to, "a role")
-        return self._decide(id, ESCALATE, by, comment, _one_hash(content_hash, shown), key, role)
+        seen = _one_hash(content_hash, shown)
+        return self.decide(WantedDecision(id, ESCALATE, by, comment, seen, key, to))
 
-    def _decide(
-        self,
-        id: str | ApprovalView,
-        what: Choice,
-        by: Actor | str,
-        comment: str,
-        content_hash: str | None,
-        key: str | None,
-        to: str | None = None,
-    ) -> ApprovalView:
-        valid_text(comment, "a comment", TEXTS.comment)
-        if content_hash is not None:
-            valid_name(content_hash, "a content hash")
-        known = None if key is None else valid_name(key, "a key")
-        if not by:
+    def decide_all(self, wanted: Sequence[WantedDecision]) -> list[ApprovalView | Exception]:
+        """Makes decisions of several people in one transaction, and returns the approvals, in
+        order; for a decision that is refused, the error that it would raise alone.
+
+        No two may be about approvals of one family. Raises `NotTogether` if another transaction
+        holds what one of them needs, for long: nothing was done. `decide` waits.
+        """
+        return self._answers(wanted, patient=False)
+
+    def decide(self, wanted: WantedDecision) -> ApprovalView:
+        """Makes a decision, and returns the approval: see `approve`."""
+        (answer,) = self._answers([wanted], patient=True)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _answers(
+        self, wanted: Sequence[WantedDecision], patient: bool
+    ) -> list[ApprovalView | Exception]:
+        answers = dict[int, ApprovalView | Exception]()
+        possible = dict[int, tuple[str, Decision]]()
+        for n, each in enumerate(wanted):
+            try:
+                possible[n] = _possible(each.id), self._decision(each)
+            except (ValueError, RhythmError) as problem:
+                answers[n] = problem
+        decisions = [*possible.values()]
+        verdicts = self._store.people.decide_all(decisions, patient=patient) if possible else []
+        for (n, (id, decision)), verdict in zip(possible.items(), verdicts, strict=True):
+            try:
+                answers[n] = _answer(id, decision, verdict)
+            except RhythmError as refusal:
+                answers[n] = refusal
+        self._context.wake()
+        return [answers[n] for n in range(len(wanted))]
+
+    def _decision(self, wanted: WantedDecision) -> Decision:
+        """Returns a decision as the store takes it. Raises `ValueError` if it is not possible."""
+        valid_text(wanted.comment, "a comment", TEXTS.comment)
+        seen, key, to = wanted.content_hash, wanted.key, wanted.to
+        if seen is not None:
+            valid_name(seen, "a content hash")
+        if not wanted.by:
             raise ValueError(
                 "say who decides: by=rhythm.Actor(name, roles), or by=name if your "
                 "program has checked the roles"
             )
-        actor, pause = acting(by), not self._context.settings.auto_resume_after_approval
-        id = _possible(id)
-        verdict = self._store.people.decide(
-            id, Decision(actor, what, comment, content_hash, known, to, pause)
+        return Decision(
+            acting(wanted.by),
+            wanted.what,
+            wanted.comment,
+            seen,
+            None if key is None else valid_name(key, "a key"),
+            None if to is None else valid_name(to, "a role"),
+            not self._context.settings.auto_resume_after_approval,
         )
-        if verdict is None or verdict.approval is None:
-            no_approval(id)
-        if verdict.refusal:
-            _refuse(verdict.refusal, verdict.approval, actor.name, to)
-        self._context.wake()
-        return self._views([self._stored(id)])[0]
+
+
+def _answer(id: str, made: Decision, verdict: Verdict | None) -> ApprovalView:
+    """Returns the approval as a decision left it. Raises an error if the decision was refused."""
+    if verdict is None or verdict.approval is None or verdict.after is None:
+        no_approval(id)
+    if verdict.refusal:
+        _refuse(verdict.refusal, verdict.approval, made.actor.name, made.to)
+    return _view(verdict.after, verdict.decisions)
 
 
 def _one_hash(content_hash: str | None, shown: str | None) -> str | None:
@@ -309,7 +368,8 @@ def _status(row: StoredApproval) -> str:
     return row.decision or "cancelled"
 
 
-def _view(row: StoredApproval, made: list[StoredDecision]) -> ApprovalView:
+def _view(row: StoredApproval, made: Sequence[StoredDecision]) -> ApprovalView:
+    content_hash = row.content_hash
     return ApprovalView(
         row.id,
         row.execution_id,
@@ -328,9 +388,9 @@ def _view(row: StoredApproval, made: list[StoredDecision]) -> ApprovalView:
             DecisionView(each.actor, each.role, each.decision, each.comment, moment(each.at))
             for each in made
         ),
-        row.content_hash,
+        content_hash,
         tuple(role for role, *_ in json.loads(row.stages)),
         row.comment or "",
         moment_of(row.ended_at),
-        shown=row.content_hash,
+        shown=content_hash,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
@@ -165,20 +165,33 @@ class Tokens:
         None means that there is no such token, or that it has expired or is revoked; the time that
         it takes does not reveal which.
         """
-        form = SECRET.fullmatch(secret) if isinstance(secret, str) else None
-        if form is None:
-            return None
-        found = self._store.access.token(form[1])
-        same = compare_digest(found.hash if found else NOBODY, _hash(secret))
-        if found is None or not same or found.status != "active":
-            return None
-        if (
-            found.last_used_at is None
-            or found.now - found.last_used_at >= USE_NOTED_EVERY_S * 1_000_000
-        ):
+        return self.authenticate_all([secret])[0]
+
+    def authenticate_all(self, secrets: Sequence[str]) -> list[TokenView | None]:
+        """Returns the tokens with these secrets, in order, as `authenticate` does for one."""
+        forms = [
+            SECRET.fullmatch(secret) if isinstance(secret, str) else None for secret in secrets
+        ]
+        ids = sorted({form[1] for form in forms if form})
+        known = self._store.access.tokens_of(ids) if ids else {}
+        found = [_valid(form[0], known.get(form[1])) if form else None for form in forms]
+        used = sorted({token.id for token in found if token and _is_noted_late(token)})
+        if used:
             with suppress(StoreError):  # a valid token is accepted even if its use cannot be stored
-                self._store.access.touch_token(found.id)
-        return token_view(found)
+                self._store.access.touch_tokens(used)
+        return [token_view(token) if token else None for token in found]
+
+
+def _valid(secret: str, token: StoredToken | None) -> StoredToken | None:
+    """Returns the token if it is valid, and has this secret."""
+    same = compare_digest(token.hash if token else NOBODY, _hash(secret))
+    return token if token is not None and same and token.status == "active" else None
+
+
+def _is_noted_late(token: StoredToken) -> bool:
+    """Returns whether it is time to store that the token was used."""
+    last = token.last_used_at
+    return last is None or token.now - last >= USE_NOTED_EVERY_S * 1_000_000
 
 
 def token_view(token: StoredToken) -> TokenView:

@@ -18,12 +18,15 @@ schemathesis asks whatever the OpenAPI document allows, and every answer must be
 *State.* The server keeps none of its own: an `Idempotency-Key` becomes the key, signal id, event id
 or decision key that the store already counts once.
 
-*Load.* Routes are plain functions in the thread pool; only the stream, publishing and the health
-checks are coroutines. What one caller may use (requests, threads, streams) is counted by token in
-`sharing`, before anything is awaited. Callers are authenticated in separate threads, on a
-connection for which they wait for nobody. `connections` ends the connections that keep `rhythm
-server` waiting. Streams are level-triggered, too: one watcher compares a short stamp of every
-execution that is followed, and sends the whole view when the stamp has changed.
+*Load.* Routes are plain functions in the thread pool; only decisions, the stream, publishing and
+the health checks are coroutines. What one caller may use (requests, threads, streams) is counted by
+token in `sharing`, before anything is awaited. Callers are authenticated in separate threads, on a
+connection for which they wait for nobody. Those who come at the same time are looked up together,
+and decisions that come at the same time are made together (`gathering`, `deciding`). Most requests
+take a short way to their function (`dispatch`); the others go FastAPI's. `connections` ends the
+connections that keep `rhythm server` waiting. Streams are level-triggered, too: one watcher
+compares a short stamp of every execution that is followed, and sends the whole view when the stamp
+has changed.
 """
 
 from rhythm.http.server import Server

@@ -25,6 +25,7 @@ from rhythm.errors import RhythmError, UnknownWorkflow
 from rhythm.http.answers import JSON
 from rhythm.http.answers import document as as_json
 from rhythm.http.bodies import JSON_KINDS, CheckedRequest, must_be_json
+from rhythm.http.dispatch import by_part, direct
 from rhythm.http.events import NewEvent
 from rhythm.http.guard import DOCUMENT, Asker
 from rhythm.http.objects import BODY, LIST, check_about, discreet, found
@@ -63,6 +64,7 @@ class Guarded(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Returns the handler of the route, with the checks around it."""
         handle, reads = super().get_route_handler(), self.body_field is not None
+        handle = direct(self.endpoint, handle)
         route = TABLE[next(iter(self.methods or ())), self.path]
         check_about(route.about, route.permission, route.path)
 
@@ -140,6 +142,7 @@ def api() -> FastAPI:
             **_described(route),
         )
     made.add_route(f"{V1}/openapi.json", _openapi, include_in_schema=False)
+    made.router.middleware_stack = by_part(made.router)  # type: ignore[assignment]  # called by position
     for kind in (RhythmError, ValueError, HTTPException, RequestValidationError, Exception):
         made.add_exception_handler(kind, problem_response)
     return made

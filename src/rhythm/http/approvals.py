@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query
 from pydantic import AliasChoices, Field
+from starlette.requests import Request
 from starlette.responses import Response
 
-from rhythm.app.approvals import STATUSES, ApprovalView
+from rhythm.app.approvals import STATUSES, ApprovalView, WantedDecision
 from rhythm.app.checks import place_after
 from rhythm.http.answers import answer
 from rhythm.http.pages import listed
@@ -79,40 +80,40 @@ def get(ask: Ask, id: Id) -> Response:
     return answer(ask.app.approval(id))
 
 
-def approve(ask: Ask, id: Id, body: Decision = DECISION, key: Key = None) -> Response:
+async def approve(
+    ask: Ask, request: Request, id: Id, body: Decision = DECISION, key: Key = None
+) -> Response:
     """Approves what a workflow asks for.
 
     The owner of the token decides: they must have the role that decides and, under four eyes, must
     not have taken part in the execution.
     """
-    return answer(
-        ask.app.approve(
-            id, by=ask.actor, comment=body.comment, content_hash=body.content_hash, key=key
-        )
+    seen = body.content_hash
+    return await _decided(
+        request, WantedDecision(id, "approve", ask.actor, body.comment, seen, key)
     )
 
 
-def reject(ask: Ask, id: Id, body: Decision = DECISION, key: Key = None) -> Response:
+async def reject(
+    ask: Ask, request: Request, id: Id, body: Decision = DECISION, key: Key = None
+) -> Response:
     """Rejects what a workflow asks for.
 
     One rejection ends the approval. Who may reject is as for approving.
     """
-    return answer(
-        ask.app.reject(
-            id, by=ask.actor, comment=body.comment, content_hash=body.content_hash, key=key
-        )
-    )
+    seen = body.content_hash
+    return await _decided(request, WantedDecision(id, "reject", ask.actor, body.comment, seen, key))
 
 
-def escalate(ask: Ask, id: Id, body: Escalation = ESCALATION, key: Key = None) -> Response:
+async def escalate(
+    ask: Ask, request: Request, id: Id, body: Escalation = ESCALATION, key: Key = None
+) -> Response:
     """Hands an approval to another role."""
-    return answer(
-        ask.app.escalate(
-            id,
-            to=body.to,
-            by=ask.actor,
-            comment=body.comment,
-            content_hash=body.content_hash,
-            key=key,
-        )
+    seen = body.content_hash
+    return await _decided(
+        request, WantedDecision(id, "escalate", ask.actor, body.comment, seen, key, body.to)
     )
+
+
+async def _decided(request: Request, wanted: WantedDecision) -> Response:
+    return answer(await request.scope["rhythm.server"].deciding.decide(wanted))

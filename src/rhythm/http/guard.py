@@ -21,13 +21,13 @@ from starlette.types import Scope as Asgi
 
 from rhythm.app import Rhythm
 from rhythm.app.actors import Actor, own_key_of, user
-from rhythm.app.tokens import SECRET
+from rhythm.app.tokens import SECRET, TokenView
+from rhythm.http.gathering import Gathering
 from rhythm.http.problems import ASK, Refused
 from rhythm.http.refusals import address_of
 from rhythm.http.sharing import KNOWN_CALLERS, Shares, whose
 from rhythm.ids import PersonalKey
-from rhythm.permissions import PERMISSIONS, READ, Scope, allows, within
-from rhythm.permissions import scope as scope_of
+from rhythm.permissions import PERMISSIONS, READ, Scope, allows, scopes, within
 from rhythm.record import Record
 
 DOCUMENT = "/api/v1/openapi.json"  # public and large, so requests for it are counted by address
@@ -47,6 +47,7 @@ OWN_PAGES = ("same-origin", "none")
 OPEN: Mapping[str, Scope] = dict.fromkeys(PERMISSIONS.keys() - {"approval:decide"})
 # threads that only authenticate callers: they answer even when all others are busy
 THREADS = 4
+MOST_CALLERS = 100  # that are looked up together
 T = TypeVar("T")
 
 
@@ -135,6 +136,9 @@ class Guard:
         # the database whether they are
         self._tokens: OrderedDict[bytes, str] = OrderedDict()
         self._threads: CapacityLimiter | None = None
+        self._callers: Gathering[str, TokenView | None] = Gathering(
+            self._authenticated, most=MOST_CALLERS, at_once=THREADS
+        )
 
     async def admit(self, scope: Asgi) -> Asker | None:
         """Returns the caller; None for a public path, unless it is the document asked with a token.
@@ -198,7 +202,7 @@ class Guard:
             self.shares.request(known)
         else:
             self.shares.may_fail(address)
-        token = await self._ask(self.app.authenticate, secret)
+        token = await self._callers.ask(secret)
         if token is None:
             self._tokens.pop(digest, None)
             raise Refused(
@@ -207,15 +211,16 @@ class Guard:
         if not known:
             self._remember(digest, token.id)
             self.shares.request(token.id)
-        scopes = {
-            each: found for each in PERMISSIONS if (found := scope_of(token.roles, each)) != ()
-        }
-        return Asker(self.app, token.actor(address), scopes, set(), token.id, secret)
+        held = scopes(token.roles)
+        return Asker(self.app, token.actor(address), held, set(), token.id, secret)
 
     def _remember(self, digest: bytes, id: str) -> None:
         self._tokens[digest] = id
         if len(self._tokens) > KNOWN_CALLERS:
             self._tokens.popitem(last=False)
+
+    async def _authenticated(self, secrets: list[str]) -> list[TokenView | None]:
+        return await self._ask(self.app.tokens.authenticate_all, secrets)
 
     async def _ask(self, call: Callable[..., T], *args: Any) -> T:
         """Runs the call in the guard's own threads: new requests must not wait for earlier ones."""
@@ -227,7 +232,7 @@ class Guard:
         """Tells whether a caller who was let in to read still would be. Long streams ask this."""
         if not asker.secret:
             return await self._open()
-        token = await self._ask(self.app.authenticate, asker.secret)
+        token = await self._callers.ask(asker.secret)
         return token is not None and asker.sees_with(token.roles)
 
 

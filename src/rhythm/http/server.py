@@ -21,6 +21,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from rhythm.app import Rhythm
 from rhythm.http.api import api, document
+from rhythm.http.deciding import Deciding
 from rhythm.http.guard import Guard
 from rhythm.http.health import Counts, DatabaseProbe, problems_of
 from rhythm.http.problems import problem_response
@@ -56,6 +57,7 @@ class Server:
         self.app = app
         self.shares, self.refusals = Shares(app.settings), RefusalLog()
         self.guard = Guard(app, tokens, self.shares)
+        self.deciding = Deciding(app)
         self.watcher = Watcher(app)
         self.counts = Counts(self)
         # It asks as the guard does, on a connection that other requests cannot block.

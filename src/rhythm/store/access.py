@@ -9,7 +9,7 @@ secret.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rhythm.errors import Denied, TokenRevoked
@@ -22,6 +22,8 @@ PAGE_SIZE = 4_000_000  # and how many characters of their details
 MOST_PROBLEMS = 100  # how many problems of a chain are reported; the others are only counted
 # The numbers that a row could have, also a row that somebody inserted by hand.
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
+# The business roles that an actor holds (None: all), and those that were taken away.
+BusinessRoles = tuple[Collection[str] | None, Collection[str]]
 
 
 class Actor(Record):
@@ -208,6 +210,35 @@ def authorise(actor: Actor, token: StoredToken | None) -> None:
         raise Denied(f"{what}, and nothing was done: ask again", "permission_missing")
 
 
+def business_roles(
+    asked: Sequence[tuple[Actor, str]],
+    tokens: Mapping[str, StoredToken],
+    roots: Mapping[str, str],
+    now: int,
+) -> list[BusinessRoles]:
+    """Returns the business roles that actors hold now, each for an execution.
+
+    `tokens`: theirs, by id. `roots`: the names at the roots of the executions, by execution, where
+    a token is limited to names.
+    """
+    found = list[BusinessRoles]()
+    for actor, execution_id in asked:
+        if actor.token is None:
+            found.append((actor.roles, ()))
+        elif token := tokens.get(actor.token):
+            found.append(token.replace(now=now).entitlement(roots.get(execution_id)))
+        else:
+            found.append(((), ()))
+    return found
+
+
+def limited_to_names(
+    asked: Sequence[tuple[Actor, str]], tokens: Mapping[str, StoredToken]
+) -> list[str]:
+    """Returns those of the executions whose names matter, since an actor's token is limited."""
+    return [id for by, id in asked if (token := tokens.get(by.token or "")) and token.limited]
+
+
 def fingerprint(hash: str) -> str:
     """Returns the fingerprint by which the audit recognises the secret of a token: a hash of its
     hash.
@@ -244,10 +275,10 @@ def token_acts(before: StoredToken | None, after: StoredToken) -> list[Act]:
     ]
 
 
-def chained(head: Head, actor: Actor, acts: Sequence[Act], now: int) -> list[AuditRow]:
-    """Returns the audit rows for these acts, which follow this head."""
+def chained(head: Head, done: Sequence[tuple[Actor, Act]], now: int) -> list[AuditRow]:
+    """Returns the audit rows for what these actors did, which follow this head."""
     rows = list[AuditRow]()
-    for act in acts:
+    for actor, act in done:
         row = AuditRow(
             head.n + 1,
             now,

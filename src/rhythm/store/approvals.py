@@ -18,7 +18,7 @@ from rhythm.errors import Undecidable
 from rhythm.record import Record
 from rhythm.store.access import Actor
 from rhythm.store.lifecycle import CANCELLED as CANCELLED_STATUS
-from rhythm.store.lifecycle import StatusNumber
+from rhythm.store.lifecycle import COMPLETED, StatusNumber
 from rhythm.store.provenance import (
     EVERYBODY,
     commenter,
@@ -155,7 +155,8 @@ class Verdict(Record):
     """The result of judging a decision. Without a `refusal` it counts.
 
     `ended`: the approval is over, with this outcome. `approval`: the row that was judged, as it was
-    under the lock. Messages to people are about this row, not about a later one.
+    under the lock. Messages to people are about this row, not about a later one. `after`: the row
+    as the decision leaves it, with all `decisions` about it, so that nobody needs to read them.
     """
 
     refusal: RefusalCode = ""
@@ -164,6 +165,18 @@ class Verdict(Record):
     by: tuple[str, ...] = ()
     stage: int | None = None  # the approval is escalated to this one of the stages
     approval: StoredApproval | None = None
+    after: StoredApproval | None = None
+    decisions: tuple[StoredDecision, ...] = ()
+
+    @property
+    def counts(self) -> bool:
+        """Whether the decision is to be written: it is not refused, and was not counted before."""
+        return not self.refusal and not self.repeated
+
+
+class NotTogether(Exception):
+    """Decisions cannot be made together soon, as another transaction holds what one of them needs.
+    Nothing was done: make each alone."""
 
 
 def judge(
@@ -184,7 +197,7 @@ def judge(
     has not yet ended the approval.
     """
     verdict = _judged(approval, made, wanted, roles, revoked, contributors, now, void)
-    return verdict.replace(approval=approval)
+    return verdict.replace(approval=approval, after=approval, decisions=tuple(made))
 
 
 def _judged(
@@ -325,6 +338,44 @@ def decision_row(approval: StoredApproval, n: int, made: Decision, now: int) -> 
         at=now,
         stage=approval.escalated,
     )
+
+
+def counted(verdict: Verdict, row: StoredDecision, now: int) -> Verdict:
+    """Returns the verdict on a decision that is written with this row: the approval is as it is
+    then, and the row is the last of the decisions."""
+    approval = verdict.approval
+    assert approval is not None
+    changes: dict[str, Any] = {}
+    if verdict.stage is not None:
+        stage = next_stage(approval, verdict.stage)
+        lasts_us = stage["timeout_us"]
+        deadline_at = None if lasts_us is None else now + lasts_us
+        changes = {**stage, "deadline_at": deadline_at, "escalated": approval.escalated + 1}
+    if verdict.ended:
+        end = end_by(verdict.ended, verdict.by, row.comment)
+        changes = {
+            "status": COMPLETED,
+            "decision": end.decision,
+            "decided_by": end.by,
+            "comment": end.comment,
+            "ended_at": now,
+        }
+    return verdict.replace(after=approval.replace(**changes), decisions=(*verdict.decisions, row))
+
+
+def family_of(id: str) -> str:
+    """Returns what two approvals of one family have in common, of their ids.
+
+    Their executions have the id of their root, and a number after each dot. Approvals of different
+    families may have it in common, too, since people may choose ids with dots.
+    """
+    return id.partition(".")[0]
+
+
+def must_be_apart(ids: Sequence[str]) -> None:
+    """Fails if decisions about these approvals cannot be made together, as two of them are of one
+    family: what the first changes, the second must be judged by."""
+    assert len({*map(family_of, ids)}) == len(ids), "two decisions are about one family"
 
 
 def contributors_of(made: Decision) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from rhythm.store.access import Actor, AuditRow, Chain, Filter, Grant, Head, StoredToken
 from rhythm.store.reading import Found
@@ -15,10 +16,15 @@ class AccessStore(ABC):
     def create_token(self, grant: Grant, actor: Actor | None = None) -> StoredToken | None:
         """Creates a token. Returns None if its id is taken."""
 
-    @abstractmethod
     def token(self, id: str) -> StoredToken | None:
         """Returns the token with this id, also if it is no longer valid. None: there is no such
-        token.
+        token."""
+        return self.tokens_of([id]).get(id)
+
+    @abstractmethod
+    def tokens_of(self, ids: Sequence[str]) -> dict[str, StoredToken]:
+        """Returns the tokens with these ids, by id, also those that are no longer valid. Those that
+        do not exist are left out.
 
         This is one statement, and it does not wait for callers that read a lot of data.
         """
@@ -28,10 +34,10 @@ class AccessStore(ABC):
         """Returns all tokens, newest first."""
 
     @abstractmethod
-    def touch_token(self, id: str) -> None:
-        """Records that the token was used just now.
+    def touch_tokens(self, ids: Sequence[str]) -> None:
+        """Records that these tokens were used just now.
 
-        It does not wait for transactions that decide with the token or change it.
+        It does not wait for transactions that decide with them or change them.
         """
 
     @abstractmethod

@@ -21,10 +21,23 @@ from rhythm.store.reading import Found
 class PeopleStore(ABC):
     """Decides approvals, pauses and resumes executions for people."""
 
-    @abstractmethod
     def decide(self, id: str, decision: Decision) -> Verdict | None:
         """Counts a decision, and ends the approval if it suffices. None: there is no such
         approval."""
+        return self.decide_all([(id, decision)], patient=True)[0]
+
+    @abstractmethod
+    def decide_all(
+        self, wanted: Sequence[tuple[str, Decision]], *, patient: bool = False
+    ) -> list[Verdict | None]:
+        """Counts decisions, given with the ids of their approvals, in one transaction. Returns the
+        verdict on each, in order.
+
+        No two may be about approvals of one family (`family_of`): each is judged as if it were
+        alone. Those that are refused leave no trace, and do not keep the others from being counted.
+        Raises `NotTogether` if it would have to wait for long for what others hold, unless it is
+        `patient`: nothing was done.
+        """
 
     @abstractmethod
     def approvals(

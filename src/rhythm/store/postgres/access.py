@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 
 from rhythm.store.access import Actor, AuditRow, Chain, Filter, Grant, Head, StoredToken, token_acts
@@ -50,15 +51,15 @@ class PostgresAccess(PostgresRole, AccessStore):
         self.auditor.record(actor, token_acts(before, after), after.now)
         return after
 
-    def token(self, id: str) -> StoredToken | None:
-        found = records(StoredToken, self.door.autocommit(lambda: self.door.all("token", id=id)))
-        return found[0] if found else None
+    def tokens_of(self, ids: Sequence[str]) -> dict[str, StoredToken]:
+        rows = self.door.autocommit(lambda: self.door.all("tokens_of", ids=list(ids)))
+        return {token.id: token for token in records(StoredToken, rows)}
 
     def tokens(self) -> list[StoredToken]:
         return records(StoredToken, self.db.ask("tokens"))
 
-    def touch_token(self, id: str) -> None:
-        self.door.autocommit(lambda: self.door.do("touch_token", id=id))
+    def touch_tokens(self, ids: Sequence[str]) -> None:
+        self.door.autocommit(lambda: self.door.do("touch_tokens", ids=list(ids)))
 
     @transaction
     def revoke_token(self, id: str, actor: Actor | None = None) -> bool | None:

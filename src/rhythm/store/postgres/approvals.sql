@@ -22,9 +22,9 @@ FROM approvals a
 SELECT {StoredDecision} FROM approval_decisions
 WHERE approval_id = ANY(%(ids)s::text[]) ORDER BY approval_id, n
 
--- name: insert_decision
--- Adds a decision of a person to an approval, whether it ends the approval or not.
-INSERT INTO approval_decisions ({StoredDecision}) VALUES ({:StoredDecision})
+-- name: insert_decisions
+-- Adds decisions of people to approvals, whether they end the approvals or not.
+INSERT INTO approval_decisions ({StoredDecision}) SELECT * FROM unnest({%StoredDecision})
 
 -- name: end_approvals
 -- Ends open approvals, with the decision that suffices or at their deadline.
@@ -51,15 +51,16 @@ SELECT id, execution_id FROM approvals
 WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
 
 -- name: decision_context
--- What a decision is judged by, read under the lock of its approval.
+-- What decisions are judged by, read under the locks of their approvals.
 -- Returns the time, everyone who took part in what is decided about, the earlier decisions, and
 -- which of their tokens were revoked since.
-SELECT now_us(),
+SELECT x.id, now_us(),
   ARRAY(SELECT c.person FROM execution_contributors c
-        WHERE c.root_id = (SELECT e.root_id FROM executions e WHERE e.id = %(execution_id)s)),
-  (SELECT coalesce(json_agg(d ORDER BY d.n), '[]') FROM approval_decisions d WHERE d.approval_id = %(id)s),
+        WHERE c.root_id = (SELECT e.root_id FROM executions e WHERE e.id = x.execution_id)),
+  (SELECT coalesce(json_agg(d ORDER BY d.n), '[]') FROM approval_decisions d WHERE d.approval_id = x.id),
   ARRAY(SELECT t.id FROM approval_decisions d JOIN api_tokens t ON t.id = d.token
-        WHERE d.approval_id = %(id)s AND t.revoked_at IS NOT NULL)
+        WHERE d.approval_id = x.id AND t.revoked_at IS NOT NULL)
+FROM unnest(%(id)s::text[], %(execution_id)s::text[]) AS x(id, execution_id)
 
 -- name: asked_for
 -- Finds an open approval in or below each execution; then a resume with data is refused.

@@ -5,9 +5,17 @@ These are the last two locks of a transaction.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 
-from rhythm.store.access import Act, Actor, StoredToken, authorise
+from rhythm.store.access import (
+    Act,
+    Actor,
+    BusinessRoles,
+    StoredToken,
+    authorise,
+    business_roles,
+    limited_to_names,
+)
 from rhythm.store.postgres.connection import Connection
 from rhythm.store.rows import fields, records
 
@@ -24,7 +32,7 @@ class PostgresAuditor:
         Nobody can change the token until the end of the transaction.
         """
         if actor is not None and actor.token is not None:
-            authorise(actor, self.share_token(actor.token))
+            authorise(actor, self.share_tokens([actor.token]).get(actor.token))
 
     def add(self, actor: Actor | None, acts: Sequence[Act], now: int | None) -> None:
         """Adds acts to the audit, as the last statement of the transaction.
@@ -32,8 +40,15 @@ class PostgresAuditor:
         Without an actor nothing is added. It does not check the token (`record` does).
         """
         if actor is not None:
-            who = {"actor": actor.name, "token": actor.token, "source": actor.source}
-            self.db.write("insert_audit", [fields(act) for act in acts], at=now, **who)
+            self.add_all([(actor, act) for act in acts], now)
+
+    def add_all(self, done: Sequence[tuple[Actor, Act]], now: int | None) -> None:
+        """Adds acts of several actors to the audit, in this order, as `add` does."""
+        rows = [
+            {"actor": by.name, "token": by.token, "source": by.source, **fields(act)}
+            for by, act in done
+        ]
+        self.db.write("insert_audit", rows, at=now)
 
     def record(self, actor: Actor | None, acts: Sequence[Act], now: int | None = None) -> None:
         """Records what this transaction does, at its end. Raises `TokenRevoked` or `Denied` if the
@@ -42,20 +57,17 @@ class PostgresAuditor:
             self.authorise(actor)
             self.add(actor, acts, now)
 
-    def business_roles(
-        self, actor: Actor, now: int, execution_id: str = ""
-    ) -> tuple[Collection[str] | None, Collection[str]]:
-        """Returns the business roles that an actor holds now for this execution (None: all), and
-        the roles that were taken away."""
-        if actor.token is None:
-            return actor.roles, ()
-        shared = self.share_token(actor.token)
-        token = shared.replace(now=now) if shared else None
-        roots = self.db.all("root_names", ids=[execution_id]) if token and token.limited else []
-        return token.entitlement(roots[0][1] if roots else None) if token else ((), ())
+    def business_roles(self, asked: Sequence[tuple[Actor, str]], now: int) -> list[BusinessRoles]:
+        """Returns the business roles that actors hold now, each for an execution. Nobody can change
+        their tokens until the end of the transaction."""
+        tokens = self.share_tokens(by.token for by, _ in asked if by.token is not None)
+        limited = limited_to_names(asked, tokens)
+        roots = dict(self.db.all("root_names", ids=limited)) if limited else {}
+        return business_roles(asked, tokens, roots, now)
 
-    def share_token(self, id: str) -> StoredToken | None:
-        """Returns the token, locked so that nobody can change it until the end of the transaction.
-        None: there is no such token."""
-        found = records(StoredToken, self.db.all("share_token", id=id))
-        return found[0] if found else None
+    def share_tokens(self, ids: Iterable[str]) -> dict[str, StoredToken]:
+        """Returns these tokens by id, locked so that nobody can change them until the end of the
+        transaction. Those that do not exist are left out."""
+        asked = sorted(set(ids))
+        rows = self.db.all("share_tokens", ids=asked) if asked else []
+        return {token.id: token for token in records(StoredToken, rows)}

@@ -6,9 +6,13 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from psycopg.errors import LockNotAvailable
+
+from rhythm.errors import StoreError
+from rhythm.record import Record
 from rhythm.store.access import Act, Actor
 from rhythm.store.acts import deadline_act, decision_act, pause_acts, pause_over_act, resume_acts
 from rhythm.store.approvals import (
@@ -19,17 +23,20 @@ from rhythm.store.approvals import (
     AfterPause,
     ApprovalEnd,
     Decision,
+    NotTogether,
     ResumeRequest,
     StoredApproval,
     StoredDecision,
     Verdict,
     contributors_of,
     contributors_of_resume,
+    counted,
     deadline_of_pause,
     decision_row,
     end_by,
     gives_data,
     judge,
+    must_be_apart,
     next_stage,
     pause_cancels,
     refuse_data,
@@ -45,47 +52,125 @@ from rhythm.store.rows import fields, records
 OF_ROOTS = b"""EXISTS (SELECT 1 FROM executions i JOIN executions r ON r.id = i.root_id
   WHERE i.id = a.execution_id AND r.name = ANY(%(names)s::text[]))"""
 
+# How long decisions that are made together wait for what others hold, before each waits alone:
+# nobody is to wait for long for what somebody else needs.
+IMPATIENT = "250ms"
+
+
+class DecisionContext(Record):
+    """What a decision is judged by, beside its approval."""
+
+    now: int
+    contributors: list[str]
+    decisions: tuple[StoredDecision, ...]
+    void: list[str]  # tokens of decisions that were revoked since
+
 
 class PostgresPeople(PostgresRole, PeopleStore):
+    def decide_all(
+        self, wanted: Sequence[tuple[str, Decision]], *, patient: bool = False
+    ) -> list[Verdict | None]:
+        must_be_apart([id for id, _ in wanted])
+        verdicts = dict[str, Verdict | None]()
+        while left := [each for each in wanted if each[0] not in verdicts]:
+            judged = self._decide(left) if patient else self._decide_soon(left)
+            refused = {id: each for id, each in judged.items() if each is None or not each.counts}
+            # Without refused ones all were written, and with any nobody was.
+            verdicts |= refused or judged
+        return [verdicts[id] for id, _ in wanted]
+
+    def _decide_soon(self, wanted: Sequence[tuple[str, Decision]]) -> dict[str, Verdict | None]:
+        """Does what `_decide` does, or raises `NotTogether` if it would have to wait for long."""
+        try:
+            return self._decide(wanted, IMPATIENT)
+        except StoreError as problem:
+            if isinstance(problem.__cause__, LockNotAvailable):
+                raise NotTogether from problem
+            raise
+
     @transaction
-    def decide(self, id: str, decision: Decision) -> Verdict | None:
-        execution_id = id.rpartition(".")[0]
-        self.rows.wake_live([execution_id])
-        found = self.rows.approvals([id], lock=True)
-        if not found or found[0].held:
-            raise UndoneError(None)
-        now, contributors, decisions, void = self.db.all(
-            "decision_context", id=id, execution_id=execution_id
-        )[0]
-        made = [StoredDecision(**row) for row in decisions]
-        roles, revoked = self.auditor.business_roles(decision.actor, now, execution_id)
-        verdict = judge(found[0], made, decision, roles, revoked, contributors, now, void)
-        if verdict.refusal or verdict.repeated:
-            raise UndoneError(verdict)
-        self._count_decision(found[0], len(made), decision, verdict, now)
-        return verdict
+    def _decide(
+        self, wanted: Sequence[tuple[str, Decision]], lock_timeout: str = ""
+    ) -> dict[str, Verdict | None]:
+        """Writes these decisions, and returns the verdicts by approval; if any is refused, it only
+        judges them."""
+        if lock_timeout:
+            self.db.set("lock_timeout", lock_timeout, local=True)
+        executions = {id: id.rpartition(".")[0] for id, _ in wanted}
+        self.rows.wake_live([*executions.values()])
+        found = {each.id: each for each in self.rows.approvals([*executions], lock=True)}
+        asked = [(id, decision) for id, decision in wanted if id in found and not found[id].held]
+        context = self._context([(id, executions[id]) for id, _ in asked])
+        now = next(iter(context.values())).now if context else 0
+        roles = self.auditor.business_roles(
+            [(decision.actor, executions[id]) for id, decision in asked], now
+        )
+        judged: dict[str, Verdict | None] = dict.fromkeys(executions)
+        for (id, decision), (held, taken) in zip(asked, roles, strict=True):
+            at = context[id]
+            judged[id] = judge(
+                found[id], at.decisions, decision, held, taken, at.contributors, now, at.void
+            )
+        if any(each is None or not each.counts for each in judged.values()):
+            raise UndoneError(judged)
+        return self._count_decisions(asked, judged, now)
 
-    def _count_decision(
-        self, approval: StoredApproval, n: int, made: Decision, verdict: Verdict, now: int
-    ) -> None:
-        execution_id, actor = approval.execution_id, made.actor
-        row = decision_row(approval, n, made, now)
-        self.db.do("insert_decision", **fields(row))
-        if people := contributors_of(made):
-            self.rows.contribute([(execution_id, people)], now)
-        if verdict.stage is not None:
-            self._escalate([(approval, verdict.stage)], now)
-        if verdict.ended:
-            self._end_approvals([approval], end_by(verdict.ended, verdict.by, made.comment), now)
-        if verdict.ended and made.then_pause:
-            self.db.do("pause_after_decision", id=execution_id, by=actor.name, now=now)
-        self.auditor.add(actor, [decision_act(row, verdict)], now)
+    def _context(self, asked: Sequence[tuple[str, str]]) -> dict[str, DecisionContext]:
+        """Returns what decisions about these approvals, given with their executions, are judged
+        by."""
+        rows = [dict(id=id, execution_id=execution_id) for id, execution_id in asked]
+        return {
+            id: DecisionContext(
+                now, contributors, tuple(StoredDecision(**row) for row in made), void
+            )
+            for id, now, contributors, made, void in self.db.batch("decision_context", rows)
+        }
 
-    def _end_approvals(self, ended: Sequence[StoredApproval], end: ApprovalEnd, now: int) -> None:
-        self.db.batch("end_approvals", [{**fields(end), "id": each.id} for each in ended], now=now)
+    def _count_decisions(
+        self,
+        wanted: Sequence[tuple[str, Decision]],
+        judged: Mapping[str, Verdict | None],
+        now: int,
+    ) -> dict[str, Verdict | None]:
+        verdicts = [
+            (each.approval, made, each)
+            for id, made in wanted
+            if (each := judged[id]) and each.approval
+        ]
+        written = [
+            (made.actor, decision_row(approval, len(each.decisions), made, now), each)
+            for approval, made, each in verdicts
+        ]
+        self.db.write("insert_decisions", [fields(row) for _, row, _ in written])
+        self.rows.contribute(
+            [(approval.execution_id, contributors_of(made)) for approval, made, _ in verdicts], now
+        )
+        self._escalate(
+            [(approval, each.stage) for approval, _, each in verdicts if each.stage is not None],
+            now,
+        )
+        self._end_approvals(
+            [
+                (approval, end_by(each.ended, each.by, made.comment))
+                for approval, made, each in verdicts
+                if each.ended
+            ],
+            now,
+        )
+        for approval, made, each in verdicts:
+            if each.ended and made.then_pause:
+                by = made.actor.name
+                self.db.do("pause_after_decision", id=approval.execution_id, by=by, now=now)
+        self.auditor.add_all([(by, decision_act(row, each)) for by, row, each in written], now)
+        return {row.approval_id: counted(each, row, now) for _, row, each in written}
+
+    def _end_approvals(self, ended: Sequence[tuple[StoredApproval, ApprovalEnd]], now: int) -> None:
+        self.db.write(
+            "end_approvals", [{**fields(end), "id": each.id} for each, end in ended], now=now
+        )
 
     def _escalate(self, escalated: Sequence[tuple[StoredApproval, int]], now: int) -> None:
-        self.db.batch(
+        self.db.write(
             "escalate_approvals",
             [{**next_stage(each, stage), "id": each.id} for each, stage in escalated],
             now=now,
@@ -226,7 +311,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
             for each in self.rows.approvals(due, lock=True)
             if each.ended_at is None and each.is_due(now)
         ]
-        self._end_approvals([each for each in over if not each.escalates], end_by(EXPIRED), now)
+        self._end_approvals([(each, end_by(EXPIRED)) for each in over if not each.escalates], now)
         self._escalate([(each, 0) for each in over if each.escalates], now)
         return [deadline_act(each) for each in over]
 

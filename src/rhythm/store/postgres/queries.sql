@@ -725,9 +725,17 @@ JOIN (
 WHERE box.waiting + x.nth <= %(most)s
 ON CONFLICT (id) DO NOTHING RETURNING id
 
--- name: receivers
--- Live executions among these, to be woken, with the time; one that has ended has no row.
-SELECT id, held, now_us() FROM executions WHERE id = ANY(%(ids)s::text[]) AND status < 5
+-- name: wake_live
+-- Wakes those of these executions that have not ended and are not held back, as `wake` does.
+-- Returns them and those that are held back, with the time, and whether a ready row is free now; one
+-- that has ended has no row.
+WITH live AS (SELECT id, held, now_us() AS now FROM executions WHERE id = ANY(%(ids)s::text[]) AND status < 5),
+woken AS (
+  INSERT INTO ready (id, kind, queue, priority, order_key, state)
+  SELECT id, 0, 'system', 0, now, 0 FROM live WHERE NOT held ORDER BY id
+  ON CONFLICT (id) DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0
+  RETURNING state)
+SELECT id, held, now, (SELECT bool_or(state = 0) FROM woken) FROM live
 
 -- name: lock_held
 -- Keeps executions held back until the end of the transaction; one released has no row.

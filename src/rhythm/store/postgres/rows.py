@@ -114,11 +114,11 @@ class PostgresRows:
         An execution that is held back needs no wake: it reads everything when it begins. It is
         locked instead, so that it stays held back until the end of the transaction.
         """
-        known = self.db.all("receivers", ids=list(ids))
-        now = next((now for _, _, now in known), 0)
-        self.wake((id for id, held, _ in known if not held), now)
-        self.keep_back([id for id, held, _ in known if held])
-        return int(now)
+        known = self.db.all("wake_live", ids=list(ids))
+        self.keep_back([id for id, held, _, _ in known if held])
+        if any(free for _, _, _, free in known):
+            self.db.free([SYSTEM_QUEUE])
+        return next((int(now) for _, _, now, _ in known), 0)
 
     def keep_back(self, ids: Sequence[str]) -> None:
         """Locks executions that are held back, so that they stay so until the end of the

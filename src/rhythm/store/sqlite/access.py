@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from rhythm.store.access import Actor, AuditRow, Chain, Filter, Grant, Head, StoredToken, token_acts
@@ -29,16 +30,18 @@ class SqliteAccess(SqliteRole, AccessStore):
                 return None
             return self._recorded(None, grant.id, actor, now)
 
-    def token(self, id: str) -> StoredToken | None:
-        found = records(StoredToken, self.db.read(SQL["token"], {"id": id, "now": self.db.clock()}))
-        return found[0] if found else None
+    def tokens_of(self, ids: Sequence[str]) -> dict[str, StoredToken]:
+        values = {"ids": json.dumps(list(ids)), "now": self.db.clock()}
+        rows = self.db.read(SQL["tokens_of"], values)
+        return {token.id: token for token in records(StoredToken, rows)}
 
     def tokens(self) -> list[StoredToken]:
         return records(StoredToken, self.db.read(SQL["tokens"], {"now": self.db.clock()}))
 
-    def touch_token(self, id: str) -> None:
+    def touch_tokens(self, ids: Sequence[str]) -> None:
         with self.db.transaction():
-            self.db.all("touch_token", self.db.clock(), id)
+            for id in ids:
+                self.db.all("touch_token", self.db.clock(), id)
 
     def revoke_token(self, id: str, actor: Actor | None = None) -> bool | None:
         with self.db.transaction():

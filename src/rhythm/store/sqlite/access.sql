@@ -24,6 +24,10 @@ VALUES ({:Grant}, '[]', :now, :by, :now + :expires_us) ON CONFLICT DO NOTHING
 -- Token of an id, and the time now, by which its expiry is judged; no row: there is none.
 SELECT {StoredToken}, :now AS now FROM api_tokens WHERE id = :id
 
+-- name: tokens_of
+-- Tokens of these ids, valid or not, and the time now: who sends requests.
+SELECT {t.StoredToken}, :now AS now FROM json_each(:ids) AS x CROSS JOIN api_tokens t ON t.id = x.value
+
 -- name: tokens
 -- All tokens, valid or not, newest first.
 SELECT {StoredToken}, :now AS now FROM api_tokens ORDER BY created_at DESC, id DESC

@@ -42,12 +42,14 @@ WHERE id = :id AND ended_at IS NULL
 SELECT id FROM approvals WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
 
 -- name: contributors
--- People whose data came into an execution's family: under four eyes they may not decide.
-SELECT person FROM execution_contributors WHERE root_id = (SELECT root_id FROM executions WHERE id = ?)
+-- People whose data came into these executions' families: under four eyes they may not decide.
+SELECT e.id, c.person FROM json_each(?) AS x CROSS JOIN executions e ON e.id = x.value
+CROSS JOIN execution_contributors c ON c.root_id = e.root_id
 
 -- name: void_tokens
--- Tokens of decisions on an approval that were revoked since: these decisions do not count.
-SELECT t.id FROM approval_decisions d JOIN api_tokens t ON t.id = d.token WHERE d.approval_id = ? AND t.revoked_at IS NOT NULL
+-- Tokens of decisions on these approvals that were revoked since: these decisions do not count.
+SELECT d.approval_id, t.id FROM json_each(?) AS x CROSS JOIN approval_decisions d ON d.approval_id = x.value
+CROSS JOIN api_tokens t ON t.id = d.token WHERE t.revoked_at IS NOT NULL
 
 -- name: asked_for
 -- Open approval in an execution or below it, if any: then a resume may not bring data.

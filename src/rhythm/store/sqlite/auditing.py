@@ -6,9 +6,19 @@ Always inside a transaction.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from rhythm.store.access import Act, Actor, Head, StoredToken, authorise, chained
+from rhythm.store.access import (
+    Act,
+    Actor,
+    BusinessRoles,
+    Head,
+    StoredToken,
+    authorise,
+    business_roles,
+    chained,
+    limited_to_names,
+)
 from rhythm.store.rows import fields, records
 from rhythm.store.sqlite.session import SqliteSession
 
@@ -23,20 +33,14 @@ class SqliteAuditor:
         """Returns the token with this id. None: there is no such token."""
         return self.db.first(StoredToken, "token", {"id": id, "now": now})
 
-    def business_roles(
-        self, actor: Actor, now: int, execution_id: str = ""
-    ) -> tuple[Collection[str] | None, Collection[str]]:
-        """Returns the business roles that an actor holds now for this execution (None: all), and
-        the roles that were taken away."""
-        if actor.token is None:
-            return actor.roles, ()
-        token = self.token(actor.token, now)
-        root = (
-            self.db.one("root_names", json.dumps([execution_id]))
-            if token and token.limited
-            else None
-        )
-        return token.entitlement(root and root[1]) if token else ((), ())
+    def business_roles(self, asked: Sequence[tuple[Actor, str]], now: int) -> list[BusinessRoles]:
+        """Returns the business roles that actors hold now, each for an execution."""
+        ids = sorted({by.token for by, _ in asked if by.token is not None})
+        rows = self.db.all("tokens_of", {"ids": json.dumps(ids), "now": now}) if ids else []
+        tokens = {token.id: token for token in records(StoredToken, rows)}
+        limited = limited_to_names(asked, tokens)
+        roots = dict(self.db.all("root_names", json.dumps(limited))) if limited else {}
+        return business_roles(asked, tokens, roots, now)
 
     def authorise(self, actor: Actor | None, now: int) -> None:
         """Raises `TokenRevoked` or `Denied` if the actor's token no longer allows the act."""
@@ -48,12 +52,15 @@ class SqliteAuditor:
 
         Without an actor nothing is added.
         """
-        if actor is None or not acts:
-            return
-        (head,) = records(Head, self.db.all("audit_head"))
-        rows = chained(head, actor, acts, now)
-        for row in rows:
-            self.db.all("insert_audit", fields(row))
+        if actor is not None:
+            self.add_all([(actor, act) for act in acts], now)
+
+    def add_all(self, done: Sequence[tuple[Actor, Act]], now: int) -> None:
+        """Adds acts of several actors to the audit, in this order, as `add` does."""
+        if done:
+            (head,) = records(Head, self.db.all("audit_head"))
+            for row in chained(head, done, now):
+                self.db.all("insert_audit", fields(row))
 
     def record(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None:
         """Records what this transaction does. Raises `TokenRevoked` or `Denied` if the actor's

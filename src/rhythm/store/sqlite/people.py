@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from rhythm.store.access import Actor
+from rhythm.store.access import Act, Actor
 from rhythm.store.acts import deadline_act, decision_act, pause_acts, pause_over_act, resume_acts
 from rhythm.store.approvals import (
     EXPIRED,
@@ -22,11 +23,13 @@ from rhythm.store.approvals import (
     Verdict,
     contributors_of,
     contributors_of_resume,
+    counted,
     deadline_of_pause,
     decision_row,
     end_by,
     gives_data,
     judge,
+    must_be_apart,
     next_stage,
     pause_cancels,
     refuse_data,
@@ -43,35 +46,65 @@ OF_ROOTS = """EXISTS (SELECT 1 FROM executions i CROSS JOIN executions r ON r.id
 
 
 class SqlitePeople(SqliteRole, PeopleStore):
-    def decide(self, id: str, decision: Decision) -> Verdict | None:
+    def decide_all(
+        self, wanted: Sequence[tuple[str, Decision]], *, patient: bool = False
+    ) -> list[Verdict | None]:
+        must_be_apart([id for id, _ in wanted])
         with self.db.transaction():
-            approval, now, actor = self.rows.approval(id), self.db.clock(), decision.actor
-            if approval is None or approval.held:
-                return None
-            roles, revoked = self.auditor.business_roles(actor, now, approval.execution_id)
-            contributors = [name for (name,) in self.db.all("contributors", approval.execution_id)]
-            void = [token for (token,) in self.db.all("void_tokens", id)]
-            verdict = judge(
-                approval, self._decisions([id]), decision, roles, revoked, contributors, now, void
-            )
-            if not verdict.refusal and not verdict.repeated:
-                self._count_decision(approval, decision, verdict, now)
-            return verdict
+            now, found = self.db.clock(), self._asked([id for id, _ in wanted])
+            asked = [(id, decision) for id, decision in wanted if id in found]
+            verdicts = dict(zip(found, self._judged(asked, found, now), strict=True))
+            done = list[tuple[Actor, Act]]()
+            for id, decision in asked:
+                if verdicts[id].counts:
+                    row = decision_row(found[id], len(verdicts[id].decisions), decision, now)
+                    done.append((decision.actor, decision_act(row, verdicts[id])))
+                    self._write(decision, row, verdicts[id], now)
+                    verdicts[id] = counted(verdicts[id], row, now)
+            self.auditor.add_all(done, now)
+            return [verdicts.get(id) for id, _ in wanted]
 
-    def _count_decision(
-        self, approval: StoredApproval, made: Decision, verdict: Verdict, now: int
-    ) -> None:
-        execution_id, actor = approval.execution_id, made.actor
-        row = decision_row(approval, len(self._decisions([approval.id])), made, now)
+    def _asked(self, ids: Sequence[str]) -> dict[str, StoredApproval]:
+        """Returns those of these approvals that people are asked for, by id and in this order."""
+        text = f"{SQL['approval']} WHERE a.id IN (SELECT value FROM json_each(?)) AND NOT a.held"
+        found = records(StoredApproval, self.db.run(text, (json.dumps(list(ids)),))[0])
+        approvals = {each.id: each for each in found}
+        return {id: approvals[id] for id in ids if id in approvals}
+
+    def _judged(
+        self, asked: Sequence[tuple[str, Decision]], found: dict[str, StoredApproval], now: int
+    ) -> list[Verdict]:
+        """Returns the verdicts on decisions about these approvals, in order."""
+        ids = json.dumps([id for id, _ in asked])
+        people, made, void = (defaultdict[str, list[Any]](list) for _ in range(3))
+        executions = json.dumps([each.execution_id for each in found.values()])
+        for execution_id, person in self.db.all("contributors", executions):
+            people[execution_id].append(person)
+        for each in records(StoredDecision, self.db.all("decisions", ids)):
+            made[each.approval_id].append(each)
+        for id, token in self.db.all("void_tokens", ids) if made else ():
+            void[id].append(token)
+        roles = self.auditor.business_roles(
+            [(decision.actor, found[id].execution_id) for id, decision in asked], now
+        )
+        return [
+            judge(found[id], made[id], wanted, *held, people[found[id].execution_id], now, void[id])
+            for (id, wanted), held in zip(asked, roles, strict=True)
+        ]
+
+    def _write(self, made: Decision, row: StoredDecision, verdict: Verdict, now: int) -> None:
+        """Writes a decision that counts, and what follows from it."""
+        approval = verdict.approval
+        assert approval is not None
         self.db.all("insert_decision", fields(row))
-        self.rows.contribute(execution_id, contributors_of(made), now)
+        self.rows.contribute(approval.execution_id, contributors_of(made), now)
         if verdict.stage is not None:
             self._escalate(approval, verdict.stage, now)
         if verdict.ended:
             self._end_approval(approval, end_by(verdict.ended, verdict.by, made.comment), now)
         if verdict.ended and made.then_pause:
-            self.db.all("pause_after_decision", {"id": execution_id, "by": actor.name, "now": now})
-        self.auditor.add(actor, [decision_act(row, verdict)], now)
+            values = {"id": approval.execution_id, "by": made.actor.name, "now": now}
+            self.db.all("pause_after_decision", values)
 
     def _end_approval(self, approval: StoredApproval, end: ApprovalEnd, now: int) -> None:
         self.db.all("end_approval", {**fields(end), "id": approval.id, "now": now})
@@ -128,9 +161,6 @@ class SqlitePeople(SqliteRole, PeopleStore):
 
     def decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
         return records(StoredDecision, self.db.read(SQL["decisions"], (json.dumps(list(ids)),)))
-
-    def _decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
-        return records(StoredDecision, self.db.all("decisions", json.dumps(list(ids))))
 
     def pause(
         self,
