@@ -243,7 +243,8 @@ FENCES = (
     Guard(
         "complete a task: only under my fence",
         rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),
-        lite("attempt_of", " AND r.fence = ?", " AND ? > 0"),
+        lite_code("flush", "end_tasks", "claimed.pop((end.id, end.fence), None)",
+            "next((claimed[key] for key in claimed if key[0] == end.id), None)"),
         pg_code("flush", "_owns", " and row.fence == item.fence", ""),
     ),
     Guard(
@@ -265,7 +266,7 @@ FENCES = (
     Guard(
         "turn: only under the claim that is in force",
         rule("a_turn_of_one_who_gave_its_claim_back_is_lost"),
-        lite_code("flush", "commit_turn", "fence != turn.fence or ", ""),
+        lite_code("flush", "_owns", " and member.fence == turn.fence", ""),
         pg_code("flush", "_owns", " and row.fence == item.fence", ""),
     ),
     Guard(
@@ -349,12 +350,14 @@ WAKES = (
     ),
     Guard(
         "a task that ends wakes its parent", rule("the_end_of_a_task_wakes_its_parent"),
-        lite_code("rows", "finish", "self.wake(row[0], now)", "pass"),
+        lite_code("rows", "finish_all",
+            "self.wake_all((id for id in parents - ids if id is not None), now)", "pass"),
         pg_code("rows", "finish", "self.wake((parent for _, parent in ended), now)", "pass"),
     ),
     Guard(
         "a workflow that ends wakes its parent", rule("a_finished_child_workflow_wakes_its_parent"),
-        lite_code("rows", "finish", "self.wake(row[0], now)", "pass"),
+        lite_code("rows", "finish_all",
+            "self.wake_all((id for id in parents - ids if id is not None), now)", "pass"),
         pg_code("rows", "finish", "self.wake((parent for _, parent in ended), now)", "pass"),
     ),
     Guard(
@@ -579,14 +582,14 @@ EVENTS = (
     Guard(
         "a family that is being ended does not grow",
         family("a_family_that_is_being_ended_does_not_grow"),
-        lite_code("flush", "_refusal", "if terminated:", "if False:"),
+        lite_code("flush", "_refusals", "if member.terminated:", "if False:"),
         pg_code("flush", "_owns", " and not self.known[item.id].terminated", ""),
     ),
     Guard(
         "below a mark nothing is written that others see",
         family("an_owner_in_a_family_that_is_being_ended_only_takes_steps"),
-        lite_code("flush", "commit_turn", "not is_light(turn) and",
-            '(turn.end != "own" or turn.starts) and'),
+        lite_code("flush", "commit_turns", "turn for turn in mine if not is_light(turn)",
+            'turn for turn in mine if turn.end != "own" or turn.starts'),
         pg_code("flush", "_owns", " and not self.known[item.id].terminated", ""),
     ),
     Guard(
@@ -873,7 +876,7 @@ ENDS = (
     ),
     Guard(
         "a start that is there changes nothing", rule("a_start_with_the_same_id_changes_nothing"),
-        lite("insert_execution", "ON CONFLICT DO NOTHING ", ""),
+        lite("insert_execution", "ON CONFLICT DO NOTHING", ""),
         pg("insert_executions", "ON CONFLICT DO NOTHING ", ""),
     ),
     Guard(
@@ -886,7 +889,7 @@ ENDS = (
     ),
     Guard(
         "a workflow that has ended takes no turn", rule("a_workflow_that_has_ended_takes_no_turn"),
-        lite_code("flush", "commit_turn", " or has_ended(known.status)", ""),
+        lite_code("flush", "_owns", " and not has_ended(member.status)", ""),
         pg_code("flush", "_advance", " and not has_ended(self.known[turn.id].status)", ""),
     ),
     Guard(
@@ -1387,7 +1390,7 @@ OVER_LIMIT = (
 SIMULATED = (
     Guard(
         "simulation: the turns of an older owner count", (SIMULATION,),
-        engine=lite_code("flush", "commit_turn", "fence != turn.fence or ", "")
+        engine=lite_code("flush", "_owns", " and member.fence == turn.fence", "")
         + lite("advance_context", " AND fence <= :fence", ""),
     ),
     Guard(
@@ -1585,15 +1588,15 @@ PEOPLE = (
     Guard(
         "what has ended asks nobody any more",
         approvals("an_execution_that_ends_asks_nobody_any_more"),
-        lite_code("rows", "end_workflow", 'self.db.all("cancel_approvals", now, id, 0, LAST_CHILD)',
+        lite_code("rows", "end_workflows",
+            'self.db.many("cancel_approvals", (), [(now, id, 0, LAST_CHILD) for (id,) in ids])',
             "pass"),
         pg("delete_waits", "AND status IS NULL)", "AND false)"),
     ),
     Guard(
         "what let it go on is done with its turn",
         approvals("what_let_it_go_on_is_done_with_the_turn_that_knew_it"),
-        lite_code("flush", "commit_turn",
-            "self._executed(turn.id, upto, ended.error if ended else None, now)", "pass"),
+        lite_code("flush", "commit_turns", "self._executed(others, ended, known, now)", "pass"),
         pg_code("flush", "run", "self._executed(won)", "pass"),
     ),
     Guard(
@@ -1702,7 +1705,7 @@ HANDS = (
     Guard(
         "a new execution begins with its contributors",
         hands("a_new_execution_begins_with_its_contributors_whoever_starts_it"),
-        (Change("store/sqlite/rows.py", "start", "self.contribute(new.id, new.contributors, now)",
+        (Change("store/sqlite/rows.py", "start_all", "self.contribute(new.id, new.contributors, now)",
             "pass"),),
         pg_code("rows", "insert", "if new.id in created and new.contributors", "if False"),
     ),

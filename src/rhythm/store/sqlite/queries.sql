@@ -54,10 +54,10 @@ SELECT {d.Listed} FROM names part JOIN workflow_definitions d ON d.name = part.n
 WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = part.name) ORDER BY d.name
 
 -- name: insert_execution
--- Creates the row of a new execution; no row: its id, or its name and key, are taken.
-INSERT INTO executions ({NewExecution}, status, created_at, timeout_us, timeout_at)
-VALUES ({:NewExecution}, 0, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END)
-ON CONFLICT DO NOTHING RETURNING id
+-- Creates the row of a new execution; zero rows: its id, or its name and key, are taken.
+INSERT INTO executions ({NewExecution but root_id}, root_id, status, created_at, timeout_us, timeout_at)
+VALUES ({:NewExecution but root_id}, :root, 0, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END)
+ON CONFLICT DO NOTHING
 
 -- name: existing_execution
 -- The execution that has the id, or the name and key, which `insert_execution` found taken.
@@ -297,6 +297,10 @@ INSERT INTO blobs (execution_id, data) VALUES (?, ?)
 -- Fence and wakes of a ready row: whether a claim still holds, and whether it was woken.
 SELECT fence, wakes FROM ready WHERE id = ?
 
+-- name: wakes_of
+-- Wakes of ready rows whose owners go on, after everything else of the commit.
+SELECT r.id, r.wakes FROM json_each(?) w CROSS JOIN ready r ON r.id = w.value
+
 -- name: delete_parked
 -- Parks a workflow; zero rows: it was woken since its owner loaded it, or the claim is lost.
 DELETE FROM ready WHERE id = ? AND fence = ? AND wakes = ?
@@ -323,14 +327,16 @@ UPDATE executions SET attributes = ? WHERE id = ?
 
 -- name: status_of
 -- What a transaction must know about an execution that it changes; no row: it does not exist.
-SELECT type, status, cancel_requested_at IS NOT NULL AS cancelled, held, root_id, started_at IS NOT NULL AS started FROM executions WHERE id = ?
+SELECT type, status, cancel_requested_at IS NOT NULL AS cancelled, held, parent_id FROM executions WHERE id = ?
 
--- name: family_of
--- Family of a turn that is not light: a termination or the size of the family may refuse the turn.
--- Returns the count of the family, and whether the workflow is below a terminated one.
-SELECT (SELECT started FROM families WHERE root_id = e.root_id),
-  EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.'))
-FROM executions e WHERE e.id = ?
+-- name: members_of
+-- Claimed executions that turns change, each with its claim and the state of its family.
+-- Returns the count of the family, and whether the execution is, or is below, a terminated one.
+SELECT e.id AS id, e.status AS status, e.cancel_requested_at IS NOT NULL AS cancelled, e.root_id AS root_id, e.parent_id AS parent_id,
+  e.started_at IS NOT NULL AS started, r.fence AS fence, r.wakes AS wakes,
+  (SELECT f.started FROM families f WHERE f.root_id = e.root_id) AS family,
+  EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.')) AS terminated
+FROM json_each(?) w CROSS JOIN ready r ON r.id = w.value CROSS JOIN executions e ON e.id = r.id
 
 -- name: count_family
 -- Adds the starts of a turn to the count of its family.
@@ -352,17 +358,17 @@ WHERE root_id = :root AND started > :limit AND (full_at IS NULL OR full_at <= :n
 SELECT count(*) FROM (SELECT 1 FROM executions WHERE parent_id = :id AND finished_at IS NULL LIMIT :limit + 1)
 
 -- name: finish
--- Ends an execution and returns the parent to wake; no row: it has ended already.
+-- Ends an execution; zero rows: it has ended already. Its parent is woken in the same transaction.
 -- The only update to a terminal status. Whether a cancel wins over a result is decided before it.
 UPDATE executions SET status = :status, result = :result, error = :error, finished_at = :now, fence = coalesce(:fence, fence),
   worker = coalesce(:worker, worker), started_at = coalesce(started_at, max(created_at, :now - :took_us)), attempt = max(attempt, :attempt), held = 0
-WHERE id = :id AND status < 5 RETURNING parent_id
+WHERE id = :id AND status < 5
 
 -- name: insert_done
 -- Creates the row of a task that its workflow's owner has run: it exists only after its end.
 INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
                         result, error, created_at, started_at, finished_at)
-VALUES ({:Done}, :id, 1, '', 0, :parent_id, :child_no, :root_id, :attempt, :fence, :worker, '{}',
+VALUES ({:Done}, :id, 1, '', 0, :parent_id, :n, :root_id, :attempt, :fence, :worker, '{}',
         :result, :error, :now - :took_us, :now - :took_us, :now)
 
 -- name: insert_timer
@@ -479,11 +485,12 @@ WHERE id = :id AND fence = :fence
 -- Stores the attempts of a task that is tried again in its own row.
 UPDATE executions SET attempt = :attempt, started_at = coalesce(started_at, max(created_at, :now - :took_us)), worker = :worker WHERE id = :id AND status < 5
 
--- name: attempt_of
--- Attempt of a claimed task, and whether it is cancelled; no row: the end of the task is refused,
--- because its claim is lost, or an execution above it was terminated.
-SELECT r.attempt, e.cancel_requested_at IS NOT NULL FROM ready r JOIN executions e ON e.id = r.id WHERE r.id = ? AND r.fence = ?
-  AND NOT EXISTS (SELECT 1 FROM terminations t WHERE e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.')
+-- name: attempts_of
+-- Attempts of claimed tasks, and whether they are cancelled. No row: the end of a task is refused,
+-- because it has no claim, or an execution above it was terminated.
+SELECT r.id, r.fence, r.attempt, e.cancel_requested_at IS NOT NULL, e.parent_id
+FROM json_each(?) w CROSS JOIN ready r ON r.id = w.value CROSS JOIN executions e ON e.id = r.id
+WHERE NOT EXISTS (SELECT 1 FROM terminations t WHERE e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.')
 
 -- name: witness
 -- Fence of a committed turn, for an owner that got no answer; no row: not committed.

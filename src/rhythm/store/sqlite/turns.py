@@ -88,8 +88,8 @@ class SqliteTurns(SqliteRole, TurnStore):
             raise ValueError("a commit takes one turn of each workflow")
         with self.db.transaction():
             now = self.db.clock()
-            accepted = {end.id for end in ends if self.flush.end_task(end, now)}
-            return [self.flush.commit_turn(turn, now) for turn in turns], accepted
+            accepted = self.flush.end_tasks(ends, now)
+            return self.flush.commit_turns(turns, now, alone=not accepted), accepted
 
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> Completion:
         raise StoreError(
