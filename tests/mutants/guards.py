@@ -188,9 +188,9 @@ def migrated(kind: str, old: str, new: str) -> tuple[Change, ...]:
 
 # An end on SQLite that wakes nobody, and on PostgreSQL the like of what nobody holds.
 UNTOLD = (
-    "(lambda id, ended, now, fence=None, worker=None, attempt=0: self.db.one('finish', "
-    "dict(id=id, status=ended.status, result=None,"
-    " error=ended.value, now=now, fence=fence, worker=worker, attempt=attempt, took_us=0)))("
+    "(lambda id, ended, now, fence=None, worker=None, attempt=0: self.db.many('finish', "
+    "('id', 'status', 'result', 'error', 'now', 'fence', 'worker', 'attempt', 'took_us'), "
+    "[(id, ended.status, None, ended.value, now, fence, worker, attempt, 0)]))("
 )
 UNHELD_UNTOLD = pg_code(
     "rows", "end_unclaimed",
@@ -255,7 +255,7 @@ FENCES = (
     Guard(
         "turn: no fence in the context is newer than mine",
         rule("a_turn_under_an_older_fence_than_the_contexts_is_lost"),
-        lite("advance_context", " AND fence <= :fence", ""),
+        lite("advance_context", " AND c.fence <= x.fence", ""),
         pg("advance_contexts", " AND c.fence <= x.fence", ""),
     ),
     Guard(
@@ -271,7 +271,7 @@ FENCES = (
     ),
     Guard(
         "turn: its own seq", rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
-        lite("advance_context", " AND seq = :seq", " AND :seq >= 0"),
+        lite("advance_context", " AND c.seq = x.seq", " AND x.seq >= 0"),
         pg("advance_contexts", " AND c.seq = x.seq", ""),
     ),
     Guard(
@@ -763,7 +763,7 @@ RESCUE = (
     Guard(
         "attempts are counted in the claim",
         rule("a_task_may_kill_as_many_workers_as_the_limit_says"),
-        lite("claim_row", "attempt = attempt + 1", "attempt = attempt"),
+        lite("claim_rows", "attempt = r.attempt + 1", "attempt = r.attempt"),
         pg("claim", "attempt = attempt + 1", "attempt = attempt"),
     ),
     Guard(
@@ -881,7 +881,7 @@ ENDS = (
     ),
     Guard(
         "what has ended does not end again", rule("a_task_that_has_ended_stays_as_it_ended"),
-        lite("finish", " AND status < 5", ""), pg("finish", " AND e.status < 5", ""),
+        lite("finish", " AND e.status < 5", ""), pg("finish", " AND e.status < 5", ""),
     ),
     Guard(
         "the attempts of what has ended stay", rule("a_task_that_has_ended_stays_as_it_ended"),
@@ -1391,7 +1391,7 @@ SIMULATED = (
     Guard(
         "simulation: the turns of an older owner count", (SIMULATION,),
         engine=lite_code("flush", "_owns", " and member.fence == turn.fence", "")
-        + lite("advance_context", " AND fence <= :fence", ""),
+        + lite("advance_context", " AND c.fence <= x.fence", ""),
     ),
     Guard(
         "simulation: a poisonous turn is tried for ever", (SIMULATION,),
@@ -1589,7 +1589,8 @@ PEOPLE = (
         "what has ended asks nobody any more",
         approvals("an_execution_that_ends_asks_nobody_any_more"),
         lite_code("rows", "end_workflows",
-            'self.db.many("cancel_approvals", (), [(now, id, 0, LAST_CHILD) for (id,) in ids])',
+            ('self.db.many("cancel_approvals", (), [(now, end.id, 0, LAST_CHILD) for end in '
+                'ends])'),
             "pass"),
         pg("delete_waits", "AND status IS NULL)", "AND false)"),
     ),

@@ -217,7 +217,8 @@ class SqliteFlush:
         won = list(compress(turns, self.db.each("advance_context", MOVED, rows)))
         # A new snapshot replaces the blob of the one before.
         changed = [turn for turn in won if turn.snapshot is not None]
-        self.db.many("delete_blob", (), [(turn.id,) for turn in changed])
+        if changed:
+            self.db.all("delete_blobs", json.dumps([turn.id for turn in changed]))
         for turn in changed:
             self.rows.insert_blob(turn.id, turn.snapshot)
         return won

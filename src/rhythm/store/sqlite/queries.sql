@@ -105,9 +105,11 @@ WHERE NOT EXISTS (SELECT 1 FROM queues p WHERE p.name = q.value) LIMIT 1
 -- Queues of a worker that are not paused, in the order in which it claims from them.
 SELECT q.value FROM json_each(?) q WHERE NOT EXISTS (SELECT 1 FROM queues p WHERE p.name = q.value) ORDER BY q.key
 
--- name: claim_row
--- Claims a free row for a worker, with its fence and expiry, and counts the attempt.
-UPDATE ready SET state = 1, claimed_by = ?, claim_expires_at = ?, fence = ?, attempt = attempt + 1 WHERE id = ?
+-- name: claim_rows
+-- Claims free rows for a worker, with fences in their order, and counts the attempt of each.
+-- The limit, which is none, keeps the list of ids the outer loop: SQLite does not look into it.
+UPDATE ready AS r SET state = 1, claimed_by = :worker, claim_expires_at = :expires_at, fence = :fence + w.key, attempt = r.attempt + 1
+FROM (SELECT key, value FROM json_each(:ids) LIMIT -1) w WHERE r.id = w.value
 RETURNING {Claim}
 
 -- name: extend
@@ -281,13 +283,13 @@ SELECT {Mail but payload}, 'null' AS payload FROM workflow_signals WHERE executi
 -- Stores the state that a turn leaves; zero rows: the turn is refused.
 -- The two guards of a turn: the same turn a second time finds another seq, an older owner finds a
 -- newer fence.
-UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = coalesce(:owned, owned), awaiting = :awaiting,
-  snapshot = coalesce(:snapshot, snapshot), updated_at = :now
-WHERE execution_id = :id AND seq = :seq AND fence <= :fence
+UPDATE workflow_execution_context AS c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = coalesce(x.owned, c.owned),
+  awaiting = x.awaiting, snapshot = coalesce(x.snapshot, c.snapshot), updated_at = x.now
+FROM {rows} x WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence
 
--- name: delete_blob
--- Deletes the large snapshot of a workflow whose turn brings a new snapshot.
-DELETE FROM blobs WHERE execution_id = ?
+-- name: delete_blobs
+-- Deletes the large snapshots of workflows whose turns bring new snapshots.
+DELETE FROM blobs WHERE execution_id IN (SELECT value FROM json_each(?))
 
 -- name: insert_blob
 -- Stores a snapshot that is too large for its context, which refers to it by one byte.
@@ -315,7 +317,8 @@ DELETE FROM ready WHERE id = ?
 
 -- name: suspend_execution
 -- Sets the status of a workflow that goes on after a turn; its first turn starts it.
-UPDATE executions SET status = :status, started_at = coalesce(started_at, :now), fence = :fence, worker = :worker WHERE id = :id
+UPDATE executions AS e SET status = x.status, started_at = coalesce(e.started_at, x.now), fence = x.fence, worker = x.worker
+FROM {rows} x WHERE e.id = x.id
 
 -- name: attributes
 -- Attributes of an execution, before a turn changes some of them.
@@ -360,9 +363,10 @@ SELECT count(*) FROM (SELECT 1 FROM executions WHERE parent_id = :id AND finishe
 -- name: finish
 -- Ends an execution; zero rows: it has ended already. Its parent is woken in the same transaction.
 -- The only update to a terminal status. Whether a cancel wins over a result is decided before it.
-UPDATE executions SET status = :status, result = :result, error = :error, finished_at = :now, fence = coalesce(:fence, fence),
-  worker = coalesce(:worker, worker), started_at = coalesce(started_at, max(created_at, :now - :took_us)), attempt = max(attempt, :attempt), held = 0
-WHERE id = :id AND status < 5
+UPDATE executions AS e SET status = x.status, result = x.result, error = x.error, finished_at = x.now, fence = coalesce(x.fence, e.fence),
+  worker = coalesce(x.worker, e.worker), started_at = coalesce(e.started_at, max(e.created_at, x.now - x.took_us)),
+  attempt = max(e.attempt, x.attempt), held = 0
+FROM {rows} x WHERE e.id = x.id AND e.status < 5
 
 -- name: insert_done
 -- Creates the row of a task that its workflow's owner has run: it exists only after its end.
@@ -399,8 +403,8 @@ DELETE FROM timer_tasks WHERE execution_id = ? AND n = ?
 DELETE FROM event_waits WHERE execution_id = ? AND n = ? AND event_id IS NULL
 
 -- name: delete_waits
--- Deletes all waits for events of a workflow that ends.
-DELETE FROM event_waits WHERE execution_id = ?
+-- Deletes all waits for events of workflows that end.
+DELETE FROM event_waits WHERE execution_id IN (SELECT value FROM json_each(?))
 
 -- name: next_event
 -- Draws the number of an event among the events of its type.
@@ -441,8 +445,8 @@ UPDATE event_waits SET status = :status, event_id = :event_id, ended_at = :now W
 SELECT execution_id, n FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
 
 -- name: delete_timers
--- Deletes all timers of a workflow that completes or ends blocked.
-DELETE FROM timer_tasks WHERE execution_id = ?
+-- Deletes all timers of workflows that complete or end blocked.
+DELETE FROM timer_tasks WHERE execution_id IN (SELECT value FROM json_each(?))
 
 -- name: cancel_timers
 -- Cancels the timers of a workflow, in a range of numbers; a retry may use their rows.

@@ -5,6 +5,7 @@ Always inside a transaction.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from operator import attrgetter
@@ -231,16 +232,16 @@ class SqliteRows:
 
     def end_workflows(self, ends: Sequence[ExecutionEnd], now: int, wakes: bool = True) -> None:
         """Ends workflows, with their timers, waits and approvals."""
-        # The timers of a workflow that does not end orderly are kept, cancelled, for a retry.
-        orderly = [(end.id,) for end in ends if is_orderly(end.ended.status)]
-        self.db.many("delete_timers", (), orderly)
+        orderly = [end.id for end in ends if is_orderly(end.ended.status)]
+        # The timers of the others are kept, cancelled, for a retry.
+        self.db.all("delete_timers", json.dumps(orderly))
         for end in ends:
             if not is_orderly(end.ended.status):
                 self.flag(end.id, 0, LAST_CHILD, now, wakes)
-        ids = [(end.id,) for end in ends]
-        self.db.many("delete_waits", (), ids)
-        self.db.many("cancel_approvals", (), [(now, id, 0, LAST_CHILD) for (id,) in ids])
-        self.db.many("unseen_resumes", (), ids)
+        ids = json.dumps([end.id for end in ends])
+        self.db.all("delete_waits", ids)
+        self.db.many("cancel_approvals", (), [(now, end.id, 0, LAST_CHILD) for end in ends])
+        self.db.all("unseen_resumes", ids)
         self.finish_all(ends, now)
 
     def write_history(self, rows: Iterable[HistoryRow], now: int) -> None:

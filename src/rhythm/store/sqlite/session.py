@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 from urllib.parse import quote
@@ -45,9 +46,15 @@ PRIVATE = 0o600  # the permissions of a new file; a umask may take more away
 # Closing a file gives up all locks that this process has on it, also those of other connections. So
 # the file is created before any connection can have a lock.
 _making = threading.Lock()
-_VALUE = re.compile(r":(\w+)")  # in a statement: a value that is given by name
+# In statements that are run for many rows: a value that is given by name, the rows of values that
+# it reads, and a value of one of them.
+_GIVEN, ROWS, _READ = re.compile(r":(\w+)"), "{rows}", re.compile(r"\bx\.(\w+)")
+# How many rows of values a statement takes at once: each run of a statement opens all indexes of
+# its table anew, and lets other threads of the process go first.
+SIZES = (25, 5, 1)
 
 Clock = Callable[[], int]
+InOrder = Callable[[Row], Row]
 
 
 def clock_us() -> int:
@@ -117,21 +124,54 @@ def _to_do(problem: sqlite3.Error) -> str:
 
 
 @cache
-def positional(name: str, columns: tuple[str, ...]) -> tuple[str, Callable[[Row], Row] | None]:
-    """Returns a named statement with `?` for each value, and the function that puts the values of a
-    row into the order of these.
+def for_rows(name: str, columns: tuple[str, ...], count: int) -> tuple[str, InOrder | None]:
+    """Returns a named statement for so many rows of values, each with `?`, and the function that
+    puts the values of a row into the order of these.
 
-    None: they are in that order.
+    None: they are in that order. A statement says `:name` for a value, or `x.name` if it reads its
+    rows `FROM {rows} x`.
     """
-    text, wanted = SQL[name], list[int]()
+    text = SQL[name]
+    read = ROWS in text
+    names = list(dict.fromkeys(_READ.findall(text))) if read else _GIVEN.findall(text)
+    if read:
+        text = text.replace(ROWS, _values(names, count))
+    elif count > 1:
+        before, row, after = _inserted(text)
+        text = f"{before}{', '.join([row] * count)}{after}"
+    wanted = tuple(map(columns.index, names))
+    ordered = not columns or wanted == tuple(range(len(columns)))
+    return _GIVEN.sub("?", text), None if ordered else itemgetter(*wanted)
 
-    def place(found: re.Match[str]) -> str:
-        wanted.append(columns.index(found[1]))
-        return "?"
 
-    text = _VALUE.sub(place, text)
-    ordered = wanted == list(range(len(columns)))
-    return text, None if ordered else itemgetter(*wanted)
+def _values(names: Sequence[str], count: int) -> str:
+    named = ", ".join(f"column{n} AS {name}" for n, name in enumerate(names, 1))
+    row = f"({', '.join('?' * len(names))})"
+    return f"(SELECT {named} FROM (VALUES {', '.join([row] * count)}))"
+
+
+def _inserted(text: str) -> tuple[str, str, str]:
+    """Returns the row of values of an `INSERT`, and what stands before and after it."""
+    before, values, rest = text.partition("VALUES ")
+    row, conflict, after = rest.partition("\nON CONFLICT")
+    return before + values, row, conflict + after
+
+
+def _batches(
+    name: str, columns: tuple[str, ...], rows: Sequence[Row]
+) -> Iterator[tuple[str, list[Row]]]:
+    """Returns the texts of a named statement for these rows, each with the values of its runs."""
+    takes_several = ROWS in SQL[name] or SQL[name].startswith("INSERT INTO")
+    for size in SIZES if takes_several else SIZES[-1:]:
+        runs = len(rows) // size
+        if runs:
+            text, in_order = for_rows(name, columns, size)
+            now, rows = rows[: runs * size], rows[runs * size :]
+            values = [*map(in_order, now)] if in_order else [*now]
+            if size > 1:
+                parts = (values[n : n + size] for n in range(0, len(values), size))
+                values = [(*chain.from_iterable(part),) for part in parts]
+            yield text, values
 
 
 def some(rows: list[Any], most_bytes: int | None) -> tuple[list[Any], bool]:
@@ -313,19 +353,18 @@ class SqliteSession:
         ].rowcount
 
     def many(self, name: str, columns: tuple[str, ...], rows: Sequence[Row]) -> int:
-        """Runs a named statement for each row of values. Returns how many rows of the database they
+        """Runs a named statement for each row of values. Returns how many rows of the database were
         changed altogether.
 
         `columns` are the names that the values have in the statement; empty, if it has none. For
         many rows it takes a fraction of the time of as many calls.
         """
-        if not rows:
-            return 0
-        text, in_order = positional(name, columns)
         try:
             with self.lock:
-                values = map(in_order, rows) if in_order else rows
-                return self.connection.executemany(text, values).rowcount
+                return sum(
+                    self.connection.executemany(text, values).rowcount
+                    for text, values in _batches(name, columns, rows)
+                )
         except sqlite3.OperationalError as problem:
             raise self._translated(problem) from problem
 
