@@ -243,8 +243,7 @@ FENCES = (
     Guard(
         "complete a task: only under my fence",
         rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),
-        lite_code("flush", "end_tasks", "claimed.pop((end.id, end.fence), None)",
-            "next((claimed[key] for key in claimed if key[0] == end.id), None)"),
+        lite("attempts_of", "r.fence = w.value AND ", ""),
         pg_code("flush", "_owns", " and row.fence == item.fence", ""),
     ),
     Guard(

@@ -425,7 +425,7 @@ def with_values(name: str) -> tuple[str, Any]:
     """A statement, and some values for it."""
     text = SQLITE[name]
     if ROWS_OF_VALUES in text:
-        text, _ = for_rows(name, tuple(re.findall(r"\bx\.(\w+)", text)), 3)
+        text, _ = for_rows(text, tuple(re.findall(r"\bx\.(\w+)", text)), 3)
     return text, dict.fromkeys(re.findall(r":(\w+)", text), 1) or ["[]"] * text.count("?")
 
 

@@ -85,24 +85,19 @@ class SqliteFlush:
         end was accepted: their claims are not lost."""
         if not ends:
             return set()
-        asked = json.dumps([end.id for end in ends])
-        claimed = {(id, fence): rest for id, fence, *rest in self.db.all("attempts_of", asked)}
+        # Of two ends of one task, the older one has lost its claim.
+        newest = {end.id: end for end in sorted(ends, key=attrgetter("fence"))}
+        fences = json.dumps({end.id: end.fence for end in newest.values()})
         final, again = list[ExecutionEnd](), set[str]()
-        for end in ends:
-            # Each claim ends once.
-            found = claimed.pop((end.id, end.fence), None)
-            if found is None:
-                continue
-            attempt, was_cancelled, parent = found
+        for id, attempt, was_cancelled, parent in self.db.all("attempts_of", fences):
+            end = newest[id]
             match end_of_attempt(end, attempt, bool(was_cancelled)):
                 case Again() as later:
                     self._try_again(end, later, attempt, now)
-                    again.add(end.id)
+                    again.add(id)
                 case Ending() as ended:
                     final.append(
-                        ExecutionEnd(
-                            end.id, ended, parent, end.fence, end.worker, attempt, end.took_us
-                        )
+                        ExecutionEnd(id, ended, parent, end.fence, end.worker, attempt, end.took_us)
                     )
         self.db.many("delete_claimed", (), [(end.id, end.fence) for end in final])
         return again | self.rows.finish_all(final, now)

@@ -12,7 +12,7 @@ from typing import Any
 
 from rhythm.store.rows import Row
 from rhythm.store.sqlite.callers import SqliteCaller
-from rhythm.store.sqlite.session import Clock, SqliteSession, for_rows, some
+from rhythm.store.sqlite.session import SQL, Clock, SqliteSession, for_rows, some
 
 
 class JoinedSession(SqliteSession):
@@ -85,7 +85,7 @@ class JoinedSession(SqliteSession):
 
     def each(self, name: str, columns: tuple[str, ...], rows: Sequence[Row]) -> list[bool]:
         """Runs the statements one by one: a caller's connection may be of any driver."""
-        text, in_order = for_rows(name, columns, 1)
+        text, in_order = for_rows(SQL[name], columns, 1)
         values = map(in_order, rows) if in_order else rows
         return [self._caller.fetch(text, row).rowcount > 0 for row in values]
 

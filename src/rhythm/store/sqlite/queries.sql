@@ -490,11 +490,11 @@ WHERE id = :id AND fence = :fence
 UPDATE executions SET attempt = :attempt, started_at = coalesce(started_at, max(created_at, :now - :took_us)), worker = :worker WHERE id = :id AND status < 5
 
 -- name: attempts_of
--- Attempts of claimed tasks, and whether they are cancelled. No row: the end of a task is refused,
--- because it has no claim, or an execution above it was terminated.
-SELECT r.id, r.fence, r.attempt, e.cancel_requested_at IS NOT NULL, e.parent_id
-FROM json_each(?) w CROSS JOIN ready r ON r.id = w.value CROSS JOIN executions e ON e.id = r.id
-WHERE NOT EXISTS (SELECT 1 FROM terminations t WHERE e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.')
+-- Attempts of tasks with these fences, and whether they are cancelled. No row: the end of the task
+-- is refused, because its claim is lost, or an execution above it was terminated.
+SELECT r.id, r.attempt, e.cancel_requested_at IS NOT NULL, e.parent_id
+FROM json_each(?) w CROSS JOIN ready r ON r.id = w.key CROSS JOIN executions e ON e.id = r.id
+WHERE r.fence = w.value AND NOT EXISTS (SELECT 1 FROM terminations t WHERE e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.')
 
 -- name: witness
 -- Fence of a committed turn, for an owner that got no answer; no row: not committed.

@@ -124,14 +124,13 @@ def _to_do(problem: sqlite3.Error) -> str:
 
 
 @cache
-def for_rows(name: str, columns: tuple[str, ...], count: int) -> tuple[str, InOrder | None]:
-    """Returns a named statement for so many rows of values, each with `?`, and the function that
+def for_rows(text: str, columns: tuple[str, ...], count: int) -> tuple[str, InOrder | None]:
+    """Returns a statement for so many rows of values, each with `?`, and the function that
     puts the values of a row into the order of these.
 
     None: they are in that order. A statement says `:name` for a value, or `x.name` if it reads its
     rows `FROM {rows} x`.
     """
-    text = SQL[name]
     read = ROWS in text
     names = list(dict.fromkeys(_READ.findall(text))) if read else _GIVEN.findall(text)
     if read:
@@ -158,14 +157,14 @@ def _inserted(text: str) -> tuple[str, str, str]:
 
 
 def _batches(
-    name: str, columns: tuple[str, ...], rows: Sequence[Row]
+    statement: str, columns: tuple[str, ...], rows: Sequence[Row]
 ) -> Iterator[tuple[str, list[Row]]]:
-    """Returns the texts of a named statement for these rows, each with the values of its runs."""
-    takes_several = ROWS in SQL[name] or SQL[name].startswith("INSERT INTO")
+    """Returns the texts of a statement for these rows, each with the values of its runs."""
+    takes_several = ROWS in statement or statement.startswith("INSERT INTO")
     for size in SIZES if takes_several else SIZES[-1:]:
         runs = len(rows) // size
         if runs:
-            text, in_order = for_rows(name, columns, size)
+            text, in_order = for_rows(statement, columns, size)
             now, rows = rows[: runs * size], rows[runs * size :]
             values = [*map(in_order, now)] if in_order else [*now]
             if size > 1:
@@ -363,7 +362,7 @@ class SqliteSession:
             with self.lock:
                 return sum(
                     self.connection.executemany(text, values).rowcount
-                    for text, values in _batches(name, columns, rows)
+                    for text, values in _batches(SQL[name], columns, rows)
                 )
         except sqlite3.OperationalError as problem:
             raise self._translated(problem) from problem
