@@ -56,6 +56,8 @@ class SqliteTurns(SqliteRole, TurnStore):
             if not need.whole or len(need.numbers) == 1 or self._all_ended(need)
         ]
         numbers = [(need.id, n) for need in decided for n in need.numbers]
+        if not numbers:
+            return found
         asked = {
             "ended_children": (json.dumps([child_id(id, n) for id, n in numbers]),),
             "ended_waits": {"numbers": json.dumps(numbers)},
