@@ -587,8 +587,8 @@ EVENTS = (
     Guard(
         "below a mark nothing is written that others see",
         family("an_owner_in_a_family_that_is_being_ended_only_takes_steps"),
-        lite_code("flush", "commit_turns", "turn for turn in mine if not is_light(turn)",
-            'turn for turn in mine if turn.end != "own" or turn.starts'),
+        lite_code("flush", "commit_turns", "turn for turn in owned if not is_light(turn)",
+            'turn for turn in owned if turn.end != "own" or turn.starts'),
         pg_code("flush", "_owns", " and not self.known[item.id].terminated", ""),
     ),
     Guard(

@@ -130,10 +130,10 @@ class SqliteFlush:
             return []
         asked = json.dumps([turn.id for turn in turns])
         known = {row.id: row for row in records(Member, self.db.all("members_of", asked))}
-        mine = [turn for turn in turns if _owns(turn, known.get(turn.id))]
-        others = [turn for turn in mine if not is_light(turn)]
+        owned = [turn for turn in turns if _owns(turn, known.get(turn.id))]
+        others = [turn for turn in owned if not is_light(turn)]
         answers = self._refusals(others, known, now) if others else {}
-        won = self._advance([turn for turn in mine if turn.id not in answers], now)
+        won = self._advance([turn for turn in owned if turn.id not in answers], now)
         self._write_done(won, known, now)
         if others:
             others = [turn for turn in won if not is_light(turn)]
