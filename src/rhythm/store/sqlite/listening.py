@@ -25,7 +25,7 @@ from rhythm.store.sqlite.session import connect
 POLL_INTERVAL_S = 0.02  # between two looks where writes are not reported
 # Between two looks after a write: a part of the time since then, so that a commit is noticed after
 # a little more than it took.
-PART, SHORTEST_S, LONGEST_S = 0.3, 0.0001, 0.02
+PART, SHORTEST_S, LONGEST_S = 0.3, 0.0002, 0.02
 AFTER_WRITE_S = 0.25  # how long the commit of a write is waited for
 REST_S = 0.001  # after a change: commits that follow each other closely are noticed together
 NET_S = 1.0  # between two looks while no write is reported

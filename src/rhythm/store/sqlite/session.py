@@ -131,9 +131,11 @@ def for_rows(text: str, columns: tuple[str, ...], count: int) -> tuple[str, InOr
     None: they are in that order. A statement says `:name` for a value, or `x.name` if it reads its
     rows `FROM {rows} x`.
     """
-    read = ROWS in text
-    names = list(dict.fromkeys(_READ.findall(text))) if read else _GIVEN.findall(text)
-    if read:
+    if ROWS in text and count == 1:  # it needs no list
+        text = _READ.sub(r":\1", text.replace(f"FROM {ROWS} x ", ""))
+    names = _GIVEN.findall(text)
+    if ROWS in text:
+        names = list(dict.fromkeys(_READ.findall(text)))
         text = text.replace(ROWS, _values(names, count))
     elif count > 1:
         before, row, after = _inserted(text)
@@ -358,6 +360,8 @@ class SqliteSession:
         `columns` are the names that the values have in the statement; empty, if it has none. For
         many rows it takes a fraction of the time of as many calls.
         """
+        if not rows:
+            return 0
         try:
             with self.lock:
                 return sum(
