@@ -122,7 +122,7 @@ class Ear:
         # Whoever has read the version has made the log, if there was none.
         reports = None if self._unreported else watch(f"{self.path}-wal")
         self._wait_with(reports or Pause())
-        self._tell(everybody=True)
+        self._notify(everybody=True)
         written_at: float | None = time.monotonic()  # of a write whose commit may be to come
         while not self.closed:
             rest_s = _rest_s(written_at)
@@ -130,7 +130,7 @@ class Ear:
             if rest_s == NET_S and not written and _identity(self.path) != files:
                 return
             before, version = version, _version(db)
-            self._tell(everybody=version != before)
+            self._notify(everybody=version != before)
             if version != before:
                 if reports and rest_s == NET_S and not written:
                     written = reports.wait(0.0)  # it may have come just now
@@ -149,13 +149,13 @@ class Ear:
             before, self._waits = self._waits, waits
             before.close()
 
-    def _tell(self, everybody: bool) -> None:
+    def _notify(self, everybody: bool) -> None:
         """Calls the listeners: all, or those that have not been called yet."""
         if not (everybody or self._new):
             return
         with _lock:
-            told, self._new = [*self.listeners] if everybody else self._new, []
-        for each in told:
+            called, self._new = [*self.listeners] if everybody else self._new, []
+        for each in called:
             try:
                 each.problem = ""
                 each.heard(frozenset())
