@@ -10,6 +10,9 @@ from rhythm.limits import TEXTS
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 LENGTH = 26
+# Two digits at a time take half as long.
+_PAIRS = [first + second for first in _DIGITS for second in _DIGITS]
+_SHIFTS = range(5 * (LENGTH - 2), -1, -10)
 MAX_ID_CHARACTERS = TEXTS.id
 
 
@@ -22,7 +25,7 @@ def encode_id(time_ms: int, random_bits: int) -> str:
         | 0b10 << 62
         | random_bits & (1 << 62) - 1
     )
-    return "".join(_DIGITS[number >> shift & 31] for shift in range(5 * (LENGTH - 1), -1, -5))
+    return "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
 
 
 def child_id(parent: str, n: int) -> str:

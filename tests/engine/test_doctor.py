@@ -773,7 +773,7 @@ def test_wake_that_is_left_out_is_found_whatever_is_awaited(
         monkeypatch.setattr(world.inner.rows, "wake", lambda ids, now: None)
         monkeypatch.setattr(world.inner.rows, "wake_live", lambda ids: db.now())
     else:
-        monkeypatch.setattr(world.inner.rows, "wake", lambda id, now: None)
+        monkeypatch.setattr(world.inner.rows, "wake_all", lambda ids, now: None)
     while world.clock.seconds < 30 and not examine(world.inner, 0.0):
         world.round()
     assert [(finding.rule, finding.subject) for finding in examine(world.inner, 0.0)] == [

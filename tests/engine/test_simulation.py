@@ -119,8 +119,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "DO UPDATE SET wakes = wakes + 1 WHERE state <> 0",
         "DO NOTHING",
     ),
-    "a turn sent twice counts twice": ("advance_context", " AND seq = :seq", " AND :seq >= 0"),
-    "a task ends under any claim": ("attempt_of", " AND r.fence = ?", " AND ? > 0"),
+    "a turn sent twice counts twice": ("advance_context", " AND c.seq = x.seq", " AND x.seq >= 0"),
+    "a task ends under any claim": ("attempts_of", "r.fence = w.value AND ", ""),
     "signals stay in the mailbox": ("mail", "WHERE s.consumed_seq IS NULL", ""),
     "no timer fires": ("due_timers", "fire_at <= ?", "fire_at < -?"),
 }

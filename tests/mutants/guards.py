@@ -188,9 +188,9 @@ def migrated(kind: str, old: str, new: str) -> tuple[Change, ...]:
 
 # An end on SQLite that wakes nobody, and on PostgreSQL the like of what nobody holds.
 UNTOLD = (
-    "(lambda id, ended, now, fence=None, worker=None, attempt=0: self.db.one('finish', "
-    "dict(id=id, status=ended.status, result=None,"
-    " error=ended.value, now=now, fence=fence, worker=worker, attempt=attempt, took_us=0)))("
+    "(lambda id, ended, now, fence=None, worker=None, attempt=0: self.db.many('finish', "
+    "('id', 'status', 'result', 'error', 'now', 'fence', 'worker', 'attempt', 'took_us'), "
+    "[(id, ended.status, None, ended.value, now, fence, worker, attempt, 0)]))("
 )
 UNHELD_UNTOLD = pg_code(
     "rows", "end_unclaimed",
@@ -243,7 +243,7 @@ FENCES = (
     Guard(
         "complete a task: only under my fence",
         rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),
-        lite("attempt_of", " AND r.fence = ?", " AND ? > 0"),
+        lite("attempts_of", "r.fence = w.value AND ", ""),
         pg_code("flush", "_owns", " and row.fence == item.fence", ""),
     ),
     Guard(
@@ -254,7 +254,7 @@ FENCES = (
     Guard(
         "turn: no fence in the context is newer than mine",
         rule("a_turn_under_an_older_fence_than_the_contexts_is_lost"),
-        lite("advance_context", " AND fence <= :fence", ""),
+        lite("advance_context", " AND c.fence <= x.fence", ""),
         pg("lock_contexts", " AND c.fence <= x.fence", ""),
     ),
     Guard(
@@ -265,12 +265,12 @@ FENCES = (
     Guard(
         "turn: only under the claim that is in force",
         rule("a_turn_of_one_who_gave_its_claim_back_is_lost"),
-        lite_code("flush", "commit_turn", "fence != turn.fence or ", ""),
+        lite_code("flush", "_owns", " and member.fence == turn.fence", ""),
         pg_code("flush", "_owns", " and row.fence == item.fence", ""),
     ),
     Guard(
         "turn: its own seq", rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
-        lite("advance_context", " AND seq = :seq", " AND :seq >= 0"),
+        lite("advance_context", " AND c.seq = x.seq", " AND x.seq >= 0"),
         pg("lock_contexts", "c.seq = x.seq AND ", ""),
     ),
     Guard(
@@ -355,12 +355,14 @@ WAKES = (
     ),
     Guard(
         "a task that ends wakes its parent", rule("the_end_of_a_task_wakes_its_parent"),
-        lite_code("rows", "finish", "self.wake(row[0], now)", "pass"),
+        lite_code("rows", "finish_all",
+            "self.wake_all((id for id in parents - ids if id is not None), now)", "pass"),
         pg_code("rows", "_tell", "self.wake((parent for _, parent in ended), now)", "pass"),
     ),
     Guard(
         "a workflow that ends wakes its parent", rule("a_finished_child_workflow_wakes_its_parent"),
-        lite_code("rows", "finish", "self.wake(row[0], now)", "pass"),
+        lite_code("rows", "finish_all",
+            "self.wake_all((id for id in parents - ids if id is not None), now)", "pass"),
         pg_code("rows", "_tell", "self.wake((parent for _, parent in ended), now)", "pass"),
     ),
     Guard(
@@ -589,14 +591,14 @@ EVENTS = (
     Guard(
         "a family that is being ended does not grow",
         family("a_family_that_is_being_ended_does_not_grow"),
-        lite_code("flush", "_refusal", "if terminated:", "if False:"),
+        lite_code("flush", "_refusals", "if member.terminated:", "if False:"),
         pg_code("flush", "_owns", " and not self.known[item.id].terminated", ""),
     ),
     Guard(
         "below a mark nothing is written that others see",
         family("an_owner_in_a_family_that_is_being_ended_only_takes_steps"),
-        lite_code("flush", "commit_turn", "not is_light(turn) and",
-            '(turn.end != "own" or turn.starts) and'),
+        lite_code("flush", "commit_turns", "turn for turn in owned if not is_light(turn)",
+            'turn for turn in owned if turn.end != "own" or turn.starts'),
         pg_code("flush", "_owns", " and not self.known[item.id].terminated", ""),
     ),
     Guard(
@@ -770,7 +772,7 @@ RESCUE = (
     Guard(
         "attempts are counted in the claim",
         rule("a_task_may_kill_as_many_workers_as_the_limit_says"),
-        lite("claim_row", "attempt = attempt + 1", "attempt = attempt"),
+        lite("claim_rows", "attempt = r.attempt + 1", "attempt = r.attempt"),
         pg("claim", "attempt = attempt + 1", "attempt = attempt"),
     ),
     Guard(
@@ -883,12 +885,12 @@ ENDS = (
     ),
     Guard(
         "a start that is there changes nothing", rule("a_start_with_the_same_id_changes_nothing"),
-        lite("insert_execution", "ON CONFLICT DO NOTHING ", ""),
+        lite("insert_execution", "ON CONFLICT DO NOTHING", ""),
         pg("start_executions", "ON CONFLICT DO NOTHING RETURNING", "RETURNING"),
     ),
     Guard(
         "what has ended does not end again", rule("a_task_that_has_ended_stays_as_it_ended"),
-        lite("finish", " AND status < 5", ""), pg("finish", " AND e.status < 5", ""),
+        lite("finish", " AND e.status < 5", ""), pg("finish", " AND e.status < 5", ""),
     ),
     Guard(
         "the attempts of what has ended stay", rule("a_task_that_has_ended_stays_as_it_ended"),
@@ -896,7 +898,7 @@ ENDS = (
     ),
     Guard(
         "a workflow that has ended takes no turn", rule("a_workflow_that_has_ended_takes_no_turn"),
-        lite_code("flush", "commit_turn", " or has_ended(known.status)", ""),
+        lite_code("flush", "_owns", " and not has_ended(member.status)", ""),
         pg_code("flush", "_advance", " and not has_ended(self.known[turn.id].status)", ""),
     ),
     Guard(
@@ -1397,8 +1399,8 @@ OVER_LIMIT = (
 SIMULATED = (
     Guard(
         "simulation: the turns of an older owner count", (SIMULATION,),
-        engine=lite_code("flush", "commit_turn", "fence != turn.fence or ", "")
-        + lite("advance_context", " AND fence <= :fence", ""),
+        engine=lite_code("flush", "_owns", " and member.fence == turn.fence", "")
+        + lite("advance_context", " AND c.fence <= x.fence", ""),
     ),
     Guard(
         "simulation: a poisonous turn is tried for ever", (SIMULATION,),
@@ -1611,15 +1613,16 @@ PEOPLE = (
     Guard(
         "what has ended asks nobody any more",
         approvals("an_execution_that_ends_asks_nobody_any_more"),
-        lite_code("rows", "end_workflow", 'self.db.all("cancel_approvals", now, id, 0, LAST_CHILD)',
+        lite_code("rows", "end_workflows",
+            ('self.db.many("cancel_approvals", (), [(now, end.id, 0, LAST_CHILD) for end in '
+                'ends])'),
             "pass"),
         pg("delete_waits", "AND status IS NULL)", "AND false)"),
     ),
     Guard(
         "what let it go on is done with its turn",
         approvals("what_let_it_go_on_is_done_with_the_turn_that_knew_it"),
-        lite_code("flush", "commit_turn",
-            "self._executed(turn.id, upto, ended.error if ended else None, now)", "pass"),
+        lite_code("flush", "commit_turns", "self._executed(others, ended, known, now)", "pass"),
         pg_code("flush", "run", "self._executed(won)", "pass"),
     ),
     Guard(
@@ -1728,7 +1731,7 @@ HANDS = (
     Guard(
         "a new execution begins with its contributors",
         hands("a_new_execution_begins_with_its_contributors_whoever_starts_it"),
-        (Change("store/sqlite/rows.py", "start", "self.contribute(new.id, new.contributors, now)",
+        (Change("store/sqlite/rows.py", "start_all", "self.contribute(new.id, new.contributors, now)",
             "pass"),),
         pg_code("rows", "_started", "for each in new if each.contributors", "for each in ()"),
     ),

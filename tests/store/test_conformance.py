@@ -541,6 +541,83 @@ def test_a_step_beside_other_turns_is_lost_alone(store: Store) -> None:
     assert (status(store, "w"), store.reading.history("v")) == ("completed", [])
 
 
+def test_in_a_commit_of_many_turns_each_is_judged_by_itself(store: Store) -> None:
+    ids = [f"w{n:02}" for n in range(60)]
+    store.executions.start([workflow(id) for id in ids])
+    held = claims(store, limit=60)
+    assert {commit(store, turn(held[id], end="own")).outcome for id in ids} == {"own"}
+    woken, again, replaced = set(ids[::7]), set(ids[::5]), set(ids[::11])
+    for id in woken:
+        send(store, f"to {id}", id)
+    ends = {id: ("own", "park", "finish")[n % 3] for n, id in enumerate(ids)}
+    turns = [
+        turn(
+            held[id],
+            0 if id in again else 1,
+            ends[id],
+            fence=held[id].fence - (1 if id in replaced else 0),
+            status=COMPLETED if ends[id] == "finish" else SUSPENDED,
+            done=(Done(1, "work", "default", "null", COMPLETED, "1", 1, 1),),
+        )
+        for id in ids
+    ]
+
+    def expected(id: str) -> str:
+        if id in again | replaced:
+            return "lost"
+        parks = "woken" if id in woken else "parked"
+        return {"own": "own", "park": parks, "finish": "finished"}[ends[id]]
+
+    answers = {answer.id: answer for answer in store.turns.commit(turns, [])[0]}
+    assert {id: answer.outcome for id, answer in answers.items()} == {
+        id: expected(id) for id in ids
+    }
+    assert {id: len(store.reading.history(id)) for id in ids} == {
+        id: 1 if expected(id) == "lost" else 2 for id in ids
+    }
+    assert set(store.reading.get([f"{id}.1" for id in ids])) == {
+        f"{id}.1" for id in ids if expected(id) != "lost"
+    }
+    assert {id for id in ids if status(store, id) == "completed"} == {
+        id for id in ids if expected(id) == "finished"
+    }
+    assert {row[0] for row in ready_rows(store)} == {
+        id for id in ids if expected(id) in ("lost", "own", "woken")
+    }
+    assert all(
+        answers[id].wakes == held[id].wakes + (id in woken)
+        for id in ids
+        if expected(id) in ("own", "woken")
+    )
+
+
+def test_in_a_commit_of_many_ends_each_is_judged_by_itself(store: Store) -> None:
+    ids = [f"t{n:02}" for n in range(60)]
+    store.executions.start([task(id) for id in ids])
+    held, lost = claims(store, limit=60), set(ids[::4])
+    ends = [
+        TaskEnd(id, held[id].fence - (1 if id in lost else 0), COMPLETED, "1", worker="a")
+        for id in ids
+    ]
+    older = TaskEnd(ids[1], held[ids[1]].fence - 1, FAILED, "{}", worker="a")
+    assert store.turns.commit([], [*ends, older])[1] == set(ids) - lost
+    found = store.reading.get(ids)
+    assert {id for id in ids if found[id].status == "completed"} == set(ids) - lost
+    assert {row[0] for row in ready_rows(store)} == lost
+
+
+def test_among_many_starts_those_that_exist_change_nothing(store: Store) -> None:
+    ids = [f"w{n:02}" for n in range(60)]
+    there = set(ids[::9])
+    store.executions.start([workflow(id, inputs="1") for id in sorted(there)])
+    started = store.executions.start([workflow(id, inputs="2") for id in ids])
+    assert [(each.id, each.created) for each in started] == [(id, id not in there) for id in ids]
+    found = store.reading.get(ids)
+    assert {id for id in ids if found[id].inputs == "1"} == there
+    assert sorted(row[0] for row in ready_rows(store)) == ids
+    assert {each.seq for each in store.turns.load(ids)} == {0}
+
+
 def test_a_child_workflow_that_a_turn_asks_to_end_is_woken(store: Store) -> None:
     parent = begun(store)
     children = tuple(workflow(f"w.{n}", parent_id="w", child_no=n, root_id="w") for n in (1, 2))

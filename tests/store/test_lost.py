@@ -142,9 +142,11 @@ def given(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_connections_notice_that_the_other_side_is_gone_and_what_the_url_says_comes_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert given("postgresql://me@host/app", monkeypatch) == connecting.DEFAULTS
+    ours = {"client_encoding": "utf8"}  # whatever the URL says
+    assert given("postgresql://me@host/app", monkeypatch) == connecting.DEFAULTS | ours
     chosen = "connect_timeout=3&keepalives_idle=60&tcp_user_timeout=1000"
     assert given(f"postgresql://me@host/app?{chosen}", monkeypatch) == {
+        **ours,
         "keepalives_interval": "5",
         "keepalives_count": "3",
     }
@@ -257,7 +259,7 @@ def test_hint_that_was_swallowed_is_sent_again(
     assert started(store, "w")
     wait_for(changed, lambda: {"default"} in heard)
     middle.silent = True
-    store._notifier.notify(["mail"])
+    store._notifier.notify(Hints({"mail"}, set()))
     on_its_way = time.monotonic() + 1.0  # unless its connection must be made anew: then nothing is
     while store._notifier._pending and time.monotonic() < on_its_way:
         time.sleep(0.001)

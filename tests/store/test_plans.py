@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
 
+from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.store import Store
+from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.postgres.connection import PINNED, SQL
 from rhythm.store.postgres.store import PostgresStore
+from rhythm.store.sqlite.session import ROWS as ROWS_OF_VALUES
 from rhythm.store.sqlite.session import SQL as SQLITE
+from rhythm.store.sqlite.session import for_rows
 from rhythm.store.sqlite.store import SqliteStore
 from tests.support.postgres import Schemas
 
@@ -384,7 +390,7 @@ ALONG = {
 SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|terminations|t\b|h\b"
 # `worker_heartbeats`
 MAY_SCAN = (
-    rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX "
+    rf"SCAN (\w+ VIRTUAL TABLE|(\d+ )?CONSTANT ROW|w$|json_each|{SMALL}|d USING INDEX "
     rf"definitions_current|r USING INDEX ready_claimed"
     r"|s USING INDEX schedules_queued|\(subquery|schedules USING "
     r"INDEX|line|part|found|family|f$|moments)"
@@ -416,16 +422,21 @@ def full_file(
     store.close()
 
 
+def with_values(name: str) -> tuple[str, Any]:
+    """A statement, and some values for it."""
+    text = SQLITE[name]
+    if ROWS_OF_VALUES in text:
+        text, _ = for_rows(text, tuple(re.findall(r"\bx\.(\w+)", text)), 3)
+    return text, dict.fromkeys(re.findall(r":(\w+)", text), 1) or ["[]"] * text.count("?")
+
+
 def steps_of(store: SqliteStore, text: str, values: Any) -> list[str]:
     return [row[3] for row in store.db.connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
 
 
 @pytest.mark.parametrize("name", sorted(SQLITE.keys() - READ_BY_PARTS))
 def test_sqlite_goes_along_the_index(full_file: SqliteStore, name: str) -> None:
-    values = dict.fromkeys(re.findall(r":(\w+)", SQLITE[name]), 1) or ["[]"] * SQLITE[name].count(
-        "?"
-    )
-    steps = steps_of(full_file, SQLITE[name], values)
+    steps = steps_of(full_file, *with_values(name))
     assert [
         step for step in steps if step.startswith("SCAN") and not re.match(MAY_SCAN, step)
     ] == []
@@ -433,6 +444,22 @@ def test_sqlite_goes_along_the_index(full_file: SqliteStore, name: str) -> None:
     assert ALONG.get(name, "") in found
     if name not in ALONG:
         assert not re.search(r"INDEX (?!sqlite_autoindex|definitions_current)\w+ ", found), found
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, text in SQLITE.items() if re.match(r"UPDATE[^;]+\nFROM", text)]
+)
+def test_update_of_many_rows_goes_through_them_and_not_through_the_table(
+    tmp_path: Path, name: str
+) -> None:
+    """Also if the tables were analysed when they were as good as empty."""
+    with closing(SqliteStore(str(tmp_path / "few.db"))) as store:
+        store.schema.migrate()
+        store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])
+        store.db.connection.execute("ANALYZE")
+    with closing(SqliteStore(str(tmp_path / "few.db"))) as store:
+        steps = steps_of(store, *with_values(name))
+    assert steps[-1].startswith("SEARCH"), steps
 
 
 @pytest.mark.parametrize(("read", "index"), READS, ids=READ_BY)

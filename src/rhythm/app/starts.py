@@ -104,10 +104,14 @@ class Starts:
         self, program: Program, declared: DeclaredInputs | None, request: Start
     ) -> NewExecution:
         queue = request.queue or program.options.get("queue") or "default"
-        row = self._row(WORKFLOW, program.name, request, queue)
+        timeout_s = program.options.get("timeout")
+        version = program.version
+        row = self._row(
+            WORKFLOW, program.name, request, queue, version=version, timeout_s=timeout_s
+        )
         if declared is not None:
             declared.check(program.name, load(row.inputs))
-        return row.replace(version=program.version, timeout_s=program.options.get("timeout"))
+        return row
 
     def task(
         self,
@@ -163,11 +167,16 @@ class Starts:
         given = dump(options, "options")
         name, queue = valid_name(name, "a task's name"), (task and task.queue) or "default"
         asked = [request if isinstance(request, Start) else Start(request) for request in requests]
-        rows = [self._row(TASK, name, request, request.queue or queue) for request in asked]
-        rows = [row.replace(max_attempts=attempts, options=given) for row in rows]
+        rows = [
+            self._row(
+                TASK, name, request, request.queue or queue, max_attempts=attempts, options=given
+            )
+            for request in asked
+        ]
         return self._start(rows, on_conflict, self._context.store_on(connection))
 
-    def _row(self, type: int, name: str, request: Start, queue: str) -> NewExecution:
+    def _row(self, type: int, name: str, request: Start, queue: str, **more: Any) -> NewExecution:
+        """Returns the row of a start. `more`: other fields of it."""
         key, attributes = request.idempotency_key, request.attributes
         return NewExecution(
             self._context.new_id() if request.id is None else valid_id(request.id),
@@ -178,7 +187,8 @@ class Starts:
             priority=at_least(request.priority, -(2**31), "priority"),
             delay_s=0.0 if request.delay is None else duration_s(request.delay),
             key=None if key is None else start_key(key, "an idempotency_key"),
-            attributes=valid_attributes({} if attributes is None else attributes),
+            attributes="{}" if attributes is None else valid_attributes(attributes),
+            **more,
         )
 
     def _start(

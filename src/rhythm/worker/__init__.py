@@ -16,7 +16,7 @@ A worker lives among other workers that it does not know. These are its rules:
   attempts, the rescue counts crashes. A task whose worker has died begins only after the turns that
   were claimed with it are committed. Its last attempt runs beside no other suspect.
 - Hints make it fast, polling makes it safe. NOTIFY is sent beside the commit, many hints in one; on
-  SQLite, workers watch the version of the file. A worker that misses a hint finds the work within a
+  SQLite, workers watch the file. A worker that misses a hint finds the work within a
   poll interval. An idle worker asks the database less than twice a second.
 - The worker that plans a turn knows the tasks of the other workers: each worker declares the tasks
   that it has (queue, retries, timeout).

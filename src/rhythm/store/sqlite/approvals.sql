@@ -95,8 +95,8 @@ UPDATE execution_resume_requests SET executed_at = :now, error_message = :error
 WHERE execution_id = :id AND id <= :upto AND executed_at IS NULL
 
 -- name: unseen_resumes
--- Marks resume requests of an execution that ends before a turn could see them.
-UPDATE execution_resume_requests SET error_message = 'the execution ended before it could see this' WHERE execution_id = ? AND executed_at IS NULL
+-- Marks resume requests of executions that end before a turn could see them.
+UPDATE execution_resume_requests SET error_message = 'the execution ended before it could see this' WHERE execution_id IN (SELECT value FROM json_each(?)) AND executed_at IS NULL
 
 -- name: resumes
 -- A page of the resume requests of one execution, oldest first.

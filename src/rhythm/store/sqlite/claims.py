@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
 from rhythm.store.interfaces.claims import SYSTEM_QUEUE, Claim, ClaimStore
 from rhythm.store.interfaces.turns import Committed
@@ -25,13 +26,15 @@ class SqliteClaims(SqliteRole, ClaimStore):
                     ids += [id for (id,) in self.db.all("free_rows", queue, limit - len(ids))]
             if not ids:
                 return []
-            fence = self.db.one("fences_up", len(ids))[0] - len(ids)
-            expires = self.db.clock() + int(ttl_s * US)
-            taken = (
-                self.db.all("claim_row", worker, expires, fence + i, id)
-                for i, id in enumerate(ids, 1)
-            )
-            return [claim for row in taken for claim in records(Claim, row)]
+            highest = self.db.one("fences_up", len(ids))[0]
+            taken = {
+                "worker": worker,
+                "expires_at": self.db.clock() + int(ttl_s * US),
+                "fence": highest - len(ids) + 1,
+                "ids": json.dumps(ids),
+            }
+            claims = records(Claim, self.db.all("claim_rows", taken))
+            return sorted(claims, key=attrgetter("fence"))
 
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
         with self.db.transaction():

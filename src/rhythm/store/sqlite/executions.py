@@ -48,7 +48,7 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
                 if on_conflict == "replace"
                 for id in self._let_go_of_key(new, now)
             ]
-            started = [self.rows.start(execution, now) for execution in executions]
+            started = self.rows.start_all(executions, now)
             refuse_conflicts(executions, started, on_conflict)
             if any(found.created for found in started):
                 self.auditor.authorise(actor, now)
@@ -127,7 +127,7 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
         fence = self.db.one("next_fence")[0]
         seq = self.db.one("raise_context_fence", fence, id)[0]
         self.db.all("skip_turn", id)
-        self.rows.write_history(terminated_row(id, seq, fence, status), now)
+        self.rows.write_history([terminated_row(id, seq, fence, status)], now)
         self.rows.end_workflow(id, BY_FORCE, now, fence, None, wakes=False)
 
     def retry(
@@ -161,7 +161,7 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
             if has_turn(row.type, row.status):
                 self.db.all("insert_stored_history", values)
             if begins(row.status, row.held):
-                self.rows.make_ready(row, now)
+                self.rows.make_ready([row], now)
         for name, rows in (
             ("insert_stored_timer", family.timers),
             ("insert_stored_signal", family.signals),

@@ -1,13 +1,19 @@
-"""The group commit on SQLite: the ends of tasks and the turns of workflows, one after the other.
+"""The group commit on SQLite: turns of workflows and ends of tasks, all of them together.
 
-Always inside a transaction.
+Always inside a transaction. What is written for many items is written by one statement that is run
+for each (`SqliteSession.many`): that is most of what a turn writes. The rest is written turn by
+turn. An item whose claim is lost is left out, and does not affect the others.
 """
 
 from __future__ import annotations
 
-from typing import assert_never
+import json
+from collections.abc import Mapping, Sequence
+from itertools import compress
+from operator import attrgetter
 
 from rhythm.ids import child_id
+from rhythm.record import Record
 from rhythm.store.acts import sending_acts
 from rhythm.store.approvals import NewApproval, message_of
 from rhythm.store.attributes import with_attributes
@@ -21,13 +27,13 @@ from rhythm.store.families import (
     may_have_many,
     room,
 )
-from rhythm.store.interfaces.turns import Committed, TaskEnd, TurnCommit
-from rhythm.store.lifecycle import has_ended
+from rhythm.store.interfaces.turns import Committed, Done, TaskEnd, TurnCommit
+from rhythm.store.lifecycle import StatusNumber, has_ended
 from rhythm.store.light_turns import is_light
-from rhythm.store.rows import fields, records
+from rhythm.store.rows import Row, fields, records
 from rhythm.store.sqlite.auditing import SqliteAuditor
 from rhythm.store.sqlite.exchange import SqliteExchange
-from rhythm.store.sqlite.rows import ReleasedExecution, SqliteRows
+from rhythm.store.sqlite.rows import ExecutionEnd, ReleasedExecution, SqliteRows
 from rhythm.store.sqlite.session import US, SqliteSession
 from rhythm.store.verdicts import (
     Again,
@@ -41,6 +47,28 @@ from rhythm.store.verdicts import (
     turn_row,
 )
 
+# The names of values in statements that are run for many rows.
+MOVED = ("id", "seq", "fence", "statement", "owned", "awaiting", "snapshot", "now")
+STATUS = ("id", "status", "fence", "worker", "now")
+RESUMED = ("id", "upto", "error", "now")
+DONE = (*Done._fields, "id", "parent_id", "root_id", "result", "error", "fence", "worker", "now")
+_done = attrgetter(*Done._fields)
+
+
+class Member(Record):
+    """A claimed execution with its claim, and the state of its family."""
+
+    id: str
+    status: StatusNumber
+    cancelled: bool
+    root_id: str
+    parent_id: str | None
+    started: bool
+    fence: int | None
+    wakes: int
+    family: int | None  # starts in its family, as far as they were counted
+    terminated: bool  # it was terminated, or is below an execution that was
+
 
 class SqliteFlush:
     """Writes the turns and ends of tasks that owners commit."""
@@ -50,21 +78,29 @@ class SqliteFlush:
     ) -> None:
         self.db, self.rows, self.auditor, self.exchange = db, rows, auditor, exchange
 
-    def end_task(self, end: TaskEnd, now: int) -> bool:
-        """Ends an attempt: the task ends, or is tried again. False: the claim is lost."""
-        claimed = self.db.one("attempt_of", end.id, end.fence)
-        if claimed is None:
-            return False
-        attempt, was_cancelled = claimed
-        match end_of_attempt(end, attempt, bool(was_cancelled)):
-            case Again() as again:
-                self._try_again(end, again, attempt, now)
-                return True
-            case Ending() as ended:
-                self.db.count("delete_claimed", end.id, end.fence)
-                return self.rows.finish(
-                    end.id, ended, now, end.fence, end.worker, attempt, end.took_us
-                )
+    # ends of tasks
+
+    def end_tasks(self, ends: Sequence[TaskEnd], now: int) -> set[str]:
+        """Ends attempts: their tasks end, or are tried again. Returns the ids of the tasks whose
+        end was accepted: their claims are not lost."""
+        if not ends:
+            return set()
+        # Of two ends of one task, the older one has lost its claim.
+        newest = {end.id: end for end in sorted(ends, key=attrgetter("fence"))}
+        fences = json.dumps({end.id: end.fence for end in newest.values()})
+        final, again = list[ExecutionEnd](), set[str]()
+        for id, attempt, was_cancelled, parent in self.db.all("attempts_of", fences):
+            end = newest[id]
+            match end_of_attempt(end, attempt, bool(was_cancelled)):
+                case Again() as later:
+                    self._try_again(end, later, attempt, now)
+                    again.add(id)
+                case Ending() as ended:
+                    final.append(
+                        ExecutionEnd(id, ended, parent, end.fence, end.worker, attempt, end.took_us)
+                    )
+        self.db.many("delete_claimed", (), [(end.id, end.fence) for end in final])
+        return again | self.rows.finish_all(final, now)
 
     def _try_again(self, end: TaskEnd, again: Again, attempt: int, now: int) -> None:
         due_at = now + int(again.delay_s * US)
@@ -81,83 +117,60 @@ class SqliteFlush:
         }
         self.db.all("note_attempt", noted)
         if again.row:
-            self.rows.write_history(again.row, now)
+            self.rows.write_history([again.row], now)
 
-    def commit_turn(self, turn: TurnCommit, now: int) -> Committed:
-        """Commits a turn, and returns what became of it."""
-        known = self.rows.find(turn.id)
-        fence, wakes = self.db.one("ready_of", turn.id) or (None, 0)
-        if fence != turn.fence or known is None or has_ended(known.status):
-            return refused(turn.id)
-        if not is_light(turn) and (refusal := self._refusal(turn, known.root_id, now)):
-            return refusal
-        if not self._advance(turn, now):
-            return refused(turn.id)
-        self._write_children(turn, known.root_id, now)
-        self._settle(turn)
-        self._send(turn, now)
-        if turn.attributes is not None:
-            (before,) = self.db.one("attributes", turn.id)
-            self.db.all("set_attributes", with_attributes(before, turn.attributes), turn.id)
-        ended = end_of_turn(turn, known.cancelled)
-        if (upto := turn.resumed_upto(wakes)) is not None:
-            self._executed(turn.id, upto, ended.error if ended else None, now)
-        self.rows.write_history(turn_row(turn, known.status, ended), now)
-        if ended:
-            self.db.all("delete_claimed", turn.id, turn.fence)
-            self.rows.end_workflow(turn.id, ended, now, turn.fence, turn.worker)
-        elif turn.status != known.status or not known.started:
-            suspended = {
-                "id": turn.id,
-                "status": turn.status,
-                "now": now,
-                "fence": turn.fence,
-                "worker": turn.worker,
-            }
-            self.db.all("suspend_execution", suspended)
-        promoted = {} if ended else self._promote(turn, now)
-        return answer(turn, *self._leave(turn), promoted)
+    # turns
 
-    def _refusal(self, turn: TurnCommit, root: str, now: int) -> Committed | None:
-        """Returns the refusal of a turn; None if it may be committed.
+    def commit_turns(self, turns: Sequence[TurnCommit], now: int, alone: bool) -> list[Committed]:
+        """Commits turns, and returns what became of each.
+
+        `alone`: nothing else was written in this transaction.
+        """
+        if not turns:
+            return []
+        asked = json.dumps([turn.id for turn in turns])
+        known = {row.id: row for row in records(Member, self.db.all("members_of", asked))}
+        owned = [turn for turn in turns if _owns(turn, known.get(turn.id))]
+        others = [turn for turn in owned if not is_light(turn)]
+        answers = self._refusals(others, known, now) if others else {}
+        won = self._advance([turn for turn in owned if turn.id not in answers], now)
+        self._write_done(won, known, now)
+        if others:
+            others = [turn for turn in won if not is_light(turn)]
+            self._write_others(others, now)
+        ended = {
+            turn.id: end for turn in others if (end := end_of_turn(turn, known[turn.id].cancelled))
+        }
+        self._executed(others, ended, known, now)
+        self.rows.write_history(
+            [turn_row(turn, known[turn.id].status, ended.get(turn.id)) for turn in won], now
+        )
+        self._finish([turn for turn in others if turn.id in ended], ended, known, now)
+        self._suspend([turn for turn in won if turn.id not in ended], known, now)
+        promoted = {turn.id: self._promote(turn, now) for turn in others if turn.id not in ended}
+        parked = self._leave(others)
+        wakes = {} if alone and not others else self._wakes(won)
+        for turn in won:
+            count = wakes.get(turn.id, known[turn.id].wakes)
+            answers[turn.id] = answer(turn, turn.id in parked, count, promoted.get(turn.id, {}))
+        return [answers.get(turn.id) or refused(turn.id) for turn in turns]
+
+    def _refusals(
+        self, turns: Sequence[TurnCommit], known: Mapping[str, Member], now: int
+    ) -> dict[str, Committed]:
+        """Returns the refusals of turns that may not be committed.
 
         A workflow below a terminated one cannot go on, and no turn may start more executions than
         allowed.
         """
-        started, terminated = self.db.one("family_of", turn.id)
-        if terminated:
-            return refused(turn.id)
-        full = self._full(turn, root, started, now)
-        return refused(turn.id, full) if full else None
-
-    def _advance(self, turn: TurnCommit, now: int) -> bool:
-        """Moves the context on. False: this turn was committed before, or a newer owner has the
-        workflow."""
-        moved = dict(id=turn.id, seq=turn.seq, fence=turn.fence, statement=turn.statement, now=now)
-        moved |= dict(owned=turn.owned, awaiting=turn.awaiting, snapshot=inline(turn.snapshot))
-        if self.db.count("advance_context", moved) == 0:
-            return False
-        self._keep_blob(turn)
-        return True
-
-    def _settle(self, turn: TurnCommit) -> None:
-        """Deletes timers and waits that are no longer needed."""
-        for n in turn.settled:
-            self.db.all("delete_settled_timer", turn.id, n)
-            self.db.all("delete_settled_wait", turn.id, n)
-            self.db.all("settle_wait", turn.id, n)
-
-    def _send(self, turn: TurnCommit, now: int) -> None:
-        """Publishes the turn's events, marks the signals that it consumed, and sends its
-        signals."""
-        sender = self.exchange.sender(turn.id) if turn.events or turn.signals else None
-        published = [event for event in turn.events if self.exchange.publish(event, sender, now)]
-        for id in turn.consumed:
-            if self.db.count("consume_signal", turn.seq + 1, id, turn.id) != 1:
-                raise AssertionError(f"signal {id} of {turn.id} was consumed before")
-        sent = self.exchange.send(turn.signals, sender, now) if turn.signals else ()
-        if sender is not None and (actor := sender.actor(turn.id)):
-            self.auditor.add(actor, sending_acts(published, sent), now)
+        refusals: dict[str, Committed] = {}
+        for turn in turns:
+            member = known[turn.id]
+            if member.terminated:
+                refusals[turn.id] = refused(turn.id)
+            elif full := self._full(turn, member.root_id, member.family, now):
+                refusals[turn.id] = refused(turn.id, full)
+        return refusals
 
     def _full(self, turn: TurnCommit, root: str, started: int | None, now: int) -> str:
         """Returns why the turn must not start its executions.
@@ -180,44 +193,93 @@ class SqliteFlush:
             self.db.all("count_family", {"root": root, "started": added})
         return ""
 
-    def _keep_blob(self, turn: TurnCommit) -> None:
-        """Replaces the blob of the snapshot before. An unchanged snapshot keeps its blob."""
-        if turn.snapshot is not None:
-            self.db.all("delete_blob", turn.id)
-        self.rows.insert_blob(turn.id, turn.snapshot)
+    def _advance(self, turns: Sequence[TurnCommit], now: int) -> Sequence[TurnCommit]:
+        """Moves the contexts on. Returns the turns that were accepted: the others were committed
+        before, or a newer owner has their workflows."""
+        rows = [
+            (
+                turn.id,
+                turn.seq,
+                turn.fence,
+                turn.statement,
+                turn.owned,
+                turn.awaiting,
+                inline(turn.snapshot),
+                now,
+            )
+            for turn in turns
+        ]
+        won = list(compress(turns, self.db.each("advance_context", MOVED, rows)))
+        # A new snapshot replaces the blob of the one before.
+        changed = [turn for turn in won if turn.snapshot is not None]
+        if changed:
+            self.db.all("delete_blobs", json.dumps([turn.id for turn in changed]))
+        for turn in changed:
+            self.rows.insert_blob(turn.id, turn.snapshot)
+        return won
 
-    def _write_children(self, turn: TurnCommit, root: str, now: int) -> None:
-        for done in turn.done:
-            result, error = result_and_error(done.status, done.value)
-            place = dict(
-                id=child_id(turn.id, done.n), parent_id=turn.id, child_no=done.n, root_id=root
+    def _write_done(
+        self, turns: Sequence[TurnCommit], known: Mapping[str, Member], now: int
+    ) -> None:
+        """Stores the tasks that the owners of their workflows have run."""
+        done = [
+            (
+                *_done(done),
+                child_id(turn.id, done.n),
+                turn.id,
+                known[turn.id].root_id,
+                *result_and_error(done.status, done.value),
+                turn.fence,
+                turn.worker,
+                now,
             )
-            ended = dict(result=result, error=error, fence=turn.fence, worker=turn.worker, now=now)
-            self.db.all("insert_done", {**fields(done), **place, **ended})
-        for new in turn.starts:
-            if new.child_no not in turn.promoted:
-                self.rows.start(new, now)
-            if new.failed is not None:
-                self.rows.write_history(
-                    attempt_row(new.id, new.attempt, turn.fence, turn.worker, new.failed), now
-                )
-        for timer in turn.timers:
-            delay_us = None if timer.delay_s is None else int(timer.delay_s * US)
-            fire_at = (
-                None
-                if timer.held
-                else timer.until
-                if timer.until is not None
-                else now + (delay_us or 0)
-            )
-            self.db.all("insert_timer", turn.id, timer.n, delay_us, timer.until, fire_at)
+            for turn in turns
+            for done in turn.done
+        ]
+        self.db.many("insert_done", DONE, done)
+
+    def _write_others(self, turns: Sequence[TurnCommit], now: int) -> None:
+        """Writes what turns that are not light ask for."""
+        starts = [new for turn in turns for new in turn.starts if new.child_no not in turn.promoted]
+        self.rows.start_all(starts, now)
+        failed = [
+            attempt_row(new.id, new.attempt, turn.fence, turn.worker, new.failed)
+            for turn in turns
+            for new in turn.starts
+            if new.failed is not None
+        ]
+        self.rows.write_history(failed, now)
+        self._set_timers(turns, now)
+        for turn in turns:
+            self._write_waits(turn, now)
+        settled = [(turn.id, n) for turn in turns for n in turn.settled]
+        for name in ("delete_settled_timer", "delete_settled_wait", "settle_wait"):
+            self.db.many(name, (), settled)
+        for turn in turns:
+            self._send(turn, now)
+            if turn.attributes is not None:
+                (before,) = self.db.one("attributes", turn.id)
+                self.db.all("set_attributes", with_attributes(before, turn.attributes), turn.id)
+
+    def _set_timers(self, turns: Sequence[TurnCommit], now: int) -> None:
+        timers = list[Row]()
+        for turn in turns:
+            for timer in turn.timers:
+                delay_us = _us(timer.delay_s)
+                at = now + (delay_us or 0) if timer.until is None else timer.until
+                fire_at = None if timer.held else at
+                timers.append((turn.id, timer.n, delay_us, timer.until, fire_at))
+        self.db.many("insert_timer", (), timers)
+
+    def _write_waits(self, turn: TurnCommit, now: int) -> None:
+        """Sets the waits for events and approvals of a turn, and cancels and releases what it
+        says."""
         opened = [wait.n for wait in turn.waits if not wait.held]
         for wait in turn.waits:
-            timeout_us = None if wait.timeout_s is None else int(wait.timeout_s * US)
             place = {
                 "id": turn.id,
                 "key": key_of(wait.wanted),
-                "timeout_us": timeout_us,
+                "timeout_us": _us(wait.timeout_s),
                 "now": now,
             }
             self.db.all("insert_wait", fields(wait) | place)
@@ -232,11 +294,83 @@ class SqliteFlush:
 
     def _request(self, execution_id: str, new: NewApproval, now: int) -> None:
         id = child_id(execution_id, new.n)
-        timeout_us = None if new.timeout_s is None else int(new.timeout_s * US)
+        timeout_us = _us(new.timeout_s)
         place = {"id": id, "execution_id": execution_id, "timeout_us": timeout_us, "now": now}
         self.db.all("insert_approval", fields(new) | place)
         if not new.held:
             self.rows.notify(id, "requested", now)
+
+    def _release(self, id: str, first: int, last: int, now: int) -> list[int]:
+        """Lets children begin that were held back. Returns the numbers of the waits for events that
+        are now open."""
+        self.db.all("release_timers", {"id": id, "first": first, "last": last, "now": now})
+        self._release_approvals(id, first, last, now)
+        numbers = {"id": id, "first": first, "last": last, "now": now}
+        released = records(ReleasedExecution, self.db.all("release_children", numbers))
+        self.rows.make_ready(released, now)
+        return [n for (n,) in self.db.all("release_waits", numbers)]
+
+    def _release_approvals(self, execution_id: str, first: int, last: int, now: int) -> None:
+        for (id,) in self.db.all(
+            "release_approvals", {"id": execution_id, "first": first, "last": last, "now": now}
+        ):
+            self.rows.notify(id, "requested", now)
+
+    def _send(self, turn: TurnCommit, now: int) -> None:
+        """Publishes the turn's events, marks the signals that it consumed, and sends its
+        signals."""
+        sender = self.exchange.sender(turn.id) if turn.events or turn.signals else None
+        published = [event for event in turn.events if self.exchange.publish(event, sender, now)]
+        for id in turn.consumed:
+            if self.db.count("consume_signal", turn.seq + 1, id, turn.id) != 1:
+                raise AssertionError(f"signal {id} of {turn.id} was consumed before")
+        sent = self.exchange.send(turn.signals, sender, now) if turn.signals else ()
+        if sender is not None and (actor := sender.actor(turn.id)):
+            self.auditor.add(actor, sending_acts(published, sent), now)
+
+    def _executed(
+        self,
+        turns: Sequence[TurnCommit],
+        ended: Mapping[str, Ending],
+        known: Mapping[str, Member],
+        now: int,
+    ) -> None:
+        """Marks the resumes of executions as done by these turns, with the error if the turn
+        failed."""
+        resumed = list[Row]()
+        for turn in turns:
+            upto = turn.resumed_upto(known[turn.id].wakes)
+            if upto is not None:
+                error = ended[turn.id].error if turn.id in ended else None
+                resumed.append((turn.id, upto, message_of(error) if error else None, now))
+        self.db.many("executed_resumes", RESUMED, resumed)
+
+    def _finish(
+        self,
+        turns: Sequence[TurnCommit],
+        ended: Mapping[str, Ending],
+        known: Mapping[str, Member],
+        now: int,
+    ) -> None:
+        """Ends the workflows of these turns."""
+        if not turns:
+            return
+        self.db.many("delete_claimed", (), [(turn.id, turn.fence) for turn in turns])
+        ends = [
+            ExecutionEnd(turn.id, ended[turn.id], known[turn.id].parent_id, turn.fence, turn.worker)
+            for turn in turns
+        ]
+        self.rows.end_workflows(ends, now)
+
+    def _suspend(self, turns: Sequence[TurnCommit], known: Mapping[str, Member], now: int) -> None:
+        """Stores the status of workflows that go on, where it changes, or where this is the first
+        turn."""
+        suspended = [
+            (turn.id, turn.status, turn.fence, turn.worker, now)
+            for turn in turns
+            if turn.status != known[turn.id].status or not known[turn.id].started
+        ]
+        self.db.many("suspend_execution", STATUS, suspended)
 
     def _promote(self, turn: TurnCommit, now: int) -> dict[int, int]:
         """Stores the rows of tasks that are running already, claimed from the beginning. Returns
@@ -255,42 +389,30 @@ class SqliteFlush:
                 self.db.all("insert_claimed", {**fields(new), **claim})
         return fences
 
-    def _release(self, id: str, first: int, last: int, now: int) -> list[int]:
-        """Lets children begin that were held back. Returns the numbers of the waits for events that
-        are now open."""
-        self.db.all("release_timers", {"id": id, "first": first, "last": last, "now": now})
-        self._release_approvals(id, first, last, now)
-        numbers = {"id": id, "first": first, "last": last, "now": now}
-        for child in records(ReleasedExecution, self.db.all("release_children", numbers)):
-            self.rows.make_ready(child, now)
-        return [n for (n,) in self.db.all("release_waits", numbers)]
-
-    def _release_approvals(self, execution_id: str, first: int, last: int, now: int) -> None:
-        for (id,) in self.db.all(
-            "release_approvals", {"id": execution_id, "first": first, "last": last, "now": now}
-        ):
-            self.rows.notify(id, "requested", now)
-
-    def _executed(self, id: str, upto: int, error: str | None, now: int) -> None:
-        """Marks the resumes of an execution as done by this turn, with the error if the turn
-        failed."""
-        message = message_of(error) if error else None
-        self.db.all("executed_resumes", {"id": id, "upto": upto, "error": message, "now": now})
-
-    def _leave(self, turn: TurnCommit) -> tuple[bool, int]:
-        """Returns whether the owner has left the ready row, and the row's wakes if it has not.
+    def _leave(self, turns: Sequence[TurnCommit]) -> set[str]:
+        """Leaves the ready rows of workflows that their turns park or give back. Returns the ids of
+        those that were left.
 
         Parking succeeds only if there was no wake since the owner looked.
         """
-        match turn.end:
-            case "finish":
-                return True, 0
-            case "yield":
-                self.db.all("release", {"id": turn.id, "fence": turn.fence, "delay_us": 0})
-                return True, 0
-            case "park" if self.db.count("delete_parked", turn.id, turn.fence, turn.wakes):
-                return True, 0
-            case "park" | "own":
-                return False, self.db.one("ready_of", turn.id)[1]
-            case _:
-                assert_never(turn.end)
+        given_back = [turn for turn in turns if turn.end == "yield"]
+        for turn in given_back:
+            self.db.all("release", {"id": turn.id, "fence": turn.fence, "delay_us": 0})
+        parks = [turn for turn in turns if turn.end == "park"]
+        rows = [(turn.id, turn.fence, turn.wakes) for turn in parks]
+        parked = compress(parks, self.db.each("delete_parked", (), rows))
+        return {turn.id for turn in (*given_back, *parked)}
+
+    def _wakes(self, turns: Sequence[TurnCommit]) -> dict[str, int]:
+        """Returns the wakes of those workflows whose owners still have them, by id."""
+        kept = [turn.id for turn in turns if turn.end in ("own", "park")]
+        return dict(self.db.all("wakes_of", json.dumps(kept))) if kept else {}
+
+
+def _owns(turn: TurnCommit, member: Member | None) -> bool:
+    """Returns whether the claim of a turn is still valid, and its workflow has not ended."""
+    return member is not None and member.fence == turn.fence and not has_ended(member.status)
+
+
+def _us(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * US)

@@ -6,12 +6,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
+from rhythm.store.rows import Row
 from rhythm.store.sqlite.callers import SqliteCaller
-from rhythm.store.sqlite.session import Clock, SqliteSession, some
+from rhythm.store.sqlite.session import SQL, Clock, SqliteSession, for_rows, some
 
 
 class JoinedSession(SqliteSession):
@@ -78,6 +79,15 @@ class JoinedSession(SqliteSession):
         """
         answer = self._caller.fetch(text, args)
         return answer.rows, answer
+
+    def many(self, name: str, columns: tuple[str, ...], rows: Sequence[Row]) -> int:
+        return sum(self.each(name, columns, rows))
+
+    def each(self, name: str, columns: tuple[str, ...], rows: Sequence[Row]) -> list[bool]:
+        """Runs the statements one by one: a caller's connection may be of any driver."""
+        text, in_order = for_rows(SQL[name], columns, 1)
+        values = map(in_order, rows) if in_order else rows
+        return [self._caller.fetch(text, row).rowcount > 0 for row in values]
 
     def read_some(
         self, text: str, args: Any, most_bytes: int | None = None

@@ -147,7 +147,7 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
             self.db.all("delete_ready", id)
             self.db.all("skip_turn", id)
             self.rows.write_history(
-                crash_loop_row(id, seq, raised, worker, found.status, ended), now
+                [crash_loop_row(id, seq, raised, worker, found.status, ended)], now
             )
             self.rows.end_workflow(id, ended, now, raised, worker)
 

@@ -54,10 +54,10 @@ SELECT {d.Listed} FROM names part JOIN workflow_definitions d ON d.name = part.n
 WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = part.name) ORDER BY d.name
 
 -- name: insert_execution
--- Creates the row of a new execution; no row: its id, or its name and key, are taken.
-INSERT INTO executions ({NewExecution}, status, created_at, timeout_us, timeout_at)
-VALUES ({:NewExecution}, 0, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END)
-ON CONFLICT DO NOTHING RETURNING id
+-- Creates the row of a new execution; zero rows: its id, or its name and key, are taken.
+INSERT INTO executions ({NewExecution but root_id}, root_id, status, created_at, timeout_us, timeout_at)
+VALUES ({:NewExecution but root_id}, :root, 0, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END)
+ON CONFLICT DO NOTHING
 
 -- name: existing_execution
 -- The execution that has the id, or the name and key, which `insert_execution` found taken.
@@ -105,9 +105,11 @@ WHERE NOT EXISTS (SELECT 1 FROM queues p WHERE p.name = q.value) LIMIT 1
 -- Queues of a worker that are not paused, in the order in which it claims from them.
 SELECT q.value FROM json_each(?) q WHERE NOT EXISTS (SELECT 1 FROM queues p WHERE p.name = q.value) ORDER BY q.key
 
--- name: claim_row
--- Claims a free row for a worker, with its fence and expiry, and counts the attempt.
-UPDATE ready SET state = 1, claimed_by = ?, claim_expires_at = ?, fence = ?, attempt = attempt + 1 WHERE id = ?
+-- name: claim_rows
+-- Claims free rows for a worker, with fences in their order, and counts the attempt of each.
+-- The limit, which is none, keeps the list of ids the outer loop: SQLite does not look into it.
+UPDATE ready AS r SET state = 1, claimed_by = :worker, claim_expires_at = :expires_at, fence = :fence + w.key, attempt = r.attempt + 1
+FROM (SELECT key, value FROM json_each(:ids) LIMIT -1) w WHERE r.id = w.value
 RETURNING {Claim}
 
 -- name: extend
@@ -281,13 +283,13 @@ SELECT {Mail but payload}, 'null' AS payload FROM workflow_signals WHERE executi
 -- Stores the state that a turn leaves; zero rows: the turn is refused.
 -- The two guards of a turn: the same turn a second time finds another seq, an older owner finds a
 -- newer fence.
-UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = coalesce(:owned, owned), awaiting = :awaiting,
-  snapshot = coalesce(:snapshot, snapshot), updated_at = :now
-WHERE execution_id = :id AND seq = :seq AND fence <= :fence
+UPDATE workflow_execution_context AS c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = coalesce(x.owned, c.owned),
+  awaiting = x.awaiting, snapshot = coalesce(x.snapshot, c.snapshot), updated_at = x.now
+FROM {rows} x WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence
 
--- name: delete_blob
--- Deletes the large snapshot of a workflow whose turn brings a new snapshot.
-DELETE FROM blobs WHERE execution_id = ?
+-- name: delete_blobs
+-- Deletes the large snapshots of workflows whose turns bring new snapshots.
+DELETE FROM blobs WHERE execution_id IN (SELECT value FROM json_each(?))
 
 -- name: insert_blob
 -- Stores a snapshot that is too large for its context, which refers to it by one byte.
@@ -296,6 +298,10 @@ INSERT INTO blobs (execution_id, data) VALUES (?, ?)
 -- name: ready_of
 -- Fence and wakes of a ready row: whether a claim still holds, and whether it was woken.
 SELECT fence, wakes FROM ready WHERE id = ?
+
+-- name: wakes_of
+-- Wakes of ready rows whose owners go on, after everything else of the commit.
+SELECT r.id, r.wakes FROM json_each(?) w CROSS JOIN ready r ON r.id = w.value
 
 -- name: delete_parked
 -- Parks a workflow; zero rows: it was woken since its owner loaded it, or the claim is lost.
@@ -311,7 +317,8 @@ DELETE FROM ready WHERE id = ?
 
 -- name: suspend_execution
 -- Sets the status of a workflow that goes on after a turn; its first turn starts it.
-UPDATE executions SET status = :status, started_at = coalesce(started_at, :now), fence = :fence, worker = :worker WHERE id = :id
+UPDATE executions AS e SET status = x.status, started_at = coalesce(e.started_at, x.now), fence = x.fence, worker = x.worker
+FROM {rows} x WHERE e.id = x.id
 
 -- name: attributes
 -- Attributes of an execution, before a turn changes some of them.
@@ -323,14 +330,16 @@ UPDATE executions SET attributes = ? WHERE id = ?
 
 -- name: status_of
 -- What a transaction must know about an execution that it changes; no row: it does not exist.
-SELECT type, status, cancel_requested_at IS NOT NULL AS cancelled, held, root_id, started_at IS NOT NULL AS started FROM executions WHERE id = ?
+SELECT type, status, cancel_requested_at IS NOT NULL AS cancelled, held, parent_id FROM executions WHERE id = ?
 
--- name: family_of
--- Family of a turn that is not light: a termination or the size of the family may refuse the turn.
--- Returns the count of the family, and whether the workflow is below a terminated one.
-SELECT (SELECT started FROM families WHERE root_id = e.root_id),
-  EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.'))
-FROM executions e WHERE e.id = ?
+-- name: members_of
+-- Claimed executions that turns change, each with its claim and the state of its family.
+-- Returns the count of the family, and whether the execution is, or is below, a terminated one.
+SELECT e.id AS id, e.status AS status, e.cancel_requested_at IS NOT NULL AS cancelled, e.root_id AS root_id, e.parent_id AS parent_id,
+  e.started_at IS NOT NULL AS started, r.fence AS fence, r.wakes AS wakes,
+  (SELECT f.started FROM families f WHERE f.root_id = e.root_id) AS family,
+  EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.')) AS terminated
+FROM json_each(?) w CROSS JOIN ready r ON r.id = w.value CROSS JOIN executions e ON e.id = r.id
 
 -- name: count_family
 -- Adds the starts of a turn to the count of its family.
@@ -352,17 +361,18 @@ WHERE root_id = :root AND started > :limit AND (full_at IS NULL OR full_at <= :n
 SELECT count(*) FROM (SELECT 1 FROM executions WHERE parent_id = :id AND finished_at IS NULL LIMIT :limit + 1)
 
 -- name: finish
--- Ends an execution and returns the parent to wake; no row: it has ended already.
+-- Ends an execution; zero rows: it has ended already. Its parent is woken in the same transaction.
 -- The only update to a terminal status. Whether a cancel wins over a result is decided before it.
-UPDATE executions SET status = :status, result = :result, error = :error, finished_at = :now, fence = coalesce(:fence, fence),
-  worker = coalesce(:worker, worker), started_at = coalesce(started_at, max(created_at, :now - :took_us)), attempt = max(attempt, :attempt), held = 0
-WHERE id = :id AND status < 5 RETURNING parent_id
+UPDATE executions AS e SET status = x.status, result = x.result, error = x.error, finished_at = x.now, fence = coalesce(x.fence, e.fence),
+  worker = coalesce(x.worker, e.worker), started_at = coalesce(e.started_at, max(e.created_at, x.now - x.took_us)),
+  attempt = max(e.attempt, x.attempt), held = 0
+FROM {rows} x WHERE e.id = x.id AND e.status < 5
 
 -- name: insert_done
 -- Creates the row of a task that its workflow's owner has run: it exists only after its end.
 INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
                         result, error, created_at, started_at, finished_at)
-VALUES ({:Done}, :id, 1, '', 0, :parent_id, :child_no, :root_id, :attempt, :fence, :worker, '{}',
+VALUES ({:Done}, :id, 1, '', 0, :parent_id, :n, :root_id, :attempt, :fence, :worker, '{}',
         :result, :error, :now - :took_us, :now - :took_us, :now)
 
 -- name: insert_timer
@@ -393,8 +403,8 @@ DELETE FROM timer_tasks WHERE execution_id = ? AND n = ?
 DELETE FROM event_waits WHERE execution_id = ? AND n = ? AND event_id IS NULL
 
 -- name: delete_waits
--- Deletes all waits for events of a workflow that ends.
-DELETE FROM event_waits WHERE execution_id = ?
+-- Deletes all waits for events of workflows that end.
+DELETE FROM event_waits WHERE execution_id IN (SELECT value FROM json_each(?))
 
 -- name: next_event
 -- Draws the number of an event among the events of its type.
@@ -435,8 +445,8 @@ UPDATE event_waits SET status = :status, event_id = :event_id, ended_at = :now W
 SELECT execution_id, n FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
 
 -- name: delete_timers
--- Deletes all timers of a workflow that completes or ends blocked.
-DELETE FROM timer_tasks WHERE execution_id = ?
+-- Deletes all timers of workflows that complete or end blocked.
+DELETE FROM timer_tasks WHERE execution_id IN (SELECT value FROM json_each(?))
 
 -- name: cancel_timers
 -- Cancels the timers of a workflow, in a range of numbers; a retry may use their rows.
@@ -479,11 +489,12 @@ WHERE id = :id AND fence = :fence
 -- Stores the attempts of a task that is tried again in its own row.
 UPDATE executions SET attempt = :attempt, started_at = coalesce(started_at, max(created_at, :now - :took_us)), worker = :worker WHERE id = :id AND status < 5
 
--- name: attempt_of
--- Attempt of a claimed task, and whether it is cancelled; no row: the end of the task is refused,
--- because its claim is lost, or an execution above it was terminated.
-SELECT r.attempt, e.cancel_requested_at IS NOT NULL FROM ready r JOIN executions e ON e.id = r.id WHERE r.id = ? AND r.fence = ?
-  AND NOT EXISTS (SELECT 1 FROM terminations t WHERE e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.')
+-- name: attempts_of
+-- Attempts of tasks with these fences, and whether they are cancelled. No row: the end of the task
+-- is refused, because its claim is lost, or an execution above it was terminated.
+SELECT r.id, r.attempt, e.cancel_requested_at IS NOT NULL, e.parent_id
+FROM json_each(?) w CROSS JOIN ready r ON r.id = w.key CROSS JOIN executions e ON e.id = r.id
+WHERE r.fence = w.value AND NOT EXISTS (SELECT 1 FROM terminations t WHERE e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.')
 
 -- name: witness
 -- Fence of a committed turn, for an owner that got no answer; no row: not committed.

@@ -5,13 +5,17 @@ Always inside a transaction.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
+from operator import attrgetter
+from typing import NamedTuple
 
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
 from rhythm.store.approvals import StoredApproval, notice
 from rhythm.store.blobs import inline, is_large
-from rhythm.store.columns import new_execution
+from rhythm.store.columns import COLUMNS
 from rhythm.store.interfaces.executions import NewExecution, Started, StoredExecution
 from rhythm.store.lifecycle import (
     DELAYED,
@@ -23,7 +27,7 @@ from rhythm.store.lifecycle import (
     is_orderly,
 )
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS
-from rhythm.store.rows import records
+from rhythm.store.rows import Row, records
 from rhythm.store.sqlite.session import SQL, US, SqliteSession
 from rhythm.store.verdicts import Ending, HistoryRow, end_of_cancelled, result_and_error
 
@@ -37,8 +41,28 @@ class SqliteFound(Record):
     status: StatusNumber
     cancelled: bool
     held: bool
-    root_id: str
-    started: bool
+    parent_id: str | None
+
+
+class ExecutionEnd(NamedTuple):
+    """How an execution ends, and the parent that it wakes. Without a fence, nobody had claimed
+    it."""
+
+    id: str
+    ended: Ending
+    parent_id: str | None
+    fence: int | None = None
+    worker: str | None = None
+    attempt: int = 0
+    took_us: int = 0
+
+
+# The names of values in statements that are run for many rows.
+NEW = (*COLUMNS["NewExecution"], "root", "timeout_us", "delay_us", "later_us", "now")
+READY = ("id", "type", "queue", "priority", "attempt", "crashes", "state", "due_at", "now")
+ENDED = ("id", "status", "result", "error", "now", "fence", "worker", "attempt", "took_us")
+HISTORY = (*HistoryRow._fields, "now")
+_new_execution = attrgetter(*COLUMNS["NewExecution"])
 
 
 class ReleasedExecution(Record):
@@ -67,39 +91,42 @@ class SqliteRows:
 
     def start(self, new: NewExecution, now: int) -> Started:
         """Starts an execution, unless its id or (name, key) exists already."""
-        row = new_execution(new) | {"now": now}
-        if not self.db.one("insert_execution", row):
-            id, name = self.db.one("existing_execution", row)
-            return Started(id, created=False, name=name)
-        if new.type == WORKFLOW:
-            self.db.all("insert_context", new.id, inline(new.snapshot), now)
-            self.insert_blob(new.id, new.snapshot)
-        self.contribute(new.id, new.contributors, now)
-        if not new.held:
-            self.make_ready(new, now, new.delay_s, new.crashes)
-        return Started(new.id, created=True)
+        return self.start_all([new], now)[0]
 
-    def make_ready(
-        self,
-        begun: NewExecution | StoredExecution | ReleasedExecution,
-        now: int,
-        delay_s: float = 0.0,
-        crashes: int = 0,
-    ) -> None:
-        """Puts an execution that may begin into its queue, at once or after a delay."""
-        state, due_at = (DELAYED, now + int(delay_s * US)) if delay_s > 0 else (FREE, None)
-        ready = {
-            "id": begun.id,
-            "type": begun.type,
-            "queue": begun.queue,
-            "priority": begun.priority,
-            "attempt": begun.attempt,
-            "crashes": crashes,
-            "state": state,
-            "due_at": due_at,
-            "now": now,
-        }
-        self.db.all("insert_ready", ready)
+    def start_all(self, executions: Sequence[NewExecution], now: int) -> list[Started]:
+        """Starts executions, unless their id or (name, key) exists already."""
+        rows = [_new_row(new, now) for new in executions]
+        created = self.db.each("insert_execution", NEW, rows)
+        new_ones = (
+            executions if all(created) else [*compress(executions, created)]
+        )  # mostly all of them
+        workflows = [new for new in new_ones if new.type == WORKFLOW]
+        contexts = [(new.id, inline(new.snapshot), now) for new in workflows]
+        self.db.many("insert_context", (), contexts)
+        for new in workflows:
+            self.insert_blob(new.id, new.snapshot)
+        for new in new_ones:
+            if new.contributors:
+                self.contribute(new.id, new.contributors, now)
+        ready = [_ready_row(new, now, new.delay_s, new.crashes) for new in new_ones if not new.held]
+        self.db.many("insert_ready", READY, ready)
+        if new_ones is executions:
+            return [Started(new.id, True) for new in executions]
+        return [
+            Started(new.id, True) if is_new else self._existing(new)
+            for new, is_new in zip(executions, created, strict=True)
+        ]
+
+    def _existing(self, new: NewExecution) -> Started:
+        """Returns the execution that has the id, or the name and key, of a new one."""
+        id, name = self.db.one(
+            "existing_execution", {"id": new.id, "name": new.name, "key": new.key}
+        )
+        return Started(id, created=False, name=name)
+
+    def make_ready(self, begun: Sequence[StoredExecution | ReleasedExecution], now: int) -> None:
+        """Puts executions that may begin into their queues."""
+        self.db.many("insert_ready", READY, [_ready_row(each, now) for each in begun])
 
     def contribute(self, id: str, people: Iterable[str], now: int) -> None:
         """Records that these people have given data to an execution, and so to its whole family."""
@@ -115,7 +142,11 @@ class SqliteRows:
 
     def wake(self, id: str, now: int) -> None:
         """Counts up the wakes of a workflow's ready row, or creates the row."""
-        self.db.all("wake", id, 0, now)
+        self.wake_all([id], now)
+
+    def wake_all(self, ids: Iterable[str], now: int) -> None:
+        """Counts up the wakes of workflows' ready rows, or creates the rows."""
+        self.db.many("wake", (), [(id, 0, now) for id in ids])
 
     def insert_blob(self, id: str, snapshot: bytes | None) -> None:
         """Stores a snapshot in `blobs` if it is large."""
@@ -169,48 +200,53 @@ class SqliteRows:
         fence: int | None = None,
         worker: str | None = None,
         attempt: int = 0,
-        took_us: int = 0,
-    ) -> bool:
-        """Ends an execution and wakes its parent. False: it had ended before.
+    ) -> None:
+        """Ends an execution and wakes its parent, unless it has ended before."""
+        if known := self.find(id):
+            end = ExecutionEnd(id, ended, known.parent_id, fence, worker, attempt)
+            self.finish_all([end], now)
 
-        This is the only way to a terminal status. Without a fence, nobody had claimed it.
+    def finish_all(self, ends: Sequence[ExecutionEnd], now: int) -> set[str]:
+        """Ends executions and wakes their parents. Returns the ids of those that had not ended
+        before.
+
+        This is the only way to a terminal status.
         """
-        result, error = result_and_error(ended.status, ended.value)
-        row = self.db.one(
-            "finish",
-            {
-                "id": id,
-                "status": ended.status,
-                "result": result,
-                "error": error,
-                "now": now,
-                "fence": fence,
-                "worker": worker,
-                "attempt": attempt,
-                "took_us": took_us,
-            },
-        )
-        if row and row[0]:
-            self.wake(row[0], now)
-        return row is not None
+        rows = [
+            (id, ended.status, *result_and_error(*ended), now, fence, worker, attempt, took_us)
+            for id, ended, _, fence, worker, attempt, took_us in ends
+        ]
+        finished = list(compress(ends, self.db.each("finish", ENDED, rows)))
+        ids, parents = {end.id for end in finished}, {end.parent_id for end in finished}
+        # A parent that ends at the same time has nothing to look at.
+        self.wake_all((id for id in parents - ids if id is not None), now)
+        return ids
 
     def end_workflow(
         self, id: str, ended: Ending, now: int, fence: int, worker: str | None, wakes: bool = True
     ) -> None:
         """Ends a workflow, with its timers, waits and approvals."""
-        if is_orderly(ended.status):
-            self.db.all("delete_timers", id)
-        # Its timers are kept, cancelled, for a retry.
-        else:
-            self.flag(id, 0, LAST_CHILD, now, wakes)
-        self.db.all("delete_waits", id)
-        self.db.all("cancel_approvals", now, id, 0, LAST_CHILD)
-        self.db.all("unseen_resumes", id)
-        self.finish(id, ended, now, fence, worker)
+        if known := self.find(id):
+            end = ExecutionEnd(id, ended, known.parent_id, fence, worker)
+            self.end_workflows([end], now, wakes)
 
-    def write_history(self, row: HistoryRow, now: int) -> None:
-        """Adds a row to the history of an execution."""
-        self.db.all("insert_history", {**row._asdict(), "now": now})
+    def end_workflows(self, ends: Sequence[ExecutionEnd], now: int, wakes: bool = True) -> None:
+        """Ends workflows, with their timers, waits and approvals."""
+        orderly = [end.id for end in ends if is_orderly(end.ended.status)]
+        # The timers of the others are kept, cancelled, for a retry.
+        self.db.all("delete_timers", json.dumps(orderly))
+        for end in ends:
+            if not is_orderly(end.ended.status):
+                self.flag(end.id, 0, LAST_CHILD, now, wakes)
+        ids = json.dumps([end.id for end in ends])
+        self.db.all("delete_waits", ids)
+        self.db.many("cancel_approvals", (), [(now, end.id, 0, LAST_CHILD) for end in ends])
+        self.db.all("unseen_resumes", ids)
+        self.finish_all(ends, now)
+
+    def write_history(self, rows: Iterable[HistoryRow], now: int) -> None:
+        """Adds rows to the history of executions."""
+        self.db.many("insert_history", HISTORY, [(*row, now) for row in rows])
 
     def resumed(self, id: str, by: str, by_id: str, data: str, now: int, reason: str = "") -> None:
         """Records what lets a paused execution go on."""
@@ -236,3 +272,23 @@ class SqliteRows:
         task = notice(approval, what) if approval else None
         if task:
             self.start(NewExecution(type=TASK, **task), now)
+
+
+def _new_row(new: NewExecution, now: int) -> Row:
+    """Returns the values of a new execution, in the order of `NEW`."""
+    timeout_us = None if new.timeout_s is None else int(new.timeout_s * US)
+    delay_us = int(new.delay_s * US)
+    return (*_new_execution(new), new.root_id or new.id, timeout_us, delay_us, new.later_us, now)
+
+
+def _ready_row(
+    begun: NewExecution | StoredExecution | ReleasedExecution,
+    now: int,
+    delay_s: float = 0.0,
+    crashes: int = 0,
+) -> Row:
+    """Returns the values of the ready row of an execution that may begin, at once or after a delay,
+    in the order of `READY`."""
+    state, due_at = (DELAYED, now + int(delay_s * US)) if delay_s > 0 else (FREE, None)
+    placed = begun.id, begun.type, begun.queue, begun.priority, begun.attempt
+    return (*placed, crashes, state, due_at, now)

@@ -7,18 +7,22 @@ Commits are synced to disk before they are acknowledged.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 from urllib.parse import quote
 
 from rhythm.errors import StoreError
 from rhythm.store.forked import forget, renew_after_fork
 from rhythm.store.reading import up_to
-from rhythm.store.rows import STORED_WITHOUT_BOOLEANS, R, StatementColumns, with_columns_of
+from rhythm.store.rows import STORED_WITHOUT_BOOLEANS, R, Row, StatementColumns, with_columns_of
 from rhythm.store.sqlfile import statements
 
 PACKAGE = "rhythm.store.sqlite"
@@ -42,8 +46,15 @@ PRIVATE = 0o600  # the permissions of a new file; a umask may take more away
 # Closing a file gives up all locks that this process has on it, also those of other connections. So
 # the file is created before any connection can have a lock.
 _making = threading.Lock()
+# In statements that are run for many rows: a value that is given by name, the rows of values that
+# it reads, and a value of one of them.
+_GIVEN, ROWS, _READ = re.compile(r":(\w+)"), "{rows}", re.compile(r"\bx\.(\w+)")
+# How many rows of values a statement takes at once: each run of a statement opens all indexes of
+# its table anew, and lets other threads of the process go first.
+SIZES = (25, 5, 1)
 
 Clock = Callable[[], int]
+InOrder = Callable[[Row], Row]
 
 
 def clock_us() -> int:
@@ -110,6 +121,58 @@ def _to_do(problem: sqlite3.Error) -> str:
         "; another process or connection has held a write transaction open for longer than "
         f"{BUSY_MS // 1000} s: commit it, or start what belongs to it with `connection=`"
     )
+
+
+@cache
+def for_rows(text: str, columns: tuple[str, ...], count: int) -> tuple[str, InOrder | None]:
+    """Returns a statement for so many rows of values, each with `?`, and the function that
+    puts the values of a row into the order of these.
+
+    None: they are in that order. A statement says `:name` for a value, or `x.name` if it reads its
+    rows `FROM {rows} x`.
+    """
+    if ROWS in text and count == 1:  # it needs no list
+        text = _READ.sub(r":\1", text.replace(f"FROM {ROWS} x ", ""))
+    names = _GIVEN.findall(text)
+    if ROWS in text:
+        names = list(dict.fromkeys(_READ.findall(text)))
+        text = text.replace(ROWS, _values(names, count))
+    elif count > 1:
+        before, row, after = _inserted(text)
+        text = f"{before}{', '.join([row] * count)}{after}"
+    wanted = tuple(map(columns.index, names))
+    ordered = not columns or wanted == tuple(range(len(columns)))
+    return _GIVEN.sub("?", text), None if ordered else itemgetter(*wanted)
+
+
+def _values(names: Sequence[str], count: int) -> str:
+    named = ", ".join(f"column{n} AS {name}" for n, name in enumerate(names, 1))
+    row = f"({', '.join('?' * len(names))})"
+    return f"(SELECT {named} FROM (VALUES {', '.join([row] * count)}))"
+
+
+def _inserted(text: str) -> tuple[str, str, str]:
+    """Returns the row of values of an `INSERT`, and what stands before and after it."""
+    before, values, rest = text.partition("VALUES ")
+    row, conflict, after = rest.partition("\nON CONFLICT")
+    return before + values, row, conflict + after
+
+
+def _batches(
+    statement: str, columns: tuple[str, ...], rows: Sequence[Row]
+) -> Iterator[tuple[str, list[Row]]]:
+    """Returns the texts of a statement for these rows, each with the values of its runs."""
+    takes_several = ROWS in statement or statement.startswith("INSERT INTO")
+    for size in SIZES if takes_several else SIZES[-1:]:
+        runs = len(rows) // size
+        if runs:
+            text, in_order = for_rows(statement, columns, size)
+            now, rows = rows[: runs * size], rows[runs * size :]
+            values = [*map(in_order, now)] if in_order else [*now]
+            if size > 1:
+                parts = (values[n : n + size] for n in range(0, len(values), size))
+                values = [(*chain.from_iterable(part),) for part in parts]
+            yield text, values
 
 
 def some(rows: list[Any], most_bytes: int | None) -> tuple[list[Any], bool]:
@@ -289,3 +352,38 @@ class SqliteSession:
         return self.fetch(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[
             1
         ].rowcount
+
+    def many(self, name: str, columns: tuple[str, ...], rows: Sequence[Row]) -> int:
+        """Runs a named statement for each row of values. Returns how many rows of the database were
+        changed altogether.
+
+        `columns` are the names that the values have in the statement; empty, if it has none. For
+        many rows it takes a fraction of the time of as many calls.
+        """
+        if not rows:
+            return 0
+        try:
+            with self.lock:
+                return sum(
+                    self.connection.executemany(text, values).rowcount
+                    for text, values in _batches(SQL[name], columns, rows)
+                )
+        except sqlite3.OperationalError as problem:
+            raise self._translated(problem) from problem
+
+    def each(self, name: str, columns: tuple[str, ...], rows: Sequence[Row]) -> list[bool]:
+        """Runs a named statement, which changes one row or none, for each row of values. Returns
+        for each whether it changed a row.
+
+        Always inside a transaction. Mostly all do, and their number says so. If it does not, they
+        are undone, and run again one by one.
+        """
+        if len(rows) > 1:
+            self.fetch("SAVEPOINT each_row")
+            all_did = self.many(name, columns, rows) == len(rows)
+            if not all_did:
+                self.fetch("ROLLBACK TO each_row")
+            self.fetch("RELEASE each_row")
+            if all_did:
+                return [True] * len(rows)
+        return [self.many(name, columns, [row]) > 0 for row in rows]

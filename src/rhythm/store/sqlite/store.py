@@ -26,7 +26,7 @@ from rhythm.store.sqlite.reading import SqliteReading
 from rhythm.store.sqlite.rows import SqliteRows
 from rhythm.store.sqlite.schedules import SqliteSchedules
 from rhythm.store.sqlite.schema import SqliteSchema
-from rhythm.store.sqlite.session import PACKAGE, Clock, SqliteSession, clock_us, connect
+from rhythm.store.sqlite.session import PACKAGE, Clock, SqliteSession, clock_us
 from rhythm.store.sqlite.turns import SqliteTurns
 from rhythm.store.sqlite.workers import SqliteWorkers
 
@@ -88,11 +88,7 @@ class SqliteStore(Store):
         from rhythm.store.sqlite.listening import SqliteListening
 
         path = self.db.path
-        return (
-            Listening()
-            if path == ":memory:"
-            else SqliteListening(lambda: connect(path, "ro"), heard)
-        )
+        return Listening() if path == ":memory:" else SqliteListening(path, heard)
 
     def listen_ends(self, ended: Callable[[frozenset[str]], None]) -> Listening:
         """Calls `ended` whenever another connection has written: what, nobody says."""

@@ -56,6 +56,8 @@ class SqliteTurns(SqliteRole, TurnStore):
             if not need.whole or len(need.numbers) == 1 or self._all_ended(need)
         ]
         numbers = [(need.id, n) for need in decided for n in need.numbers]
+        if not numbers:
+            return found
         asked = {
             "ended_children": (json.dumps([child_id(id, n) for id, n in numbers]),),
             "ended_waits": {"numbers": json.dumps(numbers)},
@@ -88,8 +90,8 @@ class SqliteTurns(SqliteRole, TurnStore):
             raise ValueError("a commit takes one turn of each workflow")
         with self.db.transaction():
             now = self.db.clock()
-            accepted = {end.id for end in ends if self.flush.end_task(end, now)}
-            return [self.flush.commit_turn(turn, now) for turn in turns], accepted
+            accepted = self.flush.end_tasks(ends, now)
+            return self.flush.commit_turns(turns, now, alone=not accepted), accepted
 
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> Completion:
         raise StoreError(
