@@ -21,6 +21,7 @@ from rhythm.store.lifecycle import TASK, WORKFLOW
 from rhythm.store.open import open_store
 from rhythm.store.postgres import connecting, hints
 from rhythm.store.postgres.connecting import Access
+from rhythm.store.postgres.connection import Hints
 from rhythm.store.postgres.store import PostgresStore
 from tests.support.between import Between, between
 from tests.support.postgres import Schemas
