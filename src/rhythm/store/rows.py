@@ -11,7 +11,7 @@ then costs no more than by position.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -122,6 +122,11 @@ def field_types(record: type[Record]) -> dict[str, str]:
     """Returns the fields of a record and their types, as the source has them."""
     kinds = (kind for kind in reversed(record.__mro__) if issubclass(kind, Record))
     return {name: str(text) for kind in kinds for name, text in kind.__annotations__.items()}
+
+
+def columns(records: Sequence[Record], *names: str) -> dict[str, list[Any]]:
+    """Returns these fields of the records, a list for each."""
+    return {name: [getattr(each, name) for each in records] for name in names}
 
 
 def fields(record: Record) -> dict[str, Any]:

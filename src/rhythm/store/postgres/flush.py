@@ -41,7 +41,7 @@ from rhythm.store.postgres.rows import (
     end_of,
 )
 from rhythm.store.provenance import NOBODY, Sender
-from rhythm.store.rows import fields, records
+from rhythm.store.rows import columns, fields, records
 from rhythm.store.verdicts import (
     Again,
     Ending,
@@ -64,16 +64,12 @@ class FamilyMember(PostgresFound):
 def light_columns(turns: Sequence[TurnCommit]) -> dict[str, list[Any]]:
     """Returns the columns of light turns, as `light_turns` takes them: one statement, without a
     lock on any ready row."""
-    columns: dict[str, list[Any]] = {
-        name: [getattr(turn, name) for turn in turns] for name in LIGHT_COLUMNS
+    done = {**columns([done for turn in turns for done in turn.done], *Done._fields)}
+    done |= columns([turn for turn in turns for _ in turn.done], "id", "fence", "worker")
+    return {
+        **columns(turns, *LIGHT_COLUMNS),
+        **{f"done_{name}": column for name, column in done.items()},
     }
-    done = [(turn, done) for turn in turns for done in turn.done]
-    columns |= {f"done_{name}": [getattr(each, name) for _, each in done] for name in Done._fields}
-    columns |= {
-        f"done_{name}": [getattr(turn, name) for turn, _ in done]
-        for name in ("id", "fence", "worker")
-    }
-    return columns
 
 
 def light_answers(turns: Sequence[TurnCommit], committed: Later) -> list[Committed]:
@@ -158,8 +154,9 @@ class Flush:
         )
 
     def _lock_contexts(self) -> Later:
-        turns = [dict(id=turn.id, seq=turn.seq, fence=turn.fence) for turn in self.turns]
-        return self.db.write("lock_contexts", turns)
+        if not self.turns:
+            return NOTHING
+        return self.db.do("lock_contexts", **columns(self.turns, "id", "seq", "fence"))
 
     def run(self) -> Flush:
         """Writes everything. `accepted` and, after the commit, `answers` say what became of it."""
@@ -215,7 +212,8 @@ class Flush:
         later = [(end, verdict) for end, verdict in verdicts if isinstance(verdict, Again)]
         final = [(end, verdict) for end, verdict in verdicts if isinstance(verdict, Ending)]
         self._try_again(later)
-        self.db.write("delete_claimed", [dict(id=end.id, fence=end.fence) for end, _ in final])
+        if final:
+            self.db.do("delete_claimed", **columns([end for end, _ in final], "id", "fence"))
         ends = [
             end_of(end.id, ended, end.fence, end.worker, self.locked[end.id].attempt, end.took_us)
             for end, ended in final
@@ -255,12 +253,10 @@ class Flush:
         ]
         self.full = self._count([turn for turn in owned if turn.starts])
         won = [turn for turn in owned if turn.id not in self.full]
-        names = ("id", "fence", "statement", "owned", "awaiting")
-        rows = [
-            {name: getattr(turn, name) for name in names} | {"snapshot": inline(turn.snapshot)}
-            for turn in won
-        ]
-        self.db.write("advance_contexts", rows, now=self.now)
+        if won:
+            contexts = columns(won, "id", "fence", "statement", "owned", "awaiting")
+            snapshots = [inline(turn.snapshot) for turn in won]
+            self.db.do("advance_contexts", now=self.now, snapshot=snapshots, **contexts)
         self.rows.insert_blobs({turn.id: turn.snapshot for turn in won})
         return won
 
@@ -310,18 +306,15 @@ class Flush:
         return not alive or bool(alive[0][0] > limit)
 
     def _write_children(self, won: Sequence[TurnCommit]) -> None:
-        done = [
-            fields(done)
-            | dict(
-                parent_id=turn.id,
-                root_id=self.known[turn.id].root_id,
-                fence=turn.fence,
-                worker=turn.worker,
+        if owners := [turn for turn in won for _ in turn.done]:
+            self.db.do(
+                "insert_done",
+                now=self.now,
+                **columns([done for turn in won for done in turn.done], *Done._fields),
+                **columns(owners, "fence", "worker"),
+                parent_id=[turn.id for turn in owners],
+                root_id=[self.known[turn.id].root_id for turn in owners],
             )
-            for turn in won
-            for done in turn.done
-        ]
-        self.db.write("insert_done", done, now=self.now)
         self.rows.start_children(
             [new for turn in won for new in turn.starts if new.child_no not in turn.promoted],
             self.now,
@@ -510,12 +503,9 @@ class Flush:
         self._end_known(ends)
 
     def _suspend(self, turns: Sequence[TurnCommit]) -> None:
-        names = ("id", "status", "fence", "worker")
-        self.db.write(
-            "suspend_executions",
-            [{name: getattr(turn, name) for name in names} for turn in turns],
-            now=self.now,
-        )
+        if turns:
+            stored = columns(turns, "id", "status", "fence", "worker")
+            self.db.do("suspend_executions", now=self.now, **stored)
 
     # how the owners go on
 
@@ -528,11 +518,13 @@ class Flush:
         by_end: dict[TurnEnd, list[TurnCommit]] = {"own": [], "park": [], "yield": [], "finish": []}
         for turn in won:
             by_end[turn.end].append(turn)
-        self.db.write(
-            "delete_claimed", [dict(id=turn.id, fence=turn.fence) for turn in by_end["finish"]]
-        )
+        if by_end["finish"]:
+            self.db.do("delete_claimed", **columns(by_end["finish"], "id", "fence"))
         self.rows.give_back([dict(id=turn.id, fence=turn.fence) for turn in by_end["yield"]])
-        self.left = self.db.write("delete_parked", [_parking(turn) for turn in by_end["park"]])
+        if by_end["park"]:
+            self.left = self.db.do(
+                "delete_parked", **columns(by_end["park"], "id", "fence", "wakes")
+            )
         if stay := [turn.id for turn in (*by_end["own"], *by_end["park"])]:
             self.wakes = self.db.do("wakes_of", ids=stay)
 
@@ -561,7 +553,3 @@ def mail_row(signal: NewSignal) -> dict[str, Any]:
     return dict(
         id=signal.id, execution_id=signal.execution_id, name=signal.name, payload=signal.payload
     )
-
-
-def _parking(turn: TurnCommit) -> dict[str, Any]:
-    return dict(id=turn.id, fence=turn.fence, wakes=turn.wakes)

@@ -170,7 +170,7 @@ RETURNING state
 -- are locked than the limit; a join might run the subquery again and claim more. Paused queues are
 -- left out first, also as an array, so that none of their rows is locked.
 WITH won AS (
-  UPDATE ready SET state = 1, claimed_by = %(worker)s, claim_expires_at = now_us() + %(ttl_us)s, fence = nextval('fences'), attempt = attempt + 1
+  UPDATE ready SET state = 1, claimed_by = %(worker)s, claim_expires_at = (SELECT now_us()) + %(ttl_us)s, fence = nextval('fences'), attempt = attempt + 1
   WHERE id = ANY(ARRAY(
     SELECT r.id FROM unnest(ARRAY(
       SELECT x.queue FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS x(queue, n)
@@ -342,7 +342,7 @@ UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ANY(%(i
 -- over the whole table.
 SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, owned, now, resumes},
   e.cancel_requested_at IS NOT NULL AS cancel_requested, e.paused_at IS NOT NULL AS paused, e.timed_out_at IS NOT NULL AS timed_out,
-  c.seq, c.fence, c.owned, now_us() AS now,
+  c.seq, c.fence, c.owned, (SELECT now_us()) AS now,
   coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) AS snapshot,
   (SELECT json_agg(json_build_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END) ORDER BY q.id)::text
     FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL) AS resumes
@@ -350,7 +350,7 @@ FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHE
 
 -- name: load_tasks
 -- Claimed tasks with what their handlers need; one that no longer exists has no row.
-SELECT {e.LoadedTask but age_us, cancel_requested, timed_out, ended}, now_us() - e.created_at AS age_us,
+SELECT {e.LoadedTask but age_us, cancel_requested, timed_out, ended}, (SELECT now_us()) - e.created_at AS age_us,
   e.cancel_requested_at IS NOT NULL AS cancel_requested, e.timed_out_at IS NOT NULL AS timed_out, e.finished_at IS NOT NULL AS ended
 FROM executions e WHERE e.id = ANY(%(ids)s::text[])
 
@@ -398,32 +398,33 @@ SELECT {Mail but payload}, 'null' AS payload FROM workflow_signals WHERE executi
 -- Commits turns after which their owners go on; a turn that has lost its claim has no row.
 -- One statement writes the turns and the tasks that their owners have run; turns that have lost
 -- their claims are left out. The planner takes `won` for one row, and would scan all of it for each
--- task. An IN inside a larger expression is looked up by hash instead.
+-- task. An IN inside a larger expression is looked up by hash instead. The root of an execution is
+-- the first part of its id.
 WITH won AS (
   UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = x.owned, awaiting = x.awaiting,
-    snapshot = coalesce(x.snapshot, c.snapshot), updated_at = now_us()
+    snapshot = coalesce(x.snapshot, c.snapshot), updated_at = (SELECT now_us())
   FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(status)s::smallint[], %(worker)s::text[], %(cause)s::text[],
     %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
-    AS x(id, seq, fence, status, worker, cause, statement, snapshot, owned, awaiting)
-  WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence AND EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id AND e.status < 5)
-  RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement, x.snapshot),
+    AS x(id, seq, fence, status, worker, cause, statement, snapshot, owned, awaiting) JOIN executions e ON e.id = x.id
+  WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence AND e.status < 5
+  RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement, x.snapshot, e.status AS from_status, e.started_at),
 replaced AS (
   DELETE FROM blobs WHERE execution_id = ANY(ARRAY(SELECT won.id FROM won WHERE won.snapshot IS NOT NULL))),
 begun AS (
-  UPDATE executions e SET status = won.status, started_at = coalesce(e.started_at, now_us()), fence = won.fence, worker = won.worker
-  FROM won WHERE e.id = won.id AND e.status < 5 AND (e.status <> won.status OR e.started_at IS NULL)),
+  UPDATE executions e SET status = won.status, started_at = coalesce(e.started_at, (SELECT now_us())), fence = won.fence, worker = won.worker
+  FROM won WHERE (won.from_status <> won.status OR won.started_at IS NULL) AND e.id = won.id AND e.status < 5),
 done AS (
   INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
                           result, error, created_at, started_at, finished_at)
-  SELECT {d.Done}, d.id || '.' || d.n, 1, '', 0, d.id, d.n, e.root_id, d.attempt, d.fence, d.worker, '{}',
-    CASE WHEN d.status = 5 THEN d.value END, CASE WHEN d.status <> 5 THEN d.value END, now_us() - d.took_us, now_us() - d.took_us, now_us()
+  SELECT {d.Done}, d.id || '.' || d.n, 1, '', 0, d.id, d.n, split_part(d.id, '.', 1), d.attempt, d.fence, d.worker, '{}',
+    CASE WHEN d.status = 5 THEN d.value END, CASE WHEN d.status <> 5 THEN d.value END,
+    (SELECT now_us()) - d.took_us, (SELECT now_us()) - d.took_us, (SELECT now_us())
   FROM unnest({%done_Done}, %(done_n)s::bigint[], %(done_value)s::text[], %(done_took_us)s::bigint[], %(done_id)s::text[],
     %(done_fence)s::bigint[], %(done_worker)s::text[]) AS d({Done}, n, value, took_us, id, fence, worker)
-  JOIN executions e ON e.id = d.id WHERE (d.id IN (SELECT won.id FROM won)) IS TRUE),
+  WHERE (d.id IN (SELECT won.id FROM won)) IS TRUE),
 told AS (
   INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at)
-  SELECT won.id, won.seq + 1, won.fence, won.worker, e.status, won.status, won.cause, won.statement, now_us()
-  FROM won JOIN executions e ON e.id = won.id)
+  SELECT won.id, won.seq + 1, won.fence, won.worker, won.from_status, won.status, won.cause, won.statement, (SELECT now_us()) FROM won)
 SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = won.id AND r.fence = won.fence
 
 -- name: advance_contexts
@@ -488,7 +489,7 @@ SELECT id, type, status, cancel_requested_at IS NOT NULL AS cancelled, parent_id
 -- Executions of a group commit, read after their ready rows were locked.
 -- As `executions_of`, with the count of the family, and whether the execution is below a terminated
 -- one. Both tables are almost empty.
-SELECT e.id, e.type, e.status, e.cancel_requested_at IS NOT NULL AS cancelled, e.parent_id, e.root_id, now_us() AS now, f.started,
+SELECT e.id, e.type, e.status, e.cancel_requested_at IS NOT NULL AS cancelled, e.parent_id, e.root_id, (SELECT now_us()) AS now, f.started,
   EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND starts_with(e.id, t.id || '.'))) AS terminated
 FROM executions e LEFT JOIN families f ON f.root_id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
 

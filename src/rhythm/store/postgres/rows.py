@@ -24,7 +24,7 @@ from rhythm.store.interfaces.executions import NewExecution, Started
 from rhythm.store.lifecycle import FREE, TASK, WORKFLOW, StatusNumber, has_ended, is_orderly
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, SendingFamily, sending_turn
-from rhythm.store.rows import fields, record_of, records, records_with
+from rhythm.store.rows import columns, fields, record_of, records, records_with
 from rhythm.store.verdicts import BY_REQUEST, Ending, HistoryRow, end_of_cancelled
 
 US = 1_000_000
@@ -138,8 +138,8 @@ class PostgresRows:
         Raises `TokenRevoked` or `Denied` if the token of the actor no longer allows it.
         """
         token = actor.token if actor is not None else None
-        columns = _starts(executions, not_queued=())
-        rows = self.db.all("start_executions", now=now, token=token, **columns)
+        starts = _starts(executions, not_queued=())
+        rows = self.db.all("start_executions", now=now, token=token, **starts)
         if rows and actor is not None and token is not None:
             shared = rows[0][2]
             authorise(actor, record_of(StoredToken, json.loads(shared)) if shared else None)
@@ -156,8 +156,8 @@ class PostgresRows:
         They are ready, unless they are held back, or their numbers are among `not_queued`.
         """
         if executions:
-            columns = _starts(executions, not_queued)
-            self.db.do("start_executions", now=now, token=None, **columns)
+            starts = _starts(executions, not_queued)
+            self.db.do("start_executions", now=now, token=None, **starts)
             self._started(executions, now, not_queued)
 
     def _started(
@@ -276,8 +276,10 @@ class PostgresRows:
     def end_known(self, ends: Sequence[tuple[End, str | None]], now: int) -> None:
         """As `finish`, for executions that have not ended, given with their parents: it asks
         nothing."""
-        self.db.write("finish", [fields(end) for end, _ in ends], now=now)
-        self._tell([(end.id, parent) for end, parent in ends], now)
+        if ends:
+            ended = columns([end for end, _ in ends], *End._fields)
+            self.db.do("finish", now=now, **ended)
+            self._tell([(end.id, parent) for end, parent in ends], now)
 
     def end_workflows(self, ends: Sequence[End], now: int, wakes: bool = True) -> None:
         """Ends workflows, with their timers, waits and approvals."""
@@ -306,7 +308,9 @@ class PostgresRows:
 
     def write_history(self, rows: Iterable[HistoryRow], now: int) -> None:
         """Adds rows to the histories of executions."""
-        self.db.write("insert_history", [row._asdict() for row in rows], now=now)
+        if rows := list(rows):
+            written = zip(HistoryRow._fields, map(list, zip(*rows, strict=True)), strict=True)
+            self.db.do("insert_history", now=now, **dict(written))
 
     def flag(self, ranges: Sequence[Range], now: int, wakes: bool = True) -> None:
         """Asks children to end.
@@ -369,11 +373,11 @@ class PostgresRows:
 
 def _starts(executions: Sequence[NewExecution], not_queued: Container[int]) -> dict[str, list[Any]]:
     """Returns the columns of executions that start, as `start_executions` takes them."""
-    columns = new_executions(executions)
-    columns["snapshot"] = [inline(new.snapshot) for new in executions]
-    columns["crashes"] = [new.crashes for new in executions]
-    columns["ready"] = [not new.held and new.child_no not in not_queued for new in executions]
-    return columns
+    starts = new_executions(executions)
+    starts["snapshot"] = [inline(new.snapshot) for new in executions]
+    starts["crashes"] = [new.crashes for new in executions]
+    starts["ready"] = [not new.held and new.child_no not in not_queued for new in executions]
+    return starts
 
 
 def end_of(
