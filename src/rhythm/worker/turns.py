@@ -269,19 +269,19 @@ class Turns:
 
     def _inputs(self, workflow: OwnedWorkflow, done: Sequence[Done]) -> Inputs:
         """Returns what the turn may know: what was loaded, and the ends of tasks here since."""
-        row, known = workflow.row, workflow.known
-        now_us = row.now + int((self.now() - workflow.loaded_at) * 1e6)
-        inputs = workflow.inputs
+        now_us = workflow.row.now + int((self.now() - workflow.loaded_at) * 1e6)
+        inputs, changes = workflow.inputs, dict[str, Any]()
         if inputs is None:
-            assert known is not None, "it was loaded before"
-            inputs = known.replace(now=moment(now_us), seed=self.seed())
+            inputs = workflow.known
+            assert inputs is not None, "it was loaded before"
+            changes["now"], changes["seed"] = moment(now_us), self.seed()
         if workflow.refused:
-            inputs = inputs.replace(refused=workflow.refused)
+            changes["refused"] = workflow.refused
         for each in done:
             workflow.outcomes[each.n] = _outcome(each, now_us / 1e6)
-        if not workflow.outcomes:
-            return inputs
-        return inputs.replace(outcomes={**inputs.outcomes, **workflow.outcomes})
+        if workflow.outcomes:
+            changes["outcomes"] = {**inputs.outcomes, **workflow.outcomes}
+        return inputs.replace(**changes) if changes else inputs
 
     def _ended_tasks(self, workflow: OwnedWorkflow) -> EndedTasks:
         """Returns the rows of its tasks that have ended here."""
