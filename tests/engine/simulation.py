@@ -211,6 +211,8 @@ class Virtual:
             rng=random.Random(f"{sim.seed}.{number}.{generation}"),
             narrator=Narrator(self._saw),
             sleep=lambda seconds: None,
+            commits_apart=number % 2 == 1,  # some decide while a commit is under way
+            commit_thread=False,
         )
 
     def program(self, name: str, version: str | None) -> Program | None:

@@ -138,6 +138,7 @@ class PooledWorker:
             connect=lambda: self._store.sibling(),
             hints=self._hints,
             expect=lambda delay_s: self._services.expect(delay_s),
+            commits_apart=True,
             version=__version__,
         )
         self._services = Services(

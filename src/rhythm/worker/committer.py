@@ -7,7 +7,11 @@ have taken over from another one, and may have given the same fence to another w
 
 from __future__ import annotations
 
+import queue
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
 from itertools import count
 
 from rhythm.engine.planning import in_place_of, task_in_place_of
@@ -27,16 +31,57 @@ class Witnessed(Record):
     claimed: Mapping[str, int] = {}  # id -> fence; everything that this worker has claimed
 
 
+class Group(Record):
+    """What is committed together: turns by workflow, and ends of queued tasks."""
+
+    turns: Mapping[str, TurnCommit]
+    ends: Sequence[TaskEnd]
+
+    @property
+    def promotes(self) -> bool:
+        """Whether a turn gives a row to a task that is running: its end must find that row."""
+        return any(turn.promoted for turn in self.turns.values())
+
+
 class Committer:
-    """Commits the turns and the ends of tasks of one worker.
+    """Commits the turns and the ends of tasks of one worker, one group at a time.
 
     `gives_up` says whether to stop asking a database that has not answered for this many seconds.
+    `has_thread`: groups may be committed by a thread of its own.
     """
 
-    def __init__(self, context: Context, gives_up: Callable[[float], bool]) -> None:
+    def __init__(
+        self, context: Context, gives_up: Callable[[float], bool], has_thread: bool = True
+    ) -> None:
+        self.has_thread = has_thread
+        self.under_way: Group | None = None  # the group whose answers were not taken yet
+        self._answers: Callable[[], list[Committed]] | None = None
+        self._thread: CommitThread | None = None
         self.store, self.worker, self.narrator = context.store, context.worker, context.narrator
         self.claim_ttl_s = context.settings.claim_ttl_s
         self.now, self.sleep, self.gives_up = context.now, context.sleep, gives_up
+
+    def begin(self, group: Group, done: Callable[[], object] | None = None) -> None:
+        """Begins to commit a group; `answers` returns what became of it.
+
+        With `done` the thread commits it, and calls that when it has. Without, or without a thread,
+        it is committed when its answers are asked for.
+        """
+        assert self.under_way is None, "one group at a time"
+        work = partial(self.commit, list(group.turns.values()), group.ends)
+        self.under_way = group
+        if done is None or not self.has_thread:
+            self._answers = work
+            return
+        if self._thread is None:
+            self._thread = CommitThread()
+        self._answers = self._thread.run(work, done)
+
+    def answers(self) -> list[Committed]:
+        """Returns what became of each turn of the group that is under way; waits for that."""
+        answers, self._answers, self.under_way = self._answers, None, None
+        assert answers is not None, "a group is under way"
+        return answers()
 
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
         """Commits all of it in one transaction; returns what became of each turn.
@@ -130,6 +175,35 @@ class Committer:
         if self.gives_up(self.now() - began):
             raise problem
         self.sleep(min(0.05 * 2 ** min(tries, 7), 5.0))
+
+
+class CommitThread:
+    """A thread that commits, one group after the other. It is a daemon: a database that does not
+    answer cannot keep the process alive."""
+
+    def __init__(self) -> None:
+        self._asked: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="rhythm commits", daemon=True).start()
+
+    def run(
+        self, work: Callable[[], list[Committed]], done: Callable[[], object]
+    ) -> Callable[[], list[Committed]]:
+        """Runs `work` there. Returns a function that waits for its answer, or raises its error."""
+        answer: Future[list[Committed]] = Future()
+
+        def asked() -> None:
+            try:
+                answer.set_result(work())
+            except BaseException as problem:
+                answer.set_exception(problem)
+            done()
+
+        self._asked.put(asked)
+        return answer.result
+
+    def _run(self) -> None:
+        while True:
+            self._asked.get()()
 
 
 def _settled(turn: TurnCommit, found: Witnessed) -> Committed:

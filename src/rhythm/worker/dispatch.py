@@ -48,8 +48,10 @@ class Dispatcher:
         It begins none after the deadline of the claim on the workflow, since another worker may own
         it then: the workflow is lost instead.
         """
+        # A task may have ended while the turn before was committed.
+        ended = {each.command.n for each in workflow.ended}
         for n, command in workflow.owned.items():
-            if n in workflow.running:
+            if n in workflow.running or n in ended:
                 continue
             if not self.ownership.may_begin(workflow.deadline):
                 return self.ownership.lose(workflow.id)

@@ -35,8 +35,13 @@ class Liveness:
         if not self.heart.apart and self.heart.rest_s <= 0:
             self.heart.run_once()
             self._take_answers()
-        if self.ownership.unsure or self.store.era != self._era:
+        if self.doubts:
             self.reconcile()
+
+    @property
+    def doubts(self) -> bool:
+        """Whether what is owned must be compared with the database."""
+        return self.ownership.unsure or self.store.era != self._era
 
     def _take_answers(self) -> None:
         for answer in self.heart.answers():
@@ -72,7 +77,8 @@ class Liveness:
         Only those that two heartbeats in a row have shown: what has just ended here is shown once
         at most.
         """
-        known = self.ownership.fences() | {end.id: end.fence for end in self.ownership.ends}
+        ends = (*self.ownership.ends, *self.ownership.sending)
+        known = self.ownership.fences() | {end.id: end.fence for end in ends}
         unknown = {id: fence for id, fence in claimed.items() if known.get(id) != fence}
         again = {id: fence for id, fence in unknown.items() if self._unknown.get(id) == fence}
         self._unknown = unknown
@@ -95,6 +101,6 @@ class Liveness:
         unknown = {id: fence for id, fence in claimed.items() if known.get(id) != fence}
         self.store.claims.release({id: fence for id, fence in unknown.items() if id not in ending})
         for workflow in ownership.workflows.values():
-            workflow.stale = True
+            workflow.stale, workflow.planned = True, None
         ownership.unsure = False
         self.narrator.answered()

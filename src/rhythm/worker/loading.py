@@ -32,7 +32,8 @@ class Loader:
 
     def load_stale(self) -> None:
         """Loads the owned workflows about which there may be something new."""
-        stale = [each for each in self.ownership.workflows.values() if each.stale]
+        workflows = self.ownership.workflows.values()
+        stale = [each for each in workflows if each.stale and each.planned is None]
         if not stale:
             return
         began = self.now()

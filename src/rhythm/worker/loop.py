@@ -1,7 +1,8 @@
 """A worker: claims what is ready, takes turns of workflows, runs tasks, commits in groups.
 
-One thread decides (`run_round`); handlers run beside it. What ends while a commit is under way goes
-into the next one. So commits grow with the load, and do not wait when there is none. Where it can,
+One thread decides (`run_round`); handlers run beside it. What ends while a commit is under way is
+decided meanwhile, and goes into the next one. So commits grow with the load, and do not wait when
+there is none. Where it can,
 the owner of a workflow runs the tasks that it awaits itself: no ready row, no second claim, no
 resume.
 """
@@ -18,10 +19,11 @@ from rhythm.engine.due import next_due_s
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
 from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import Committed, TurnCommit
 from rhythm.store.interfaces.workers import Beat, Declaration
 from rhythm.worker.attempts import Attempts, RunsHandlers
 from rhythm.worker.claiming import Claimer
-from rhythm.worker.committer import Committer
+from rhythm.worker.committer import Committer, Group
 from rhythm.worker.context import Context
 from rhythm.worker.dispatch import Dispatcher
 from rhythm.worker.handlers import Task
@@ -38,6 +40,7 @@ from rhythm.worker.slots import Slots
 from rhythm.worker.turns import Catalogue, Turns
 
 AFTER_A_BUG_S = 1.0  # delay before the next round
+COMMIT_S = 0.05  # longest wait for the end of a handler while a commit is under way
 
 
 class Worker:
@@ -49,6 +52,8 @@ class Worker:
     - `connect` opens the connection for heartbeats; if it is given, another thread sends them.
     - `hints` says whether it is worth asking for work; without it, every round asks.
     - `expect` is told in how many seconds something that was committed here is due.
+    - `commits_apart`: under load, a commit is under way while the next one is decided; with
+      `commit_thread` another thread makes it.
     """
 
     def __init__(
@@ -70,6 +75,8 @@ class Worker:
         connect: Callable[[], Store] | None = None,
         hints: QueueHints | None = None,
         expect: Callable[[float], None] = lambda delay_s: None,
+        commits_apart: bool = False,
+        commit_thread: bool = True,
         version: str = "",
     ) -> None:
         self.narrator = narrator or Narrator()
@@ -90,7 +97,9 @@ class Worker:
         self.turns = Turns(
             context, catalogue, attempts, owned, self.slots, self.claimer, self.dispatcher
         )
-        self.committer, self.expect = Committer(context, gives_up), expect
+        self.committer = Committer(context, gives_up, commit_thread)
+        self.commits_apart = commits_apart
+        self.expect = expect
         # When it last asked whether running tasks were cancelled, or queues paused.
         self._checked_at = float("-inf")
 
@@ -100,9 +109,11 @@ class Worker:
         Returns whether anything happened. It never blocks for long: it waits up to `wait_s` for the
         end of a task if there is none yet.
         """
-        ended = self.attempts.ended(wait_s)
+        ended = self.attempts.ended(COMMIT_S if self.committer.under_way else wait_s)
         try:
             self.dispatcher.take_ends(ended)
+            if self.liveness.doubts:
+                self._follow_commit()
             self.liveness.catch_up()
             claimed = self.claimer.claim()
             self._check_on_running()
@@ -122,30 +133,55 @@ class Worker:
     def _commit(self) -> bool:
         """Decides for everything that is owned, and commits it at once.
 
-        Returns whether there was anything to commit.
+        A commit that is under way is waited for after that. While handlers run here, the next one
+        is made in another thread: what they end can be decided meanwhile. Returns whether there was
+        anything to commit, or to follow.
         """
         decided = self.turns.decide_all()
+        followed = self._follow_commit()
         for workflow in decided.takeovers:
             self.dispatcher.begin_owned(workflow)
-        turns, ends = decided.commits, self.ownership.take_ends()
-        if turns or ends:
-            try:
-                answers = self.committer.commit(list(turns.values()), ends)
-            except StoreError:
-                # They are sent again later, or found to be committed.
-                self.ownership.ends += ends
-                raise
-            if (due_s := next_due_s(turns.values(), ends)) is not None:
-                self.expect(due_s)
-            for answer in answers:
-                workflow, turn = self.ownership.workflows[answer.id], turns[answer.id]
-                if answer.outcome == "full":
-                    turn = self.turns.refuse(workflow, turn, answer.refusal)
-                    [answer] = self.committer.commit([turn], [])
-                self.turns.follow(workflow, answer, turn)
+        group = Group(decided.commits, self.ownership.take_ends())
+        if group.turns or group.ends:
+            apart = self.commits_apart and self.attempts.running and not group.promotes
+            self.committer.begin(group, self.attempts.wake if apart else None)
+            if not apart:
+                self._follow_commit()
         if decided.parks:
             self._park(decided.parks)
-        return bool(turns or ends)
+        return followed or bool(group.turns or group.ends)
+
+    def _follow_commit(self) -> bool:
+        """Waits for the commit that is under way, and acts on its answers. False: there is none."""
+        group = self.committer.under_way
+        if group is None:
+            return False
+        try:
+            answers = self.committer.answers()
+        except BaseException:
+            # The ends are sent again later, or found to be committed; the turns are loaded anew.
+            self.ownership.ends += group.ends
+            for id in group.turns:
+                if workflow := self.ownership.workflows.get(id):
+                    workflow.planned = None
+            raise
+        finally:
+            self.ownership.sending = []
+        if (due_s := next_due_s(group.turns.values(), group.ends)) is not None:
+            self.expect(due_s)
+        for answer in answers:
+            self._follow(answer, group.turns[answer.id])
+        return True
+
+    def _follow(self, answer: Committed, turn: TurnCommit) -> None:
+        """Acts on the answer to a turn, unless its workflow was lost while it was under way."""
+        workflow = self.ownership.workflows.get(answer.id)
+        if workflow is None or workflow.planned is None or workflow.fence != turn.fence:
+            return
+        if answer.outcome == "full":
+            turn = self.turns.refuse(workflow, turn, answer.refusal)
+            [answer] = self.committer.commit([turn], [])
+        self.turns.follow(workflow, answer, turn)
 
     def _park(self, workflows: Sequence[OwnedWorkflow]) -> None:
         """Parks workflows that have nothing to do, unless they were woken in the meantime."""
@@ -170,7 +206,8 @@ class Worker:
     @property
     def idle(self) -> bool:
         """Whether nothing is under way here."""
-        return self.ownership.empty and not self.attempts.running
+        busy = self.attempts.running or self.committer.under_way
+        return self.ownership.empty and not busy
 
     @property
     def unsure(self) -> bool:
@@ -209,6 +246,7 @@ class Worker:
 
     def give_back(self) -> None:
         """Commits what has ended, and gives back what has not."""
+        self._follow_commit()
         for id in list(self.attempts.running):
             self.attempts.stop(id)
         claims, ends = self.ownership.fences(), self.ownership.take_ends()

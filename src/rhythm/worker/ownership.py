@@ -88,6 +88,7 @@ class Ownership:
         self.workflows: dict[str, OwnedWorkflow] = {}
         self.tasks: dict[str, Claim] = {}  # queued tasks that run here
         self.ends: list[TaskEnd] = []  # ends of queued tasks that are not committed yet
+        self.sending: list[TaskEnd] = []  # those whose commit is under way
         # On the local clock: after it the others may take this worker for dead.
         self.alive_until = NEVER
         # A call had no answer: what is owned must be compared with the database.
@@ -170,4 +171,5 @@ class Ownership:
     def take_ends(self) -> list[TaskEnd]:
         """Returns the ends to commit, and forgets them: the caller must commit them."""
         ends, self.ends = self.ends, []
+        self.sending = ends
         return ends

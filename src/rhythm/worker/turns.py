@@ -119,9 +119,12 @@ class Turns:
     def decide_all(self) -> NextActions:
         """Returns what each owned workflow does next."""
         commits, parks, takeovers = dict[str, TurnCommit](), [], []
-        capacity = self.slots.capacity()
-        for workflow in self.ownership.workflows.values():
-            if workflow.stale:
+        workflows = self.ownership.workflows.values()
+        # Tasks of turns whose commit is under way begin when it is answered.
+        reserved = sum(each.planned.slots for each in workflows if each.planned is not None)
+        capacity = self.slots.capacity().less(reserved)
+        for workflow in workflows:
+            if workflow.stale or workflow.planned is not None:
                 continue
             try:
                 decided = self._decide_safely(workflow, capacity)
@@ -366,6 +369,8 @@ class Turns:
             workflow.refused = ""
         workflow.snapshot, workflow.owned = planned.snapshot, dict(planned.owned)
         workflow.crashes = 0
+        # A task may have ended while the turn that gives it up was committed.
+        workflow.ended = [each for each in workflow.ended if each.command.n in planned.owned]
         for n in [n for n in workflow.running if n not in workflow.owned]:
             workflow.running.discard(n)
             self.ownership.stop(child_id(workflow.id, n))
