@@ -476,6 +476,16 @@ WAKES = (
         postgres=pg("lock_contexts", " FOR NO KEY UPDATE OF c", ""),
     ),
     Guard(
+        "a task that ends while the turn before is committed does not begin again",
+        ("tests/app/test_commits_apart.py::test_what_is_given_up_while_it_ends_leaves_one_row",),
+        engine=(Change("worker/dispatch.py", "begin_owned", " or n in ended", ""),),
+    ),
+    Guard(
+        "tasks of turns that are being committed have their slots",
+        ("tests/worker/test_slots.py::test_tasks_of_turns_that_are_being_committed_have_their_slots_already",),
+        engine=(Change("worker/slots.py", "capacity", "self.free - reserved if own", "self.free if own"),),
+    ),
+    Guard(
         "one turn of a workflow in a commit", rule("a_commit_takes_one_turn_of_each_workflow"),
         lite_code("turns", "commit", "len({turn.id for turn in turns}) < len(turns)", "False"),
         pg_code("turns", "commit", "len({turn.id for turn in turns}) < len(turns)", "False"),

@@ -52,8 +52,11 @@ class Slots:
         A transactional task needs its row: the claim on it fences the transaction.
         """
         own = self.settings.owner_run and not self.draining and not self.suspects.keeps_still
+        workflows = self.ownership.workflows.values()
+        # Tasks of turns whose commit is under way begin when it is answered.
+        reserved = sum(each.planned.slots for each in workflows if each.planned is not None)
         return Capacity(
-            self.free if own else 0,
+            self.free - reserved if own else 0,
             frozenset(name for name, task in self.tasks.items() if not task.transactional),
             frozenset(self.settings.queues) - self.paused,
         )

@@ -119,11 +119,8 @@ class Turns:
     def decide_all(self) -> NextActions:
         """Returns what each owned workflow does next."""
         commits, parks, takeovers = dict[str, TurnCommit](), [], []
-        workflows = self.ownership.workflows.values()
-        # Tasks of turns whose commit is under way begin when it is answered.
-        reserved = sum(each.planned.slots for each in workflows if each.planned is not None)
-        capacity = self.slots.capacity().less(reserved)
-        for workflow in workflows:
+        capacity = self.slots.capacity()
+        for workflow in self.ownership.workflows.values():
             if workflow.stale or workflow.planned is not None:
                 continue
             try:
