@@ -1151,12 +1151,12 @@ WORKER = (
     Guard(
         "what is held here is compared with the database after no answer",
         law("claim_without_an_answer_is_given_back_at_once"),
-        engine=worker("liveness", "catch_up", "if self.ownership.unsure or", "if"),
+        engine=worker("liveness", "doubts", "self.ownership.unsure or ", ""),
     ),
     Guard(
         "what is held here is compared with the database after anybody's connection was lost",
         law("claim_that_was_lost_unnoticed_is_dropped_after_anybodys_connection_was_lost"),
-        engine=worker("liveness", "catch_up", "or self.store.era != self._era", ""),
+        engine=worker("liveness", "doubts", "or self.store.era != self._era", ""),
     ),
     Guard(
         "what is sent again is still mine",

@@ -361,20 +361,27 @@ class PooledWorker:
         except StoreError as problem:
             self._log_event("claims_left", "", f"they expire by themselves: {problem}")
         except BaseException as problem:
-            self._log_event(
-                "worker_failed",
-                "",
-                f"the worker has stopped: {problem!r}",
-                traceback="".join(traceback.format_exception(problem)),
-            )
-            self.error = problem
+            self._failed(problem)
         finally:
             self._stop.set()
+            self._services.wake()
             self._handlers.close()
             if self._listening:
                 self._listening.close()
             if self._own:
                 self._store.close()
+
+    def _failed(self, problem: BaseException) -> None:
+        """Stops the worker because of a bug, which `stop` raises."""
+        self._log_event(
+            "worker_failed",
+            "",
+            f"the worker has stopped: {problem!r}",
+            traceback="".join(traceback.format_exception(problem)),
+        )
+        self.error = problem
+        self._stop.set()
+        self.wake()
 
     def _introduce(self) -> None:
         """Publishes the worker's tasks, and releases claims of workers that died on this machine.
@@ -409,7 +416,10 @@ class PooledWorker:
     def _serve(self) -> None:
         """Runs the services until the worker is stopped. They have a connection of their own, so
         that no workflow waits for them."""
-        self._services.run_until(self._stop.is_set, self._app.changes.notify)
+        try:
+            self._services.run_until(self._stop.is_set, self._app.changes.notify)
+        except BaseException as problem:
+            self._failed(problem)
 
     def _heard(self, queues: frozenset[str]) -> None:
         """Wakes the worker if it serves one of these queues; an empty set stands for all queues."""
