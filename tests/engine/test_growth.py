@@ -26,7 +26,7 @@ from tests.support.counting import Asked, counting
 from tests.support.length import sampled, sweep
 from tests.support.stores import MakeStore
 
-FEW, MANY = sampled((40, 400), (200, 2000))
+FEW, MANY = sampled((24, 240), (200, 2000))
 NOT_MORE = 1.3  # times as much for each item
 STEPS = 10  # of SQLite's machine: how many are counted as one
 Feed = Callable[[World, int], None]
@@ -151,8 +151,7 @@ def grows_linearly(
 
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few items are several pages, too."""
-    monkeypatch.setattr(reading, "NEXT_ITEMS", 10)
+    """Few signals are several pages, too."""
     monkeypatch.setattr(reading, "NEXT_SIGNALS", 10)
 
 

@@ -74,7 +74,10 @@ def test_a_failure_ends_a_group_while_others_are_held_back(make_store: MakeStore
 
 
 @pytest.mark.parametrize("limit", ["", ", { concurrency: 4 }"])
-@pytest.mark.parametrize("body", ["", 'await task("value", { x: 0, took: 0.3 })'])
+@pytest.mark.parametrize(
+    "body",
+    ["", 'await task("value", { x: 0, took: 3 })', "if (len(order) == 0) { await sleep(99) }"],
+)
 def test_a_loop_takes_each_item_once_in_the_order_of_ends(
     make_store: MakeStore, limit: str, body: str
 ) -> None:
@@ -97,9 +100,10 @@ def test_a_loop_takes_each_item_once_in_the_order_of_ends(
         assert order == sorted(range(30), key=lambda x: (1 + x * 7 % 30, x))
 
 
+@pytest.mark.parametrize("apart_s", [0.0, 0.5])
 @pytest.mark.parametrize("body", ["", 'await task("value", { x: 0, took: 0.3 })', "await sleep(1)"])
 def test_a_loop_takes_each_signal_once_in_the_order_of_sending(
-    make_store: MakeStore, body: str
+    make_store: MakeStore, body: str, apart_s: float
 ) -> None:
     """Those of another name come first, more of them than are read at once."""
     world = World(
@@ -119,9 +123,27 @@ def test_a_loop_takes_each_signal_once_in_the_order_of_sending(
     for n in range(5):
         world.signal(0, "other", f"other {n}")
     for n in range(10):
-        world.signal(0 if n < 6 else n / 2, "go", n)
+        world.signal(0 if n < 6 else n * apart_s, "go", n)
     world.start()
     assert ended(world) == [*range(10), "none", "other 0"]
+
+
+def test_a_signal_is_found_whose_wake_was_seen_while_others_were_known(
+    make_store: MakeStore,
+) -> None:
+    world = World(
+        """
+        let x = await task("value", { x: 0, took: 0.8 })
+        let go = await signal("go")
+        return go
+        """,
+        make_store=make_store,
+        beat_s=1e-6,
+    )
+    world.signal(0, "noise", 1)
+    world.signal(0.4, "go", 2)
+    world.start()
+    assert ended(world) == 2
 
 
 def test_waits_for_one_signal_each_get_one_of_their_own(make_store: MakeStore) -> None:

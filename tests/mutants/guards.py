@@ -1233,7 +1233,8 @@ WORKER = (
         engine=planning("may_have_ended", "return older or ", "return "),
     ),
     Guard(
-        "look again: the mailbox was not read", law("signal_that_came_during_a_task_is_found"),
+        "look again: the mailbox was not read",
+        partly("a_signal_is_found_whose_wake_was_seen_while_others_were_known"),
         engine=planning("may_have_ended", "read is not None and ", "False and "),
     ),
     Guard(
