@@ -73,6 +73,29 @@ def test_a_failure_ends_a_group_while_others_are_held_back(make_store: MakeStore
     assert len(world.ran) < 9
 
 
+def test_ends_that_were_not_read_of_a_group_are_read_when_they_are_awaited(
+    make_store: MakeStore,
+) -> None:
+    world = World(
+        """
+        workflow main() {
+          let jobs = [task("value", { x: n, took: 1 + 50 * n }) for n in range(2)]
+          try { await all(jobs) } finally {
+            let first = await jobs[0]
+            set_attribute("first", first)
+          }
+        }
+        """,
+        make_store=make_store,
+    )
+    world.start()
+    while world.clock.seconds < 20:
+        world.round()
+    world.inner.executions.cancel(["run"])
+    after = world.run()
+    assert (after.status, after.attributes) == ("cancelled", '{"first":0}')
+
+
 @pytest.mark.parametrize("limit", ["", ", { concurrency: 4 }"])
 @pytest.mark.parametrize(
     "body",
@@ -98,6 +121,25 @@ def test_a_loop_takes_each_item_once_in_the_order_of_ends(
     assert sorted(order) == list(range(30))
     if not limit:
         assert order == sorted(range(30), key=lambda x: (1 + x * 7 % 30, x))
+
+
+def test_an_end_that_was_known_before_is_not_taken_for_the_first(make_store: MakeStore) -> None:
+    world = World(
+        """
+        workflow main() {
+          let slow = task("value", { x: "slow", took: 4 })
+          let quick = task("value", { x: "quick", took: 2 })
+          await sleep(9)
+          let x = await slow
+          let order = []
+          for (r in completed([slow, quick])) { order += [r.result] }
+          return order
+        }
+        """,
+        make_store=make_store,
+    )
+    world.start()
+    assert ended(world) == ["quick", "slow"]
 
 
 @pytest.mark.parametrize("apart_s", [0.0, 0.5])

@@ -1306,7 +1306,7 @@ WORKER = (
     ),
     Guard(
         "ends that the store did not tell are not known",
-        looks("a_cancel_leaves_no_doubt_about_what_had_ended_of_all_that_was_awaited"),
+        partly("ends_that_were_not_read_of_a_group_are_read_when_they_are_awaited"),
         engine=reading("inputs_read", "asked={*read.apart, ",
             "asked={*read.apart, *(n for group in read.groups for n in range_of(group)), "),
     ),
@@ -1326,6 +1326,11 @@ WORKER = (
         "a loop of which not all ends were read looks again",
         partly("a_loop_takes_each_item_once_in_the_order_of_ends"),
         engine=reading("inputs_read", "len(items) == NEXT_ITEMS", "False"),
+    ),
+    Guard(
+        "a loop knows only what was read for it as the first to end",
+        partly("an_end_that_was_known_before_is_not_taken_for_the_first"),
+        engine=awaits("_knows_next", " and number_at(state, i) in m.inputs.firsts", ""),
     ),
     Guard(
         "a loop reads the first to end",

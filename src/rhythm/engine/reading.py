@@ -46,6 +46,7 @@ class Reading(Record):
     id: str
     apart: tuple[int, ...]  # numbers of what is awaited one by one
     groups: tuple[Plan, ...]  # that end as a whole
+    whole: bool  # whether the first of them is all that is awaited
     limited: tuple[Plan, ...]  # groups that begin only some of their items at a time
     loop: Plan | None  # over a range of numbers
     known: Mapping[int, Outcome]  # of the items of loops that were read before, and not taken yet
@@ -70,18 +71,23 @@ class Reading(Record):
             return None
         return NextEnded(self.id, untaken(self.loop), NEXT_ITEMS)
 
+    def rest(self, outcomes: Sequence[ChildOutcome]) -> Reading:
+        """Returns what is still read after the ends: no mail for a group that cannot end yet."""
+        undecided = _without_ends(self.groups[:1], outcomes)
+        return self.replace(mail=()) if self.whole and undecided else self
+
 
 def reading(
     id: str,
     snapshot: Snapshot,
-    outcomes: Mapping[int, Outcome] = {},
+    items: Mapping[int, Outcome] = {},
     signals: Sequence[Signal] = (),
 ) -> Reading:
     """Returns what must be read to know whether the workflow can go on.
 
     That is what it awaits, and how many items of groups with a limit of concurrency may begin, also
-    of those that run in the background. `outcomes` and `signals`: what its owner has read before,
-    and what no turn has used.
+    of those that run in the background. `items` of loops and `signals`: what its owner has read
+    before, and what no turn has used.
     """
     plan = snapshot.awaiting
     loop = plan if plan is not None and is_loop(plan) and is_range(plan) else None
@@ -95,11 +101,14 @@ def reading(
     }
     apart = [] if loop else list(apart_from_whole_groups(plan))
     apart += [n for kept in behind if kept["n"] not in limited for n in numbers(kept)]
-    known = known_of_loops(snapshot, outcomes)
+    known = known_of_loops(snapshot, items)
     mail = tuple(_mail_asked(id, plan, signals))
     names = {asked.name for asked in mail}
     others = tuple(signal for signal in signals if signal.name not in names)
-    return Reading(id, tuple(apart), groups, tuple(limited.values()), loop, known, mail, others)
+    whole = bool(groups) and groups[0] is plan
+    return Reading(
+        id, tuple(apart), groups, whole, tuple(limited.values()), loop, known, mail, others
+    )
 
 
 def _mail_asked(id: str, plan: Plan | None, signals: Sequence[Signal]) -> Iterator[MailAsked]:
@@ -116,16 +125,16 @@ def _mail_asked(id: str, plan: Plan | None, signals: Sequence[Signal]) -> Iterat
             yield MailAsked(id, name, max(count, NEXT_SIGNALS))
 
 
-def known_of_loops(snapshot: Snapshot, outcomes: Mapping[int, Outcome]) -> dict[int, Outcome]:
-    """Returns those of the outcomes that the loops over `completed` of a workflow will take."""
-    if not outcomes:
+def known_of_loops(snapshot: Snapshot, items: Mapping[int, Outcome]) -> dict[int, Outcome]:
+    """Returns those of the ends that the loops over `completed` of a workflow will take."""
+    if not items:
         return {}
     loops = [
         plan
         for plan in (snapshot.awaiting, *snapshot.locals.values())
         if plan is not None and is_loop(plan) and is_range(plan)
     ]
-    return {n: outcomes[n] for loop in loops for n in untaken_among(loop, outcomes)}
+    return {n: items[n] for loop in loops for n in untaken_among(loop, items)}
 
 
 def inputs_read(
@@ -154,6 +163,7 @@ def inputs_read(
     inputs = inputs_of(loaded, snapshot, (*outcomes, *(items or ())), mail, seed, loaded.now)
     return inputs.replace(
         outcomes={**read.known, **inputs.outcomes},
+        firsts={*read.known, *(item.n for item in items or ())},
         signals=(*read.signals, *inputs.signals),
         read=_names_read(read.mail, inputs.signals),
         asked={*read.apart, *awaited, *(group["n"] for group in read.groups)},

@@ -436,8 +436,7 @@ def knows(m: Machine, plan: Plan) -> bool:
         return False
     if m.inputs.asked is None or plan["n"] in m.known or plan["n"] in m.inputs.asked:
         return True
-    # What was read of a loop is enough for its next items: those that end later come later.
-    if is_loop(plan) and is_range(plan) and _next_position(m, plan) is not None:
+    if is_loop(plan) and is_range(plan) and _knows_next(m, plan):
         return True
     if not all(map(partial(_is_known, m), _earlier(m, plan))):
         return False
@@ -562,6 +561,15 @@ def _next_position(m: Machine, state: Plan) -> int | None:
     ends = _range_of(m, state)
     nth = taken_count(state) - ends.taken
     return ends.order[nth] if nth < len(ends.order) else None
+
+
+def _knows_next(m: Machine, state: Plan) -> bool:
+    """Whether the next item of a loop was read as one of the first to end.
+
+    Those that end later come later. An end that is known for another reason may not be the first.
+    """
+    i = _next_position(m, state)
+    return i is not None and number_at(state, i) in m.inputs.firsts
 
 
 def forget_unused(m: Machine, locals: dict[str, Any]) -> None:

@@ -61,6 +61,8 @@ class Inputs(Record):
     # The children of earlier turns that were looked up: their ends, if any, are in `outcomes`.
     # None: all. Also the numbers of groups about which everything was read.
     asked: Container[int] | None = None
+    # Those of `outcomes` that were read for loops over `completed`, as the first items to end.
+    firsts: Container[int] = ()
     # The names of signals of which all were read. None: all names.
     read: Container[str] | None = None
     # The groups, by number, that cannot end yet: nothing was read of their items.

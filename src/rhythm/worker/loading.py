@@ -42,12 +42,13 @@ class Loader:
         if not here:
             return
         turns = self.store.turns
-        readings = [reading(each.id, each.snapshot, each.outcomes, each.signals) for each in here]
+        readings = [reading(each.id, each.snapshot, each.items, each.signals) for each in here]
         outcomes = turns.outcomes([need for read in readings for need in read.needed()])
+        readings = [read.rest(outcomes.get(read.id, ())) for read in readings]
         limited = [each for read in readings for each in read.unfinished()]
         unfinished = iter(turns.nth_unfinished(limited) if limited else ())
-        next = [asked for read in readings if (asked := read.next_ended())]
-        items = turns.next_ended(next) if next else {}
+        loops = [asked for read in readings if (asked := read.next_ended())]
+        items = turns.next_ended(loops) if loops else {}
         boxes = [asked for read in readings for asked in read.mail]
         mail = self.store.messages.first_mail(boxes) if boxes else {}
         for each, read in zip(here, readings, strict=True):
@@ -63,9 +64,10 @@ class Loader:
                 self.seed(),
             )
             each.known = each.inputs.replace(
-                outcomes={}, asked=(), signals=(), read=(), undecided=(), may_begin={}
+                outcomes={}, asked=(), firsts=(), signals=(), read=(), undecided=(), may_begin={}
             )
             each.outcomes, each.signals = dict(each.inputs.outcomes), each.inputs.signals
+            each.items = {n: end for n, end in each.outcomes.items() if n in each.inputs.firsts}
             each.stale = False
 
     def _take_row(self, workflow: OwnedWorkflow, row: Loaded | None, began: float) -> bool:
@@ -81,7 +83,7 @@ class Loader:
             self.ownership.lose(workflow.id)
             return False
         if workflow.loaded is not None and workflow.loaded.seq != row.seq:
-            workflow.outcomes, workflow.signals = {}, ()
+            workflow.items, workflow.signals = {}, ()
         workflow.loaded, workflow.loaded_at = row, began
         if not self._read_program(workflow, row):
             return False

@@ -56,6 +56,9 @@ class OwnedWorkflow:
         self.known: Inputs | None = None  # the part of it that later turns may know too
         # Of what it awaits: those that were loaded, and those of its own tasks since.
         self.outcomes: dict[int, Outcome] = {}
+        # Of the items of loops over `completed`: the first to end, as far as they were loaded, and no
+        # turn has taken them.
+        self.items: dict[int, Outcome] = {}
         # Of its mailbox: those that were loaded and that no turn has consumed.
         self.signals: Sequence[Signal] = ()
         self.owned: dict[int, c.StartTask] = {}  # awaited tasks that have no row

@@ -276,7 +276,13 @@ class Turns:
         inputs = workflow.inputs
         if inputs is None:
             assert known is not None, "it was loaded before"
-            inputs = known.replace(now=moment(now_us), seed=self.seed(), signals=workflow.signals)
+            inputs = known.replace(
+                now=moment(now_us),
+                seed=self.seed(),
+                outcomes=workflow.items,
+                firsts=workflow.items,
+                signals=workflow.signals,
+            )
         if workflow.refused:
             inputs = inputs.replace(refused=workflow.refused)
         if done:
@@ -367,7 +373,8 @@ class Turns:
     def _take_place(self, workflow: OwnedWorkflow, planned: Planned, turn: TurnCommit) -> None:
         """Updates the owned workflow to its state after the commit."""
         if planned.snapshot is not workflow.snapshot:
-            workflow.outcomes = known_of_loops(planned.snapshot, workflow.outcomes)
+            workflow.outcomes = {}
+            workflow.items = known_of_loops(planned.snapshot, workflow.items)
             workflow.refused = ""
         if turn.consumed:
             consumed = set(turn.consumed)
