@@ -56,8 +56,8 @@ class OwnedWorkflow:
         self.known: Inputs | None = None  # the part of it that later turns may know too
         # Of what it awaits: those that were loaded, and those of its own tasks since.
         self.outcomes: dict[int, Outcome] = {}
-        # Of the items of loops over `completed`: the first to end, as far as they were loaded, and no
-        # turn has taken them.
+        # Of the items of loops over `completed`: the first to end that were loaded, and not taken
+        # by a turn.
         self.items: dict[int, Outcome] = {}
         # Of its mailbox: those that were loaded and that no turn has consumed.
         self.signals: Sequence[Signal] = ()
