@@ -1220,6 +1220,17 @@ def test_what_is_held_back_begins_with_its_release(store: Store, clock: Clock) -
     assert store.maintenance.fire_timers(9) == (1, NOW + 60_000_000)
 
 
+def test_executions_that_are_held_back_begin_by_themselves(store: Store) -> None:
+    claim = begun(store)
+    starts = tuple(task(f"w.{n}", held=True) for n in (1, 2, 3))
+    timers = (NewTimer(4, 0.0, held=True),)
+    assert outcome(store, turn(claim, end="own", starts=starts, timers=timers)) == "own"
+    assert outcome(store, turn(claim, 1, "own", begins=((2, 4),))) == "own"
+    assert (sorted(claims(store)), store.maintenance.fire_timers(9)) == (["w.2", "w.3"], (0, None))
+    assert outcome(store, turn(claim, 2, "own", begins=((1, 3),))) == "own"
+    assert sorted(claims(store)) == ["w.1"]
+
+
 def test_a_child_that_is_held_back_finds_its_signals_when_it_is_released(store: Store) -> None:
     claim = begun(store)
     child = workflow("w.1", parent_id="w", child_no=1, root_id="w", held=True)

@@ -359,6 +359,7 @@ class _TurnRows:
         self.approvals: list[NewApproval] = []
         self.consumed: list[str] = []
         self.cancels: list[tuple[int, int]] = []
+        self.begins: list[tuple[int, int]] = []
         self.releases: list[tuple[int, int]] = []
         self.signals: list[NewSignal] = []
         self.events: list[NewEvent] = []
@@ -386,8 +387,8 @@ class _TurnRows:
                 self.waits.append(NewWait(n, type, dump_trusted(where), timeout_s, held))
             case c.RequestApproval():
                 self.approvals.append(self.rows.approval(command))
-            case c.Release(first, last):
-                self.releases.append((first, last))
+            case c.Release(first, last, executions):
+                (self.begins if executions else self.releases).append((first, last))
             case c.Cancel(first, last):
                 self._cancel(first, last)
             case c.TakeSignal(id):
@@ -492,6 +493,7 @@ class _TurnRows:
             approvals=tuple(self.approvals),
             consumed=tuple(self.consumed),
             cancels=tuple(self.cancels),
+            begins=tuple(self.begins),
             releases=tuple(self.releases),
             signals=tuple(self.signals),
             events=tuple(self.events),

@@ -29,6 +29,7 @@ from rhythm.ir.awaiting import (
     number_at,
     numbers,
     ranges,
+    runs_in_executions,
     signal_names,
     size_of,
     taken_bits,
@@ -148,7 +149,7 @@ def _released(m: Machine, plan: Plan, upto: int, of_item: Callable[[Plan], Itera
     else:
         held = (n for i in more for n in of_item(plan["items"][i]))
     for first, last in ranges(held):
-        m.commands.append(c.Release(first, last))
+        m.commands.append(c.Release(first, last, runs_in_executions(plan)))
     return _updated(m, {**plan, "released": upto})
 
 

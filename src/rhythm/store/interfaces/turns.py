@@ -193,7 +193,8 @@ class TurnCommit(Record):
     resumed: int | None = None  # this turn has handled the resumes up to this number
     consumed: tuple[str, ...] = ()
     cancels: tuple[tuple[int, int], ...] = ()
-    releases: tuple[tuple[int, int], ...] = ()
+    begins: tuple[tuple[int, int], ...] = ()  # executions that were held and may begin
+    releases: tuple[tuple[int, int], ...] = ()  # the same for whatever has these numbers
     signals: tuple[NewSignal, ...] = ()
     events: tuple[NewEvent, ...] = ()
     attributes: str | None = None
