@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from bench import engine, jobs, language, payloads, people, python_workflows, startup
+from bench import engine, groups, jobs, language, payloads, people, python_workflows, startup
 from bench.places import cleanup
 from rhythm.cli.output.progress import progress
 
@@ -16,7 +16,7 @@ BENCHMARKS = {
         language.compiling, language.running, language.suspending, language.snapshots,
         payloads.payloads, startup.startup,
         engine.registering, engine.reacting, jobs.queue, jobs.sequences, jobs.single, jobs.family,
-        people.people, people.decisions, python_workflows.python,
+        people.people, people.decisions, python_workflows.python, groups.groups,
     )
 }  # fmt: skip
 

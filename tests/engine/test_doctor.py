@@ -89,6 +89,7 @@ def made_busy(make_store: MakeStore) -> Patient:
         world.start(name, id=id)
         world.run(id)
     world.start("main")
+    world.round()  # its mailbox is empty when it is read for the first time
     for i, name in enumerate(("go", "later", "later")):
         world.signal(0, name, i)
     until = world.clock.seconds + 20

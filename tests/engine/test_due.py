@@ -31,6 +31,7 @@ START = NewExecution("w.1", TASK, "work", "default")
         ({"starts": (START.replace(delay_s=3.0, timeout_s=4.0),)}, 3.0),
         ({"starts": (START.replace(timeout_s=4.0),)}, 4.0),
         ({"releases": ((1, 2),)}, 0.0),
+        ({"begins": ((1, 2),)}, 0.0),
     ],
 )
 def test_a_turn_tells_when_the_first_thing_is_due(

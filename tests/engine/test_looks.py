@@ -36,7 +36,7 @@ def test_whoever_never_looks_into_its_mailbox_reads_it_once(stores: Stores) -> N
     counted = calls(world)
     world.start()
     assert world.run().result == '"done"'
-    assert (counted["load"], counted["outcomes"], counted["mail"]) == (1, 1, 1)
+    assert (counted["load"], counted["outcomes"], counted["first_mail"]) == (1, 1, 1)
     assert counted["commit"] == 6  # one for each await, and the end
 
 
@@ -45,7 +45,7 @@ def test_a_look_reads_once_and_commits_once(stores: Stores) -> None:
     counted = calls(world)
     world.start()
     assert world.run().result == "[null,null,null,null,null]"
-    assert (counted["load"], counted["outcomes"], counted["mail"]) == (6, 6, 6)
+    assert (counted["load"], counted["outcomes"], counted["first_mail"]) == (6, 6, 6)
     assert counted["commit"] == 11
 
 

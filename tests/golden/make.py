@@ -32,6 +32,7 @@ FORMATS = {
     "v1": (1, 1),
     "v2": (2, 1),
     "v3": (2, 2),
+    "v4": (2, 3),
 }  # of programs and snapshots: what each folder is for
 
 # For each folder: what each workflow is run with, and what happens to it.
@@ -63,6 +64,7 @@ RUNS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
     "v3": {"over_limit": {"inputs": {"n": 7}}},
+    "v4": {"long_loop": {"inputs": {"n": 30}}},
 }
 
 

@@ -145,6 +145,10 @@ def inputs(function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("engine/inputs.py", function, old, new),)
 
 
+def reading(function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change("engine/reading.py", function, old, new),)
+
+
 def vm(file: str, function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change(f"vm/{file}.py", function, old, new),)
 
@@ -155,6 +159,10 @@ def prices(*names: str) -> tuple[str, ...]:
 
 def awaits(function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("vm/awaits.py", function, old, new),)
+
+
+def partly(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/engine/test_reading.py::test_{name}" for name in names)
 
 
 def looks(*names: str) -> tuple[str, ...]:
@@ -1234,7 +1242,7 @@ WORKER = (
     ),
     Guard(
         "look again: the turn was cut short", law("long_computation_is_cut_into_turns_and_ends"),
-        engine=planning("_going_on", "again = isinstance(turn, Continue) or ", "again = "),
+        engine=planning("turn", "again = isinstance(turn, Continue) or ", "again = "),
     ),
     Guard(
         "look again: the turn itself ended what it awaits",
@@ -1247,13 +1255,14 @@ WORKER = (
         engine=planning("may_have_ended", "return older or ", "return "),
     ),
     Guard(
-        "look again: the mailbox was not read", law("signal_that_came_during_a_task_is_found"),
-        engine=planning("may_have_ended", "not mail_read and ", "False and "),
+        "look again: the mailbox was not read",
+        partly("a_signal_is_found_whose_wake_was_seen_while_others_were_known"),
+        engine=planning("may_have_ended", "read is not None and ", "False and "),
     ),
     Guard(
         "a wait that is begun looks into no mailbox that was not read",
         looks("a_signal_is_there_for_the_first_look_after_it_was_acknowledged"),
-        engine=awaits("knows", "if m.inputs.signals is None and has_signals(plan):", "if False:"),
+        engine=awaits("knows", "if has_signals(plan) and not _knows_mail(m, plan):", "if False:"),
     ),
     Guard(
         "a wait that is begun knows the ends of what was begun before it",
@@ -1319,8 +1328,61 @@ WORKER = (
     ),
     Guard(
         "ends that the store did not tell are not known",
-        looks("a_cancel_leaves_no_doubt_about_what_had_ended_of_all_that_was_awaited"),
-        engine=inputs("inputs_of", "() if undecided else ", ""),
+        partly("ends_that_were_not_read_of_a_group_are_read_when_they_are_awaited"),
+        engine=reading("inputs_read", "asked={*read.apart, ",
+            "asked={*read.apart, *(n for group in read.groups for n in range_of(group)), "),
+    ),
+    Guard(
+        "tasks without rows decide the group that awaits them",
+        partly("tasks_that_end_together_with_a_wake_decide_their_group"),
+        engine=worker("turns", "_inputs", 'changes["undecided"] = ()', "pass"),
+    ),
+    Guard(
+        "what ended while it was held back does not run",
+        partly("what_ended_while_it_was_held_back_holds_nobody_up"),
+        lite("nth_unfinished", " AND finished_at IS NULL", ""),
+        pg("nth_unfinished", " AND c.finished_at IS NULL", ""),
+        awaits("_may_begin", "free -= not gone >> started[upto] & 1", "free -= 1"),
+    ),
+    Guard(
+        "a loop of which not all ends were read looks again",
+        partly("a_loop_takes_each_item_once_in_the_order_of_ends"),
+        engine=reading("inputs_read", "len(items) == NEXT_ITEMS", "False"),
+    ),
+    Guard(
+        "a loop knows only what was read for it as the first to end",
+        partly("an_end_that_was_known_before_is_not_taken_for_the_first"),
+        engine=awaits("_knows_next", " and number_at(state, i) in m.inputs.firsts", ""),
+    ),
+    Guard(
+        "a loop reads the first to end",
+        partly("a_loop_takes_each_item_once_in_the_order_of_ends"),
+        lite("next_ended", "ORDER BY ended_at, n", "ORDER BY n"),
+        pg("next_ended", "ORDER BY ended_at, n", "ORDER BY n"),
+    ),
+    Guard(
+        "a signal that was consumed is not known any more",
+        partly("a_loop_takes_each_signal_once_in_the_order_of_sending"),
+        engine=worker("turns", "_take_place", "if turn.consumed:", "if False:"),
+    ),
+    Guard(
+        "a name of which not all signals were read is looked at again",
+        partly("a_loop_takes_each_signal_once_in_the_order_of_sending"),
+        engine=reading("_names_read", " and found[each.name] < each.limit", ""),
+    ),
+    Guard(
+        "events that came later are looked at",
+        event("an_event_that_comes_later_with_an_earlier_time_is_found"),
+        engine=(Change("store/events.py", "search_after", "min((published_at, n), (taken_at, 0))",
+            "(published_at, n)"),),
+    ),
+    Guard(
+        "events that came after the clock was set back are looked at",
+        partly("events_are_found_after_the_clock_was_set_back"),
+        lite_code("exchange", "publish",
+            "if last is not None and published_at < last - MAX_DISORDER_US:", "if False:"),
+        pg("insert_events", "CASE WHEN x.published_at < l.published_at - %(disorder)s",
+            "CASE WHEN false"),
     ),
     Guard(
         "only what nothing else can settle is run by the owner",

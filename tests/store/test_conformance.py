@@ -13,9 +13,18 @@ from rhythm.store.attributes import with_attributes
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.definitions import Definition
 from rhythm.store.interfaces.executions import NewExecution
-from rhythm.store.interfaces.messages import NewSignal
+from rhythm.store.interfaces.messages import MailAsked, NewSignal
 from rhythm.store.interfaces.store import Store
-from rhythm.store.interfaces.turns import Committed, Done, Needed, NewTimer, TaskEnd, TurnCommit
+from rhythm.store.interfaces.turns import (
+    Committed,
+    Done,
+    Needed,
+    NewTimer,
+    NextEnded,
+    NthUnfinished,
+    TaskEnd,
+    TurnCommit,
+)
 from rhythm.store.interfaces.workers import Beat
 from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, SUSPENDED, TASK, WORKFLOW
 from tests.support.stores import Stores, ready_rows, rows
@@ -838,6 +847,56 @@ def test_all_of_many_is_decided_when_the_last_has_ended_or_one_has_failed(store:
     assert sorted(o.n for o in store.turns.outcomes([patient])["w"]) == [1, 2, 3]
 
 
+def test_two_groups_of_one_workflow_are_decided_apart(store: Store) -> None:
+    claim = begun(store)
+    starts = tuple(task(f"w.{n}") for n in (1, 2, 3, 4))
+    assert outcome(store, turn(claim, starts=starts)) == "parked"
+    tasks = claims(store)
+    groups = [Needed("w", (), whole=False), *(Needed("w", n, whole=True) for n in ((1, 2), (3, 4)))]
+    assert end(store, tasks["w.1"])
+    assert store.turns.outcomes(groups) == {"w": []}
+    assert end(store, tasks["w.3"])
+    assert end(store, tasks["w.4"])
+    assert sorted(o.n for o in store.turns.outcomes(groups)["w"]) == [3, 4]
+
+
+def test_the_nth_child_that_has_not_ended_is_found_in_its_range(store: Store) -> None:
+    claim = begun(store)
+    starts = tuple(task(f"w.{n}") for n in range(1, 8))
+    assert outcome(store, turn(claim, starts=starts)) == "parked"
+    tasks = claims(store)
+    for n in (1, 3, 4):
+        assert end(store, tasks[f"w.{n}"])
+    asked = [NthUnfinished("w", 1, 6, nth) for nth in (1, 2, 3, 4)]
+    assert store.turns.nth_unfinished(asked) == [2, 5, 6, None]
+    assert store.turns.nth_unfinished([NthUnfinished("none", 1, 6, 1)]) == [None]
+
+
+def test_the_first_to_end_are_read_in_the_order_of_ends(store: Store, clock: Clock) -> None:
+    claim = begun(store)
+    starts = tuple(task(f"w.{n}") for n in range(1, 7))
+    timers = (NewTimer(7, 1.0), NewTimer(8, 1000.0))
+    assert outcome(store, turn(claim, starts=starts, timers=timers)) == "parked"
+    tasks = claims(store)
+    for n in (5, 2, 6, 1):
+        clock.forward(1)
+        assert end(store, tasks[f"w.{n}"])
+    clock.forward(1)
+    store.maintenance.fire_timers(10)
+
+    def first(*ranges: tuple[int, int], limit: int = 9) -> list[int]:
+        found = store.turns.next_ended([NextEnded("w", ranges, limit), NextEnded("v", [(1, 9)], 9)])
+        assert found["v"] == []
+        return [outcome.n for outcome in found["w"]]
+
+    assert first((1, 9)) == [5, 2, 6, 1, 7]
+    assert first((1, 9), limit=2) == [5, 2]
+    assert first((1, 4), (6, 8)) == [2, 6, 1, 7]
+    assert first((3, 4)) == []
+    (found,) = store.turns.next_ended([NextEnded("w", [(5, 5)], 1)])["w"]
+    assert found == store.turns.outcomes([Needed("w", (5,))])["w"][0]
+
+
 # rescue
 
 
@@ -1055,6 +1114,24 @@ def test_signals_are_read_in_the_order_of_sending_until_they_are_consumed(store:
     assert [m.id for m in store.messages.mail(["w"])["w"]] == ["a"]
 
 
+def test_the_first_signals_are_read_of_a_name_or_of_all(store: Store) -> None:
+    claim = begun(store)
+    for n, name in enumerate("abaabb"):
+        assert store.messages.signal(NewSignal(f"{name}{n}", "w", name, str(n)), 100) == "sent"
+
+    def first(name: str | None, limit: int) -> list[str]:
+        boxes = store.messages.first_mail(
+            [MailAsked("w", name, limit), MailAsked("none", None, limit)]
+        )
+        return [mail.id for mail in boxes.get("w", ())]
+
+    assert first(None, 4) == ["a0", "b1", "a2", "a3"]
+    assert first("b", 2) == ["b1", "b4"]
+    assert first("c", 2) == []
+    assert outcome(store, turn(claim, end="own", consumed=("b1", "a0"))) == "own"
+    assert (first(None, 2), first("b", 9)) == (["a2", "a3"], ["b4", "b5"])
+
+
 def test_a_signal_can_be_consumed_only_once(store: Store) -> None:
     claim = begun(store)
     send(store, "s")
@@ -1226,6 +1303,17 @@ def test_what_is_held_back_begins_with_its_release(store: Store, clock: Clock) -
     clock.forward(10)
     assert outcome(store, turn(claim, 2, "own", releases=((2, 5),))) == "own"
     assert store.maintenance.fire_timers(9) == (1, NOW + 60_000_000)
+
+
+def test_executions_that_are_held_back_begin_by_themselves(store: Store) -> None:
+    claim = begun(store)
+    starts = tuple(task(f"w.{n}", held=True) for n in (1, 2, 3))
+    timers = (NewTimer(4, 0.0, held=True),)
+    assert outcome(store, turn(claim, end="own", starts=starts, timers=timers)) == "own"
+    assert outcome(store, turn(claim, 1, "own", begins=((2, 4),))) == "own"
+    assert (sorted(claims(store)), store.maintenance.fire_timers(9)) == (["w.2", "w.3"], (0, None))
+    assert outcome(store, turn(claim, 2, "own", begins=((1, 3),))) == "own"
+    assert sorted(claims(store)) == ["w.1"]
 
 
 def test_a_child_that_is_held_back_finds_its_signals_when_it_is_released(store: Store) -> None:

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rhythm.store.events import EVENTS_PAGE, Event, Wait, _at_path, _same, key_of, keys_of, matches
+from rhythm.store.events import (
+    EVENTS_PAGE,
+    FIRST_EVENTS,
+    Event,
+    Wait,
+    _at_path,
+    _same,
+    key_of,
+    keys_of,
+    matches,
+)
 from rhythm.store.interfaces.messages import NewEvent, NewWait
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Needed
@@ -18,6 +28,7 @@ from rhythm.store.lifecycle import CANCELLED, COMPLETED, EVENT, FAILED
 from rhythm.store.postgres import exchange as postgres
 from rhythm.store.sqlite import exchange as sqlite
 from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, turn, workflow
+from tests.support.counting import counting
 from tests.support.stores import Stores, ready_rows, rows
 
 
@@ -389,3 +400,31 @@ def test_an_event_reads_only_waits_that_may_want_it(
     )
     assert set(read) == {2}, "that of w0, which only reading it tells, and that of w7"
     assert [row[0] for row in ready_rows(store)] == ["w0", "w7"]
+
+
+def test_an_event_that_comes_later_with_an_earlier_time_is_found(store: Store) -> None:
+    """The events of one turn are some microseconds apart, and may be ahead of the clock."""
+    parked(store)
+    store.messages.publish(NewEvent("first", "paid", "1", later_us=5))
+    store.messages.publish(NewEvent("second", "paid", "2"))
+    assert ended(store) == [(1, COMPLETED, "first")]
+    claim = claims(store)["w"]
+    assert outcome(store, turn(claim, seq=1, waits=waits(2))) == "woken"
+    assert ended(store, "w", 2) == [(2, COMPLETED, "second")]
+
+
+def test_a_loop_of_waits_reads_no_event_again(store: Store, clock: Clock) -> None:
+    """However many it has taken, the next one is found among a few."""
+    parked(store)
+    for n in range(50):
+        publish(store, f"e{n:02}")
+    clock.forward(1)
+    read = list[int]()
+    for n in range(2, 50):
+        claim = claims(store)["w"]
+        with counting(store) as asked:
+            assert outcome(store, turn(claim, seq=n - 1, waits=waits(n))) == "woken"
+        read.append(asked.rows)
+        store.claims.release({claim.id: claim.fence})
+        assert ended(store, "w", n) == [(n, COMPLETED, f"e{n - 1:02}")]
+    assert max(read[:-FIRST_EVENTS]) <= read[0] + 1

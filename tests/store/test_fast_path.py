@@ -150,6 +150,7 @@ def test_every_field_of_a_turn_and_of_its_rows_is_read_by_both_stores(
         events=(watched(NewEvent("e", "sent", "1", 0, "w")),),
         settled=(9,),
         cancels=((10, 11),),
+        begins=((12, 13),),
         releases=((10, 11),),
         resumed=1,
     )

@@ -15,8 +15,16 @@ from rhythm.store.approvals import APPROVE, Decision, NewApproval
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.definitions import Definition
 from rhythm.store.interfaces.executions import NewExecution
-from rhythm.store.interfaces.messages import NewEvent
-from rhythm.store.interfaces.turns import Done, Needed, NewTimer, TaskEnd, TurnCommit
+from rhythm.store.interfaces.messages import MailAsked, NewEvent
+from rhythm.store.interfaces.turns import (
+    Done,
+    Needed,
+    NewTimer,
+    NextEnded,
+    NthUnfinished,
+    TaskEnd,
+    TurnCommit,
+)
 from rhythm.store.interfaces.workers import Beat, Declaration
 from rhythm.store.lifecycle import COMPLETED, TASK, WORKFLOW
 from rhythm.store.postgres.store import PostgresStore
@@ -96,7 +104,16 @@ def test_every_operation_asks_a_fixed_number_of_times(
     measure(
         "outcomes", lambda: store.turns.outcomes([Needed(id, (1, 2), whole=True) for id in ids])
     )
+    measure(
+        "next ended", lambda: store.turns.next_ended([NextEnded(id, [(1, 9)], 9) for id in ids])
+    )
+    measure(
+        "nth unfinished",
+        lambda: store.turns.nth_unfinished([NthUnfinished(id, 1, 9, 1) for id in ids]),
+    )
     measure("mail", lambda: store.messages.mail(ids))
+    asked_mail = [MailAsked(id, name, 9) for id in ids for name in ("go", None)]
+    measure("first mail", lambda: store.messages.first_mail(asked_mail))
     done = (Done(1, "work", "default", "{}", COMPLETED, "1", 1, 0),)
     measure(
         "light_turns",
@@ -150,7 +167,10 @@ def test_every_operation_asks_a_fixed_number_of_times(
         "claim": 1,
         "load": 1,
         "outcomes": 2,
+        "next ended": 1,
+        "nth unfinished": 1,
         "mail": 1,
+        "first mail": 1,
         "light_turns": 1,
         "extend": 1,
         "beat": 2,

@@ -95,6 +95,11 @@ def snapshots() -> list[dict[str, Any]]:
     ]  # type: ignore[call-overload, index]
 
 
+def loops_of(snapshot: dict[str, Any]) -> list[dict[str, Any]]:
+    plans = [snapshot["awaiting"], *snapshot["locals"].values()]
+    return [plan for plan in plans if isinstance(plan, dict) and "taken" in plan]
+
+
 @pytest.mark.parametrize(
     ("what", "holds"),
     [
@@ -115,6 +120,10 @@ def snapshots() -> list[dict[str, Any]]:
             lambda s: any(isinstance(v, dict) and "range" in v for v in s["locals"].values()),
         ),
         ("a `completed` loop", lambda s: "taken" in json.dumps(s)),
+        (
+            "a `completed` loop that has taken many items",
+            lambda s: s["v"] == 3 and any("+" in str(v.get("taken")) for v in loops_of(s)),
+        ),
         (
             "a jump that waits for its finally",
             lambda s: any(n.startswith("$finally") and "to" in v for n, v in s["locals"].items()),

@@ -36,5 +36,5 @@ def _delays_s(turn: TurnCommit) -> Iterator[float]:
             yield start.delay_s
         if start.timeout_s is not None:
             yield start.delay_s + start.timeout_s
-    if turn.releases:
-        yield 0.0  # timers that were held back begin now
+    if turn.releases or turn.begins:
+        yield 0.0  # what was held back begins now: its timers, or the time that it may take

@@ -41,11 +41,11 @@ def inputs_of(
     seed: str,
     now_us: int,
 ) -> Inputs:
-    """Returns everything that a turn of the workflow may know."""
-    ops, ended = kinds(snapshot.awaiting), list(outcomes)
-    need = needed(loaded.id, snapshot)
-    # The store reads no outcomes of a group that is still undecided.
-    undecided = need.whole and len(ended) < len(need.numbers)
+    """Returns everything that a turn of the workflow may know, if all that is `needed` was read."""
+    ended = list(outcomes)
+    # Only then the operation says more about an end than its row does.
+    like_branches = any(each.type == WORKFLOW and each.name == loaded.name for each in ended)
+    ops = kinds(snapshot.awaiting) if like_branches else {}
     return Inputs(
         now=moment(now_us),
         seed=seed,
@@ -55,7 +55,6 @@ def inputs_of(
             outcome.n: outcome_of(loaded.id, loaded.name, outcome, ops.get(outcome.n, ""))
             for outcome in ended
         },
-        asked=frozenset(() if undecided else need.numbers),
         signals=[Signal(m.id, m.name, load(m.payload), m.received_at / 1e6) for m in mail],
         cancel=loaded.ending,
         resume_data=resume_data(loaded),

@@ -15,8 +15,8 @@ from rhythm.engine.rows import Asking, EndedTasks, OwnedEnd, Referenced, TurnRow
 from rhythm.ir.awaiting import (
     PAUSING,
     Plan,
+    first_numbers,
     fresh,
-    has_signals,
     is_forgotten,
     is_group,
     is_loop,
@@ -25,6 +25,8 @@ from rhythm.ir.awaiting import (
     needs_all,
     numbers,
     rows_of,
+    signal_names,
+    size_of,
 )
 from rhythm.ir.program import Program
 from rhythm.record import Record
@@ -45,12 +47,14 @@ from rhythm.store.lifecycle import (
 from rhythm.vm import commands as c
 from rhythm.vm.builtins import parse_time
 from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspended, Turn
-from rhythm.vm.machine import STARTED
+from rhythm.vm.machine import STARTED, Inputs
 from rhythm.vm.snapshot import Snapshot, encode_snapshot, pack
 
 # Most tasks of one await that its owner runs itself. Each end is a commit of the workflow, so for
 # more tasks the queue is cheaper.
 MAX_OWNED = 10
+# The inputs of a turn that is taken without a look at the database.
+NOTHING_READ = Inputs("", "", asked=(), read=())
 
 
 class Capacity(Record):
@@ -119,15 +123,15 @@ class Planner:
         known: Referenced,
         capacity: Capacity,
         ended: EndedTasks,
+        inputs: Inputs = NOTHING_READ,
         *,
-        mail_read: bool = True,
         keep: bool = True,
     ) -> Planned:
         """Returns the commit of a turn that began at `at`.
 
         - `ended`: the owned tasks whose ends led to the turn.
-        - `mail_read`: whether the turn knew the mailbox; if not, the signal that it waits for now
-          may be there already.
+        - `inputs`: what the turn knew; what it waits for now, and did not know, may have ended
+          already.
         - `keep`: whether the owner may keep the workflow if there is something to do at once.
         """
         rows = _TurnRows(self, at, program, self._rows(at.loaded, known), ended)
@@ -143,7 +147,10 @@ class Planner:
                 reason = dump_trusted({**turn.error, "at": list(program.position(turn.at))})
                 commit = rows.finish(BLOCKED, "blocked", reason)
             case Suspended() | Continue():
-                return _going_on(at, turn, rows, capacity, mail_read, keep)
+                again = isinstance(turn, Continue) or rows.may_have_ended(
+                    at.snapshot, turn.snapshot, inputs
+                )
+                return _going_on(at, turn, rows, capacity, again, keep)
         return Planned(commit, at.snapshot, ended=ended)
 
     def ended_tasks(
@@ -268,13 +275,15 @@ def _going_on(
     turn: Suspended | Continue,
     rows: _TurnRows,
     capacity: Capacity,
-    mail_read: bool,
+    again: bool,
     keep: bool,
 ) -> Planned:
-    """Returns the commit of a turn after which the workflow goes on."""
+    """Returns the commit of a turn after which the workflow goes on.
+
+    `again`: it must be loaded again, as there may be something to do at once.
+    """
     after = turn.snapshot
     own = rows.own(after.awaiting, capacity)
-    again = isinstance(turn, Continue) or rows.may_have_ended(at.snapshot, after, mail_read)
     end = "own" if own or again else "park"
     if end == "own" and not keep and not at.running_s:
         end = "yield"
@@ -350,6 +359,7 @@ class _TurnRows:
         self.approvals: list[NewApproval] = []
         self.consumed: list[str] = []
         self.cancels: list[tuple[int, int]] = []
+        self.begins: list[tuple[int, int]] = []
         self.releases: list[tuple[int, int]] = []
         self.signals: list[NewSignal] = []
         self.events: list[NewEvent] = []
@@ -377,8 +387,8 @@ class _TurnRows:
                 self.waits.append(NewWait(n, type, dump_trusted(where), timeout_s, held))
             case c.RequestApproval():
                 self.approvals.append(self.rows.approval(command))
-            case c.Release(first, last):
-                self.releases.append((first, last))
+            case c.Release(first, last, executions):
+                (self.begins if executions else self.releases).append((first, last))
             case c.Cancel(first, last):
                 self._cancel(first, last)
             case c.TakeSignal(id):
@@ -428,6 +438,8 @@ class _TurnRows:
         """
         if plan is None or not needs_all(plan):
             return {}
+        if is_range(plan) and size_of(plan) > MAX_OWNED:
+            return {}
         awaited = list(dict.fromkeys(numbers(plan)))  # an id may be in a group twice
         fits = 0 < len(awaited) <= min(MAX_OWNED, capacity.slots)
         if not fits or not all(self._runs_here(n, capacity) for n in awaited):
@@ -438,19 +450,25 @@ class _TurnRows:
         command = self.tasks.get(n)
         return command is not None and capacity.runs(command.name, self.rows.queue(command))
 
-    def may_have_ended(self, before: Snapshot, after: Snapshot, mail_read: bool) -> bool:
+    def may_have_ended(self, before: Snapshot, after: Snapshot, known: Inputs) -> bool:
         """Returns whether what it awaits now may have ended already, unseen by this turn."""
         plan = after.awaiting
         if self.refused:
             return True
         if plan is None:
             return False
-        awaited = list(numbers(plan))
-        older = min(awaited, default=before.next_child) < before.next_child
-        return older or self._cancels_some(awaited) or (not mail_read and has_signals(plan))
+        if self._cancels_some(plan):
+            return True
+        if known.asked is None or plan["n"] in known.asked:
+            return False
+        older = any(n < before.next_child for n in first_numbers(plan))
+        read = known.read
+        return older or (read is not None and any(name not in read for name in signal_names(plan)))
 
-    def _cancels_some(self, awaited: Sequence[int]) -> bool:
-        return any(first <= n <= last for first, last in self.cancels for n in awaited)
+    def _cancels_some(self, plan: Plan) -> bool:
+        if not self.cancels:
+            return False
+        return any(first <= n <= last for first, last in self.cancels for n in numbers(plan))
 
     def finish(self, status: StatusNumber, cause: str, value: str) -> TurnCommit:
         """Returns the commit of the last turn."""
@@ -475,6 +493,7 @@ class _TurnRows:
             approvals=tuple(self.approvals),
             consumed=tuple(self.consumed),
             cancels=tuple(self.cancels),
+            begins=tuple(self.begins),
             releases=tuple(self.releases),
             signals=tuple(self.signals),
             events=tuple(self.events),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from rhythm.engine.inputs import inputs_of
 from rhythm.errors import InvalidProgram
-from rhythm.ir.awaiting import Plan, has_timer, is_loop, leaves, size_of
+from rhythm.ir.awaiting import Plan, has_timer, is_loop, leaves, size_of, taken_count
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.interfaces.messages import Mail
@@ -62,7 +62,7 @@ def is_due(
 def has_come(machine: Machine, plan: Plan) -> bool:
     """Returns whether what is awaited has ended; in a loop over `completed`, the next item."""
     if is_loop(plan):
-        return len(plan["taken"]) == size_of(plan) or next_completed(machine, plan)[1] is not None
+        return taken_count(plan) == size_of(plan) or next_completed(machine, plan)[1] is not None
     return resolve(machine, plan, Reserved()) is not None
 
 

@@ -10,7 +10,9 @@ cancelled and deleted, and what ends it. Only how an await begins is written for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from rhythm.record import Record
@@ -18,6 +20,8 @@ from rhythm.record import Record
 Plan = dict[str, Any]
 # The keys of a plain plan. Its number alone says as much, so such a plan need not be stored.
 PLAIN = frozenset({"op", "n", "name"})
+# Most positions that a loop over `completed` lists. A longer list would make every snapshot longer.
+MAX_LISTED = 20
 # What stands for an await in the database: a row of `executions` (a task has none while the owner
 # of its workflow runs it); a row of `timer_tasks`, `event_waits` or `approvals`; the mailbox, with
 # a row only for a deadline; or nothing, because the plan itself says how it ended.
@@ -114,6 +118,22 @@ def needs_all(plan: Plan) -> bool:
     return plan["op"] == "all" and not plan.get("need") and not plan.get("concurrency")
 
 
+def ends_as_a_whole(plan: Plan) -> bool:
+    """Whether the plan is a range of numbers that ends when all have ended, or one has failed.
+
+    Until then nobody needs to know which of them have ended.
+    """
+    return is_range(plan) and plan["op"] == "all" and not plan.get("need")
+
+
+def whole_groups(plan: Plan | None) -> Iterator[Plan]:
+    """Yields the groups of a plan, itself or inside it, that end as a whole."""
+    if plan is not None and ends_as_a_whole(plan):
+        yield plan
+    for item in plan.get("items", ()) if plan is not None else ():
+        yield from whole_groups(item)
+
+
 def is_group(plan: Plan) -> bool:
     """Whether the plan waits for several things, each with a plan of its own."""
     return "items" in plan or "first" in plan
@@ -132,6 +152,78 @@ def is_loop(plan: Any) -> bool:
 def is_limited(plan: Plan) -> bool:
     """Whether a group begins only some of its items at a time (`concurrency`)."""
     return "concurrency" in plan
+
+
+def runs_in_executions(plan: Plan) -> bool:
+    """Whether a group is a range of numbers whose items are all rows of `executions`.
+
+    What was started earlier, and is awaited by its id, may be a timer as well.
+    """
+    return is_range(plan) and plan["of"]["op"] in ("task", "workflow", "branch")
+
+
+def taken_bits(plan: Plan) -> int:
+    """Returns a bit for each position that a loop over `completed` has taken."""
+    taken = plan.get("taken", ())
+    if not isinstance(taken, str):
+        return sum(1 << i for i in taken)
+    upto, _, later = taken.partition("+")
+    return (1 << int(upto)) - 1 | int(later, 16) << int(upto)
+
+
+def taken_count(plan: Plan) -> int:
+    """Returns how many items a loop over `completed` has taken."""
+    taken = plan["taken"]
+    return taken_bits(plan).bit_count() if isinstance(taken, str) else len(taken)
+
+
+def with_taken(plan: Plan, position: int) -> Plan:
+    """Returns the state of a loop over `completed` that has taken one more item.
+
+    Every turn stores it, so a long list of positions becomes a text: how many it has taken without
+    a gap, and bits for those after the gap (see `is_packed`).
+    """
+    taken = plan["taken"]
+    if is_range(plan) and (isinstance(taken, str) or len(taken) >= MAX_LISTED):
+        bits = taken_bits(plan) | 1 << position
+        upto = (~bits & (bits + 1)).bit_length() - 1
+        return {**plan, "taken": f"{upto}+{bits >> upto:x}"}
+    return {**plan, "taken": [*taken, position]}
+
+
+def is_packed(plan: Any) -> bool:
+    """Whether it is the state of a loop that keeps a text, not a list: since snapshot version 3."""
+    return is_loop(plan) and is_range(plan) and isinstance(plan["taken"], str)
+
+
+def untaken(plan: Plan) -> list[tuple[int, int]]:
+    """Returns the ranges of numbers that a loop over a range has let begin and not taken."""
+    begun = released_range(plan)
+    positions = f"{taken_bits(plan):0{len(begun)}b}"[::-1][: len(begun)]
+    return [
+        (begun[0] + run.start(), begun[0] + run.end() - 1) for run in re.finditer("0+", positions)
+    ]
+
+
+def untaken_among(plan: Plan, all_numbers: Iterable[int]) -> Iterator[int]:
+    """Yields those of the numbers that are items of a loop over a range and not taken yet."""
+    taken, items = taken_bits(plan), range_of(plan)
+    return (n for n in all_numbers if n in items and not taken >> (n - items[0]) & 1)
+
+
+def range_of(plan: Plan) -> range:
+    """Returns the numbers of a range's items."""
+    return range(plan["first"], plan["first"] + plan["count"])
+
+
+def released_range(plan: Plan) -> range:
+    """Returns the numbers of a range's items that were let begin."""
+    return range_of(plan)[: plan.get("released")]
+
+
+def limit_of(plan: Plan) -> int:
+    """Returns how many items of a limited group may run at a time."""
+    return int(plan["concurrency"])
 
 
 def held_back(plan: Plan) -> Iterator[int]:
@@ -168,14 +260,34 @@ def numbers(plan: Plan) -> Iterator[int]:
         yield plan["n"]
 
 
+def first_numbers(plan: Plan) -> Iterator[int]:
+    """Yields the lowest number of each leaf or range of a plan."""
+    if "items" in plan:
+        for item in plan["items"]:
+            yield from first_numbers(item)
+    else:
+        yield int(plan["first"] if "first" in plan else plan["n"])
+
+
+def apart_from_whole_groups(plan: Plan | None) -> Iterator[int]:
+    """Yields the numbers of what a plan still waits for, without its `whole_groups`."""
+    if plan is None or ends_as_a_whole(plan) or is_settled(plan):
+        return
+    if "items" in plan:
+        for item in plan["items"]:
+            yield from apart_from_whole_groups(item)
+    else:
+        yield from numbers(plan)
+
+
 def leaves(plan: Plan | None) -> Iterator[Plan]:
     """Yields the leaves that a plan still waits for: no groups, nothing settled or taken."""
     if plan is None:
         return
     if is_group(plan):
-        taken = set(plan.get("taken", ()))
+        taken = taken_bits(plan)
         for i, item in enumerate(items_of(plan)):
-            if i not in taken:
+            if not taken >> i & 1:
                 yield from leaves(item)
     elif not is_settled(plan):
         yield plan
@@ -226,6 +338,13 @@ def has_signals(plan: Plan) -> bool:
     A range of numbers never contains signals.
     """
     return waits_for_mail(plan) or ("items" in plan and any(map(has_signals, plan["items"])))
+
+
+def signal_names(plan: Plan | None) -> Counter[str]:
+    """Returns the names of the signals that a plan waits for, and how many of each."""
+    if plan is None or not has_signals(plan):
+        return Counter()
+    return Counter(leaf["name"] for leaf in leaves(plan) if waits_for_mail(leaf))
 
 
 def compressed(items: list[Plan]) -> Plan:

@@ -17,7 +17,10 @@ from typing import Any
 
 from rhythm.record import Record
 
-EVENTS_PAGE = 200  # events read at a time when a new wait looks for an earlier one
+# Events read at a time when a new wait looks for an earlier one: at first, and then.
+FIRST_EVENTS, EVENTS_PAGE = 10, 200
+# How far events may be out of order: those of one turn are some microseconds apart.
+MAX_DISORDER_US = 200_000
 LARGE = 10**300  # some integers above it cannot become a float
 ANY = ""  # the key of a wait that has no value to make a key of
 
@@ -48,6 +51,19 @@ class Match(Record):
 
     wait: Wait
     event: Event
+
+
+def search_after(wait: Wait, last: tuple[int, int, int] | None) -> tuple[int, int]:
+    """Returns after which place, (published_at, n), a new wait looks for its event.
+
+    `last`: the place of an event that the same execution took for the same wanted values, and when.
+    It took the first one, so of those that were there none is left before it. Those that came later
+    were published at that time or later.
+    """
+    if last is None:
+        return wait.since, 0
+    published_at, n, taken_at = last
+    return max((wait.since, 0), min((published_at, n), (taken_at, 0)))
 
 
 def matches(

@@ -7,9 +7,9 @@ further items of a group begin (`concurrency`).
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
 from rhythm.ir.awaiting import (
@@ -21,13 +21,20 @@ from rhythm.ir.awaiting import (
     has_row,
     has_signals,
     is_group,
+    is_loop,
+    is_range,
     is_settled,
     items_of,
     key_at,
     number_at,
     numbers,
     ranges,
+    runs_in_executions,
+    signal_names,
     size_of,
+    taken_bits,
+    taken_count,
+    with_taken,
 )
 from rhythm.vm import commands as c
 from rhythm.vm.machine import Ends, Machine, Outcome, Signal
@@ -73,17 +80,29 @@ def release(m: Machine, plan: Plan) -> Plan:
         plan = _updated(m, {**plan, "items": [release(m, item) for item in plan["items"]]})
     if "concurrency" not in plan:
         return plan
-    started = fresh(plan)
-    upto = min(len(started), plan["released"] + plan["concurrency"] - _running(m, plan, started))
-    return _released(m, plan, upto, _runnable)
+    return _released(m, plan, _may_begin(m, plan), _runnable)
 
 
-def _running(m: Machine, plan: Plan, started: Sequence[int]) -> int:
-    """Returns how many of the released items have not ended."""
-    if "first" in plan:  # a range: the group itself started all items
-        return int(plan["released"]) - bisect_left(_range_of(m, plan).gone, plan["released"])
-    ended, taken = _outcomes(m, plan, Reserved()), set(plan.get("taken", ()))
-    return sum(1 for i in started[: plan["released"]] if ended[i] is None and i not in taken)
+def _may_begin(m: Machine, plan: Plan) -> int:
+    """Returns how many of a group's items may begin: until `concurrency` of them have not ended.
+
+    An item that is held back may have ended, too: it was cancelled.
+    """
+    if plan["n"] in m.inputs.may_begin:
+        return m.inputs.may_begin[plan["n"]]
+    started, upto = fresh(plan), int(plan["released"])
+    if "first" in plan:
+        gone = _range_of(m, plan).gone
+        ended = (gone & ((1 << upto) - 1)).bit_count()
+    else:
+        ends = enumerate(_outcomes(m, plan, Reserved()))
+        gone = taken_bits(plan) | sum(1 << i for i, end in ends if end is not None)
+        ended = sum(gone >> i & 1 for i in started[:upto])
+    free = plan["concurrency"] - (upto - ended)
+    while upto < len(started) and free > 0:
+        free -= not gone >> started[upto] & 1
+        upto += 1
+    return upto
 
 
 def _range_of(m: Machine, plan: Plan) -> Ends:
@@ -94,11 +113,24 @@ def _range_of(m: Machine, plan: Plan) -> Ends:
     """
     known = m.ends.get(plan["n"])
     if known is None:
-        taken, ends = set(plan.get("taken", ())), _outcomes(m, plan, Reserved())
-        ended = {i: outcome.ended_at for i, outcome in enumerate(ends) if outcome is not None}
-        order = sorted((i for i in ended if i not in taken), key=ended.__getitem__)
-        known = m.ends[plan["n"]] = Ends(order, sorted(taken | ended.keys()), len(taken))
+        taken, ended = taken_bits(plan), _ended_of_range(m, plan)
+        order = [i for i in ended if not taken >> i & 1]
+        order.sort(key=lambda i: (ended[i], i))
+        gone = taken | sum(1 << i for i in ended) if "concurrency" in plan else 0
+        known = m.ends[plan["n"]] = Ends(order, gone, taken.bit_count())
     return known
+
+
+def _ended_of_range(m: Machine, plan: Plan) -> dict[int, float]:
+    """Returns when items of a range have ended, by position, as far as the turn was told.
+
+    It looks at what has ended, or at all items, whichever is less.
+    """
+    first, count, outcomes = plan["first"], plan["count"], m.inputs.outcomes
+    m.charge(2 * min(count, len(outcomes)))
+    if len(outcomes) < count:
+        return {n - first: end.ended_at for n, end in outcomes.items() if 0 <= n - first < count}
+    return {i: outcomes[first + i].ended_at for i in range(count) if first + i in outcomes}
 
 
 def release_all(m: Machine, plan: Plan) -> Plan:
@@ -117,7 +149,7 @@ def _released(m: Machine, plan: Plan, upto: int, of_item: Callable[[Plan], Itera
     else:
         held = (n for i in more for n in of_item(plan["items"][i]))
     for first, last in ranges(held):
-        m.commands.append(c.Release(first, last))
+        m.commands.append(c.Release(first, last, runs_in_executions(plan)))
     return _updated(m, {**plan, "released": upto})
 
 
@@ -202,7 +234,8 @@ def _matched(resolver: Resolver) -> Resolver:
 def _resolve_signal(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
     timer = m.inputs.outcomes.get(plan["n"])
     mail = _mail(m).get(plan["name"], [])
-    for i in range(reserved.upto.get(plan["name"], 0), len(mail)):
+    free = max(reserved.upto.get(plan["name"], 0), _first_free(m, plan["name"]))
+    for i in range(free, len(mail)):
         signal = mail[i]
         if signal.id not in m.taken and signal.id not in reserved:
             if timer is not None and timer.ended_at < signal.received_at:
@@ -230,9 +263,36 @@ def _mail(m: Machine) -> dict[str, list[Signal]]:
     """
     if m.mail is None:
         m.mail = {}
-        for signal in m.inputs.signals or ():
+        for signal in m.inputs.signals:
             m.mail.setdefault(signal.name, []).append(signal)
     return m.mail
+
+
+def _first_free(m: Machine, name: str) -> int:
+    """Returns the place in the mailbox of the first signal of a name that is not consumed.
+
+    A loop takes one signal after the other: it must not pass all that it has taken each time.
+    """
+    mail, i = _mail(m).get(name, []), m.first_free.get(name, 0)
+    while i < len(mail) and mail[i].id in m.taken:
+        i += 1
+    m.first_free[name] = i
+    return i
+
+
+def _knows_mail(m: Machine, plan: Plan) -> bool:
+    """Whether the turn knows the signals that the plan waits for: all, or as many as it can take.
+
+    Those that were not read come later.
+    """
+    if m.inputs.read is None:
+        return True
+    for name, count in signal_names(plan).items():
+        rest = _mail(m).get(name, [])[_first_free(m, name) :]
+        free = (signal for signal in rest if signal.id not in m.taken)
+        if name not in m.inputs.read and len(list(islice(free, count))) < count:
+            return False
+    return True
 
 
 def _settled(outcome: Outcome) -> Outcome:
@@ -254,6 +314,8 @@ def error_of(outcome: Outcome) -> Any:
 
 
 def _resolve_all(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
+    if plan["n"] in m.inputs.undecided:
+        return None
     before = set(reserved)
     ended = _outcomes(m, plan, reserved)
     if "need" in plan:
@@ -371,9 +433,11 @@ def knows(m: Machine, plan: Plan) -> bool:
     one that happens to be known would win. For the await in the snapshot, the turn was given
     everything.
     """
-    if m.inputs.signals is None and has_signals(plan):
+    if has_signals(plan) and not _knows_mail(m, plan):
         return False
-    if m.inputs.asked is None or plan["n"] in m.known:
+    if m.inputs.asked is None or plan["n"] in m.known or plan["n"] in m.inputs.asked:
+        return True
+    if is_loop(plan) and is_range(plan) and _knows_next(m, plan):
         return True
     if not all(map(partial(_is_known, m), _earlier(m, plan))):
         return False
@@ -460,11 +524,11 @@ def next_completed(m: Machine, state: Plan) -> tuple[Plan, dict[str, Any] | None
     """
     if "first" in state:
         return _next_of_range(m, state)
-    taken = set(state["taken"])
+    taken = taken_bits(state)
     ended = [
         (i, out)
         for i, out in enumerate(_outcomes(m, state, Reserved()))
-        if i not in taken and out is not None
+        if not taken >> i & 1 and out is not None
     ]
     if not ended:
         return state, None
@@ -476,22 +540,37 @@ def next_completed(m: Machine, state: Plan) -> tuple[Plan, dict[str, Any] | None
         _settled_plan(item["n"], Outcome("completed")) if i == j else other
         for j, other in enumerate(state["items"])
     ]
-    return {**state, "items": items, "taken": [*state["taken"], i]}, {
+    return with_taken({**state, "items": items}, i), {
         **_which(m, state, i),
         **status_of(first),
     }
 
 
 def _next_of_range(m: Machine, state: Plan) -> tuple[Plan, dict[str, Any] | None]:
-    ends, taken = _range_of(m, state), state["taken"]
-    if len(taken) - ends.taken >= len(ends.order):
+    i = _next_position(m, state)
+    if i is None:
         return state, None
-    m.charge(len(taken) // 64)
-    i = ends.order[len(taken) - ends.taken]
-    return {**state, "taken": [*taken, i]}, {
+    m.charge(state["count"] // 256)
+    return with_taken(state, i), {
         **_which(m, state, i),
         **status_of(m.inputs.outcomes[state["first"] + i]),
     }
+
+
+def _next_position(m: Machine, state: Plan) -> int | None:
+    """Returns the position of the item that a loop over a range takes next, if it is known."""
+    ends = _range_of(m, state)
+    nth = taken_count(state) - ends.taken
+    return ends.order[nth] if nth < len(ends.order) else None
+
+
+def _knows_next(m: Machine, state: Plan) -> bool:
+    """Whether the next item of a loop was read as one of the first to end.
+
+    Those that end later come later. An end that is known for another reason may not be the first.
+    """
+    i = _next_position(m, state)
+    return i is not None and number_at(state, i) in m.inputs.firsts
 
 
 def forget_unused(m: Machine, locals: dict[str, Any]) -> None:

@@ -97,10 +97,14 @@ class RequestApproval(Command):
 
 
 class Release(Command):
-    """Let the held children first..last run, because others of their group have ended."""
+    """Let the held children first..last run, because others of their group have ended.
+
+    `executions`: all of them are tasks, workflows or branches.
+    """
 
     first: int
     last: int
+    executions: bool = False
 
 
 class Cancel(Command):

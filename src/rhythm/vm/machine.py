@@ -49,7 +49,7 @@ class Inputs(Record):
     # id, workflow, version, started_at, attempt, parent_id, resume_data
     ctx: Mapping[str, Any] = {}
     outcomes: Mapping[int, Outcome] = {}  # of the children that have ended, by number
-    signals: Sequence[Signal] | None = ()  # the mailbox; None: it was not read
+    signals: Sequence[Signal] = ()  # the mailbox, of each name from its first signal on
     cancel: bool = False
     # The data that people gave since the last turn when they resumed the execution.
     resume_data: Mapping[str, Any] | None = None
@@ -59,8 +59,17 @@ class Inputs(Record):
     # Why the store refused this turn before: it would start more executions than allowed.
     refused: str = ""
     # The children of earlier turns that were looked up: their ends, if any, are in `outcomes`.
-    # None: all.
+    # None: all. Also the numbers of groups about which everything was read.
     asked: Container[int] | None = None
+    # Those of `outcomes` that were read for loops over `completed`, as the first items to end.
+    firsts: Container[int] = ()
+    # The names of signals of which all were read. None: all names.
+    read: Container[str] | None = None
+    # The groups, by number, that cannot end yet: nothing was read of their items.
+    undecided: Container[int] = ()
+    # Of groups with a limit of concurrency, by number: how many of their items may begin now, from
+    # the first one on. If it was not counted, it follows from `outcomes`.
+    may_begin: Mapping[int, int] = {}
 
 
 STARTED = "$started"  # the local that keeps `plans` in the snapshot
@@ -76,7 +85,7 @@ class Ends(Record):
     """Which items of a group have ended, as far as one turn knows."""
 
     order: list[int]  # positions of those not yet taken by its loop, in the order of ending
-    gone: list[int]  # sorted positions of all that have ended
+    gone: int  # a bit for each position that has ended
     taken: int  # how many its loop had taken before this turn
 
 
@@ -93,6 +102,7 @@ class Machine:
         "draws",
         "drew",
         "ends",
+        "first_free",
         "first_new",
         "fuel",
         "id",
@@ -147,6 +157,8 @@ class Machine:
         self.matched: dict[int, Outcome] = {}
         # The mailbox by the names of the signals, once this turn has sorted it.
         self.mail: dict[str, list[Signal]] | None = None
+        # By name: before this place in `mail`, all were consumed in this turn.
+        self.first_free: dict[str, int] = {}
         self.mark = 0  # the index of the current statement's first command
         self.started = 0  # how many operations the current statement has asked for
         self.taken: set[str] = set()  # signals consumed in this turn

@@ -1,9 +1,11 @@
 """`Snapshot`: the state of an execution between two turns, as one flat JSON object, and its codec.
 
 `{"v", "statement_index", "locals", "awaiting", "next_child", "instructions", "cancelled"}`, and
-"limit" once the execution is over a limit. No call stack, no closures, no syntax. Every format
-version that was ever written must load for ever: golden files in the tests check this. A snapshot
-says the lowest version that has all it uses, so that older workers go on with what they can.
+"limit" once the execution is over a limit (version 2). A loop over `completed` that has taken many
+items keeps a text of bits in place of their list (version 3, `ir/awaiting.with_taken`). No call
+stack, no closures, no syntax. Every format version that was ever written must load for ever: golden
+files in the tests check this. A snapshot says the lowest version that has all it uses, so that
+older workers go on with what they can.
 
 It is stored as that JSON, or compressed. The first byte tells which: JSON begins with `{`.
 """
@@ -16,9 +18,10 @@ from typing import Any
 import orjson
 
 from rhythm.errors import InvalidProgram, NewerFormat
+from rhythm.ir.awaiting import is_packed
 from rhythm.record import Record
 
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3
 COMPRESSED = b"z"
 # PostgreSQL moves larger values out of their page, which costs more than compressing them.
 COMPRESS_BYTES = 2048
@@ -48,7 +51,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
     newer = {} if snapshot.limit is None else {"limit": snapshot.limit}
     return orjson.dumps(
         {
-            "v": 2 if newer else 1,
+            "v": 3 if _has_packed(snapshot) else 2 if newer else 1,
             "statement_index": snapshot.statement_index,
             "locals": snapshot.locals,
             "awaiting": snapshot.awaiting,
@@ -58,6 +61,11 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
             **newer,
         }
     )
+
+
+def _has_packed(snapshot: Snapshot) -> bool:
+    hidden = (value for name, value in snapshot.locals.items() if name.startswith("$"))
+    return is_packed(snapshot.awaiting) or any(map(is_packed, hidden))
 
 
 def pack(data: bytes) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rhythm.ir import instructions as ir
-from rhythm.ir.awaiting import Plan, size_of
+from rhythm.ir.awaiting import Plan, size_of, taken_count
 from rhythm.limits import INT_MAX, INT_MIN, Limits
 from rhythm.vm.awaits import (
     error_of,
@@ -257,7 +257,7 @@ class StatementCompiler:
             machine: Machine = frame["$m"]
             given, machine.awaiting = machine.awaiting, None
             plan = given or frame[state]
-            if len(plan["taken"]) == size_of(plan):
+            if taken_count(plan) == size_of(plan):
                 return exit
             plan, item = (
                 next_completed(machine, plan) if given or knows(machine, plan) else (plan, None)

@@ -6,8 +6,9 @@ It takes a few statements for all of them together.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 
-from rhythm.engine.inputs import inputs_of, needed
+from rhythm.engine.reading import inputs_read, reading
 from rhythm.engine.rows import load_owned
 from rhythm.errors import InvalidProgram, NewerFormat
 from rhythm.ir.program import Program
@@ -41,14 +42,34 @@ class Loader:
         here = [each for each in stale if self._take_row(each, rows.get(each.id), began)]
         if not here:
             return
-        outcomes = self.store.turns.outcomes([needed(each.id, each.snapshot) for each in here])
-        mail = self.store.messages.mail([each.id for each in here])
-        for each in here:
-            ended, received = outcomes.get(each.id, ()), mail.get(each.id, ())
-            row, seed = each.row, self.seed()
-            each.inputs = inputs_of(row, each.snapshot, ended, received, seed, row.now)
-            each.known = each.inputs.replace(outcomes={}, asked=(), signals=None)
-            each.outcomes, each.stale = dict(each.inputs.outcomes), False
+        turns = self.store.turns
+        readings = [reading(each.id, each.snapshot, each.items, each.signals) for each in here]
+        outcomes = turns.outcomes([need for read in readings for need in read.needed()])
+        readings = [read.rest(outcomes.get(read.id, ())) for read in readings]
+        limited = [each for read in readings for each in read.unfinished()]
+        unfinished = iter(turns.nth_unfinished(limited) if limited else ())
+        loops = [asked for read in readings if (asked := read.next_ended())]
+        items = turns.next_ended(loops) if loops else {}
+        boxes = [asked for read in readings for asked in read.mail]
+        mail = self.store.messages.first_mail(boxes) if boxes else {}
+        for each, read in zip(here, readings, strict=True):
+            id = each.id
+            each.inputs = inputs_read(
+                each.row,
+                each.snapshot,
+                read,
+                outcomes.get(id, ()),
+                list(islice(unfinished, len(read.limited))),
+                items.get(id),
+                mail.get(id, ()),
+                self.seed(),
+            )
+            each.known = each.inputs.replace(
+                outcomes={}, asked=(), firsts=(), signals=(), read=(), undecided=(), may_begin={}
+            )
+            each.outcomes, each.signals = dict(each.inputs.outcomes), each.inputs.signals
+            each.items = {n: end for n, end in each.outcomes.items() if n in each.inputs.firsts}
+            each.stale = False
 
     def _take_row(self, workflow: OwnedWorkflow, row: Loaded | None, began: float) -> bool:
         """Keeps the row of a workflow; returns whether there is a turn to decide for it.
@@ -62,6 +83,8 @@ class Loader:
         if row.fence > workflow.fence:
             self.ownership.lose(workflow.id)
             return False
+        if workflow.loaded is not None and workflow.loaded.seq != row.seq:
+            workflow.items, workflow.signals = {}, ()
         workflow.loaded, workflow.loaded_at = row, began
         if not self._read_program(workflow, row):
             return False

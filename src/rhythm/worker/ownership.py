@@ -7,6 +7,7 @@ what runs for it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rhythm.engine.planning import Planned, Standpoint
@@ -17,7 +18,7 @@ from rhythm.store.interfaces.turns import Loaded, TaskEnd
 from rhythm.store.lifecycle import CANCELLED
 from rhythm.store.verdicts import BY_REQUEST
 from rhythm.vm import commands as c
-from rhythm.vm.machine import Inputs, Outcome
+from rhythm.vm.machine import Inputs, Outcome, Signal
 from rhythm.vm.snapshot import Snapshot
 from rhythm.worker.attempts import Attempts
 from rhythm.worker.context import Context
@@ -55,6 +56,11 @@ class OwnedWorkflow:
         self.known: Inputs | None = None  # the part of it that later turns may know too
         # Of what it awaits: those that were loaded, and those of its own tasks since.
         self.outcomes: dict[int, Outcome] = {}
+        # Of the items of loops over `completed`: the first to end that were loaded, and not taken
+        # by a turn.
+        self.items: dict[int, Outcome] = {}
+        # Of its mailbox: those that were loaded and that no turn has consumed.
+        self.signals: Sequence[Signal] = ()
         self.owned: dict[int, c.StartTask] = {}  # awaited tasks that have no row
         self.running: set[int] = set()  # those of `owned` whose handlers run here
         self.ended: list[TaskAttempt] = []  # not committed yet

@@ -441,7 +441,7 @@ class Services:
     def expect(self, delay_s: float) -> None:
         """Notes that something is due for the timers in so many seconds. For any thread."""
         with self._changed:
-            due = self.now() + delay_s
+            due = max(self.now() + delay_s, self._polled + MIN_POLL_INTERVAL_S)
             if due < self._expected:
                 self._expected = due
                 self._changed.notify_all()

@@ -12,6 +12,7 @@ from typing import Any, assert_never
 from rhythm.engine.inputs import moment, without_frames
 from rhythm.engine.payload import load
 from rhythm.engine.planning import Capacity, Planned, Planner, Standpoint, over_limit
+from rhythm.engine.reading import known_of_loops
 from rhythm.engine.rows import NOTHING_ENDED, EndedTasks, Names, OwnedEnd, Referenced, names_in
 from rhythm.errors import StoreError, UnknownWorkflow
 from rhythm.ids import child_id
@@ -182,14 +183,15 @@ class Turns:
         self, workflow: OwnedWorkflow, program: Program, capacity: Capacity
     ) -> Planned | None:
         """Advances the program, and plans the commit; None if nothing has changed."""
-        ended, mail_read = self._ended_tasks(workflow), workflow.inputs is not None
+        ended = self._ended_tasks(workflow)
         inputs = self._inputs(workflow, ended.done)
         until = self.now() + self.settings.turn_s
         turn = advance(program, workflow.snapshot, inputs, over=lambda: self.now() >= until)
         if self.narrator.observe:
             first, branch = workflow.row.seq == 0, workflow.snapshot.statement_index != 0
-            signals = inputs.signals or ()
-            self.narrator.turn_taken(workflow.id, workflow.row.name, first, branch, signals, turn)
+            self.narrator.turn_taken(
+                workflow.id, workflow.row.name, first, branch, inputs.signals, turn
+            )
         if isinstance(turn, Suspended) and turn.snapshot is workflow.snapshot:
             return self._unchanged(workflow, ended)
         known = self.catalogue.read(names_in(turn.commands, workflow.owned, self.settings.asking))
@@ -201,7 +203,7 @@ class Turns:
             known,
             capacity,
             ended,
-            mail_read=mail_read,
+            inputs,
             keep=not self.slots.draining and not self._had_its_share(workflow),
         )
         self.narrator.sizes.snapshot(workflow.row.name, workflow.id, planned.snapshot_bytes)
@@ -275,12 +277,18 @@ class Turns:
             inputs = workflow.known
             assert inputs is not None, "it was loaded before"
             changes["now"], changes["seed"] = moment(now_us), self.seed()
+            changes["outcomes"] = changes["firsts"] = workflow.items
+            changes["signals"] = workflow.signals
         if workflow.refused:
             changes["refused"] = workflow.refused
+        if done:
+            # They are all that the workflow awaits: now it may be decided.
+            changes["undecided"] = ()
         for each in done:
             workflow.outcomes[each.n] = _outcome(each, now_us / 1e6)
         if workflow.outcomes:
-            changes["outcomes"] = {**inputs.outcomes, **workflow.outcomes}
+            loaded = changes.get("outcomes", inputs.outcomes)
+            changes["outcomes"] = {**loaded, **workflow.outcomes}
         return inputs.replace(**changes) if changes else inputs
 
     def _ended_tasks(self, workflow: OwnedWorkflow) -> EndedTasks:
@@ -363,7 +371,11 @@ class Turns:
         """Updates the owned workflow to its state after the commit."""
         if planned.snapshot is not workflow.snapshot:
             workflow.outcomes = {}
+            workflow.items = known_of_loops(planned.snapshot, workflow.items)
             workflow.refused = ""
+        if turn.consumed:
+            consumed = set(turn.consumed)
+            workflow.signals = [each for each in workflow.signals if each.id not in consumed]
         workflow.snapshot, workflow.owned = planned.snapshot, dict(planned.owned)
         workflow.crashes = 0
         # A task may have ended while the turn that gives it up was committed.

@@ -19,6 +19,14 @@ class Mail(Record):
     received_at: int
 
 
+class MailAsked(Record):
+    """Which signals of a mailbox are read: the first ones of this name, or of all names."""
+
+    id: str
+    name: str | None
+    limit: int
+
+
 class NewSignal(Record):
     """A signal to send. The sender chooses the id: the same id sent twice is one signal."""
 
@@ -79,6 +87,11 @@ class MessageStore(ABC):
     @abstractmethod
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
         """Returns the signals that have not been consumed, by workflow, in the order of sending."""
+
+    @abstractmethod
+    def first_mail(self, asked: Sequence[MailAsked]) -> dict[str, list[Mail]]:
+        """Returns the first signals that have not been consumed, by workflow, in the order of
+        sending: of each name or, where all names are asked for, of the whole mailbox."""
 
     @abstractmethod
     def mailed(self, id: str) -> list[Mail]:

@@ -75,13 +75,35 @@ class LoadedTask(Record):
 class Needed(Record):
     """The children `numbers` that a workflow waits for.
 
-    `whole`: it cannot go on until all of them have ended or, with `fails`, until one has failed.
+    `whole`: it cannot go on until all of them, which are a range in ascending order, have ended or,
+    with `fails`, until one has failed.
     """
 
     id: str
     numbers: Sequence[int]
     whole: bool = False
     fails: bool = False
+
+
+class NthUnfinished(Record):
+    """Which child of a workflow, from number `first` to number `last`, is the nth not to have
+    ended."""
+
+    id: str
+    first: int
+    last: int
+    nth: int
+
+
+class NextEnded(Record):
+    """The children of a workflow in these ranges of numbers, of which the first to end are asked.
+
+    `limit`: at most as many of them.
+    """
+
+    id: str
+    ranges: Sequence[tuple[int, int]]
+    limit: int
 
 
 class ChildOutcome(Record):
@@ -171,7 +193,8 @@ class TurnCommit(Record):
     resumed: int | None = None  # this turn has handled the resumes up to this number
     consumed: tuple[str, ...] = ()
     cancels: tuple[tuple[int, int], ...] = ()
-    releases: tuple[tuple[int, int], ...] = ()
+    begins: tuple[tuple[int, int], ...] = ()  # executions that were held and may begin
+    releases: tuple[tuple[int, int], ...] = ()  # the same for whatever has these numbers
     signals: tuple[NewSignal, ...] = ()
     events: tuple[NewEvent, ...] = ()
     attributes: str | None = None
@@ -242,8 +265,22 @@ class TurnStore(ABC):
     ) -> dict[str, list[ChildOutcome]]:
         """Returns how the needed children have ended, by workflow.
 
-        A workflow that cannot go on yet gets nothing. `brief`, for display: without results, which
-        may be large, and a long error becomes one without a code.
+        What is needed as a whole and cannot go on yet gets nothing. `brief`, for display: without
+        results, which may be large, and a long error becomes one without a code.
+        """
+
+    @abstractmethod
+    def next_ended(self, asked: Sequence[NextEnded]) -> dict[str, list[ChildOutcome]]:
+        """Returns how the first children to end have ended, by workflow, in the order of ends.
+
+        Each workflow asks once.
+        """
+
+    @abstractmethod
+    def nth_unfinished(self, asked: Sequence[NthUnfinished]) -> list[int | None]:
+        """Returns the number of each asked child; None if fewer than `nth` have not ended.
+
+        Only executions count.
         """
 
     @abstractmethod

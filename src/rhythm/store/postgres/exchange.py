@@ -12,13 +12,23 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from rhythm.store.events import EVENTS_PAGE, Event, Match, Wait, keys_of, matches
+from rhythm.store.events import (
+    EVENTS_PAGE,
+    FIRST_EVENTS,
+    MAX_DISORDER_US,
+    Event,
+    Match,
+    Wait,
+    keys_of,
+    matches,
+    search_after,
+)
 from rhythm.store.interfaces.messages import NewEvent
 from rhythm.store.lifecycle import EVENT_CAME
 from rhythm.store.postgres.connection import AgainError
 from rhythm.store.postgres.rows import LAST_CHILD, PostgresRows
 from rhythm.store.provenance import Sender, dump_provenance, load_provenance
-from rhythm.store.rows import records
+from rhythm.store.rows import records, records_with
 from rhythm.store.triggers import Trigger, triggered
 
 
@@ -58,7 +68,12 @@ class Exchange:
             id: dump_provenance(publisher.provenance) for id, publisher in publishers.items()
         }
         new = records(
-            Event, self.db.batch("insert_events", self._numbered(events, provenances, now))
+            Event,
+            self.db.batch(
+                "insert_events",
+                self._numbered(events, provenances, now),
+                disorder=MAX_DISORDER_US,
+            ),
         )
         if new:
             self._end(matches(self._open_waits(), new), now)
@@ -78,23 +93,20 @@ class Exchange:
 
     def match_earlier_events(self, opened: Sequence[tuple[str, int]], now: int) -> None:
         """Ends new waits that match an event which was published before."""
-        waits = records(Wait, self.db.batch("waits_of", [dict(id=id, n=n) for id, n in opened]))
-        seen = (
-            set(self.db.all("taken_events", ids=[wait.execution_id for wait in waits]))
-            if waits
-            else set()
-        )
-        after = {
-            wait.type: dict(type=wait.type, at=wait.since, n=0)
-            for wait in sorted(waits, key=lambda wait: -wait.since)
-        }
-        found: list[Match] = []
+        rows = self.db.batch("waits_of", [dict(id=id, n=n) for id, n in opened])
+        begun = records_with(Wait, rows, "published_at", "event_n", "taken_at")
+        waits = [wait for wait, _ in begun]
+        places: dict[str, tuple[int, int]] = {}
+        for wait, last in begun:
+            place = search_after(wait, None if last[0] is None else last)
+            places[wait.type] = min(place, places.get(wait.type, place))
+        after = {type: dict(type=type, at=at, n=n) for type, (at, n) in places.items()}
+        found, limit = list[Match](), FIRST_EVENTS
         while after and (
-            page := records(
-                Event, self.db.batch("events_after", list(after.values()), limit=EVENTS_PAGE)
-            )
+            page := records(Event, self.db.batch("events_after", list(after.values()), limit=limit))
         ):
-            new = matches(waits, page, seen)
+            limit = EVENTS_PAGE
+            new = matches(waits, page, self._seen(waits, page))
             waits = [wait for wait in waits if wait not in {match.wait for match in new}]
             last = {
                 event.type: event
@@ -106,6 +118,11 @@ class Exchange:
             }
             found += new
         self._end(found, now)
+
+    def _seen(self, waits: Sequence[Wait], events: Sequence[Event]) -> set[tuple[str, str]]:
+        """Returns which of these executions have taken which of these events before."""
+        ids = sorted({wait.execution_id for wait in waits})
+        return set(self.db.all("taken_events", ids=ids, events=[event.id for event in events]))
 
     def _open_waits(self) -> list[Wait]:
         """Returns the open waits that may take one of the events."""

@@ -326,9 +326,10 @@ class Flush:
             [Range(turn.id, *numbers) for turn in won for numbers in turn.cancels], self.now
         )
         opened = [(turn.id, wait.n) for turn in won for wait in turn.waits if not wait.held]
-        opened += self.rows.release(
-            [Range(turn.id, *numbers) for turn in won for numbers in turn.releases], self.now
-        )
+        released = [Range(turn.id, *numbers) for turn in won for numbers in turn.releases]
+        begun = [Range(turn.id, *numbers) for turn in won for numbers in turn.begins]
+        self.rows.begin([*begun, *released], self.now)
+        opened += self.rows.release(released, self.now)
         self.exchange.match_earlier_events(opened, self.now)
 
     def _set_waits(self, won: Sequence[TurnCommit]) -> None:

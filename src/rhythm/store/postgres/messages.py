@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 from rhythm.store.access import Actor
 from rhythm.store.acts import sending_acts
-from rhythm.store.interfaces.messages import Mail, MessageStore, NewEvent, NewSignal, NewWait
+from rhythm.store.interfaces.messages import (
+    Mail,
+    MailAsked,
+    MessageStore,
+    NewEvent,
+    NewSignal,
+    NewWait,
+)
 from rhythm.store.lifecycle import Delivery, Publication
 from rhythm.store.postgres.connection import UndoneError
 from rhythm.store.postgres.exchange import Exchange
@@ -14,7 +21,7 @@ from rhythm.store.postgres.flush import mail_row
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.provenance import provenance_of, sender_of
-from rhythm.store.rows import records, records_with
+from rhythm.store.rows import fields, records, records_with
 from rhythm.store.verdicts import received
 
 
@@ -51,6 +58,14 @@ class PostgresMessages(PostgresRole, MessageStore):
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
         boxes: dict[str, list[Mail]] = {}
         for mail, id in records_with(Mail, self.db.all("mail", ids=list(ids)), "execution_id"):
+            boxes.setdefault(id, []).append(mail)
+        return boxes
+
+    @autocommit
+    def first_mail(self, asked: Sequence[MailAsked]) -> dict[str, list[Mail]]:
+        boxes: dict[str, list[Mail]] = {}
+        rows = self.db.batch("first_mail", [fields(each) for each in asked])
+        for mail, id in records_with(Mail, rows, "execution_id"):
             boxes.setdefault(id, []).append(mail)
         return boxes
 

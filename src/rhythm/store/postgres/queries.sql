@@ -359,12 +359,40 @@ FROM executions e WHERE e.id = ANY(%(ids)s::text[])
 SELECT id FROM executions WHERE id = ANY(%(ids)s::text[]) AND cancel_requested_at IS NOT NULL
 
 -- name: undecided
--- Workflows that cannot go on yet; each look-up stops at the first child it finds.
-SELECT x.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[], %(fails)s::bool[]) AS x(id, first, last, fails)
+-- Groups of children that are not decided yet; each look-up stops at the first child it finds.
+SELECT x.id, x.first FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[], %(fails)s::bool[]) AS x(id, first, last, fails)
 WHERE EXISTS (
     SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.finished_at IS NULL OFFSET 0)
   AND NOT (x.fails AND EXISTS (
     SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.status IN (6, 7, 8)))
+
+-- name: next_ended
+-- Outcomes of the first to end among these children, timers, waits and approvals, by workflow.
+SELECT o.* FROM unnest(%(id)s::text[], %(ranges)s::text[], %(limit)s::bigint[]) AS w(id, ranges, most) CROSS JOIN LATERAL (
+  WITH asked AS MATERIALIZED (SELECT (x.value ->> 0)::bigint AS first, (x.value ->> 1)::bigint AS last FROM json_array_elements(w.ranges::json) AS x)
+  SELECT e.parent_id AS id, e.child_no AS n, e.status, coalesce(e.result, e.error, 'null') AS value, e.finished_at AS ended_at, e.type, e.name
+  FROM asked x CROSS JOIN LATERAL generate_series(x.first, x.last) AS n JOIN executions e ON e.id = w.id || '.' || n WHERE e.status >= 5
+  UNION ALL SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
+  FROM asked x JOIN timer_tasks t ON t.execution_id = w.id AND t.n BETWEEN x.first AND x.last
+  WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
+  UNION ALL
+  SELECT a.execution_id, a.n, a.status,
+    CASE WHEN e.id IS NULL THEN 'null' ELSE '{"id":' || to_json(e.id)::text || ',"data":' || e.data || ',"at":' || e.published_at || '}' END,
+    a.ended_at, 2, a.type
+  FROM asked x JOIN event_waits a ON a.execution_id = w.id AND a.n BETWEEN x.first AND x.last
+  LEFT JOIN events e ON e.id = a.event_id WHERE a.ended_at IS NOT NULL
+  UNION ALL
+  SELECT a.execution_id, a.n, a.status, json_build_object('decision', a.decision, 'by', a.decided_by::json, 'comment', a.comment)::text, a.ended_at,
+    3, a.role
+  FROM asked x JOIN approvals a ON a.execution_id = w.id AND a.n BETWEEN x.first AND x.last WHERE a.ended_at IS NOT NULL
+  ORDER BY ended_at, n LIMIT w.most) AS o
+
+-- name: nth_unfinished
+-- The nth of these children that has not ended: up to it, groups with a limit let them begin.
+SELECT (SELECT c.child_no FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.finished_at IS NULL
+  ORDER BY c.child_no LIMIT 1 OFFSET x.nth - 1)
+FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[], %(nth)s::bigint[]) WITH ORDINALITY AS x(id, first, last, nth, ord)
+ORDER BY x.ord
 
 -- name: ended
 -- Outcomes of awaited children, timers, events and approvals; what is open has no row.
@@ -388,6 +416,14 @@ FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN approvals a ON a.e
 -- Signals that these workflows have not consumed, in the order of sending, for their turns.
 SELECT execution_id, {Mail} FROM workflow_signals
 WHERE execution_id = ANY(%(ids)s::text[]) AND consumed_seq IS NULL ORDER BY execution_id, n
+
+-- name: first_mail
+-- The first signals of one name, or of all names, that these workflows have not consumed.
+SELECT s.* FROM unnest(%(id)s::text[], %(name)s::text[], %(limit)s::bigint[]) AS x(id, name, most) CROSS JOIN LATERAL (
+  (SELECT execution_id, {Mail} FROM workflow_signals WHERE x.name IS NULL AND execution_id = x.id AND consumed_seq IS NULL
+    ORDER BY n LIMIT x.most)
+  UNION ALL (SELECT execution_id, {Mail} FROM workflow_signals WHERE execution_id = x.id AND name = x.name AND consumed_seq IS NULL
+    ORDER BY n LIMIT x.most)) AS s
 
 -- name: mailed
 -- Signals that one workflow has not consumed, for callers who only read.
@@ -576,7 +612,12 @@ WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.
 
 -- name: insert_events
 -- Publishes events, under the lock of their types; one that existed before is not returned.
-INSERT INTO events ({Event}) SELECT {x.Event} FROM unnest({%Event}) AS x({Event})
+-- If the clock was set back, they come no earlier than the newest one: those who wait look only
+-- after it.
+INSERT INTO events ({Event but published_at}, published_at)
+SELECT {x.Event but published_at}, CASE WHEN x.published_at < l.published_at - %(disorder)s THEN l.published_at ELSE x.published_at END
+FROM unnest({%Event}) AS x({Event})
+LEFT JOIN LATERAL (SELECT e.published_at FROM events e WHERE e.type = x.type ORDER BY e.published_at DESC, e.n DESC LIMIT 1) AS l ON true
 ON CONFLICT (id) DO NOTHING RETURNING {Event}
 
 -- name: open_waits
@@ -586,16 +627,23 @@ JOIN event_waits w ON w.type = x.type AND w.key = x.key WHERE w.ended_at IS NULL
 
 -- name: waits_of
 -- Waits that a turn has just opened, and for which an event may exist already.
-SELECT {w.Wait} FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
-JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n WHERE w.ended_at IS NULL AND NOT w.held
+-- With the last event that their executions took for the same wanted values, and when.
+SELECT {w.Wait}, l.published_at, l.event_n, l.taken_at FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
+CROSS JOIN LATERAL (SELECT * FROM event_waits WHERE execution_id = x.id AND n = x.n OFFSET 0) AS w
+LEFT JOIN LATERAL (
+  SELECT e.published_at, e.n AS event_n, t.ended_at AS taken_at FROM event_waits t JOIN events e ON e.id = t.event_id
+  WHERE t.execution_id = w.execution_id AND t.type = w.type AND t.key = w.key AND t.wanted = w.wanted AND t.event_id IS NOT NULL
+  ORDER BY t.n DESC LIMIT 1) AS l ON true
+WHERE w.ended_at IS NULL AND NOT w.held
 
 -- name: waits
 -- Events that one execution waits for, for callers who only read.
 SELECT {NewWait}, timeout_us / 1e6::float8 AS timeout_s FROM event_waits WHERE execution_id = %(id)s AND ended_at IS NULL ORDER BY n
 
 -- name: taken_events
--- Events that these executions have taken before: each takes an event once.
-SELECT execution_id, event_id FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]) AND event_id IS NOT NULL
+-- Which of these events these executions have taken before: each takes an event once.
+SELECT w.execution_id, w.event_id FROM unnest(%(events)s::text[]) AS x(event_id) CROSS JOIN unnest(%(ids)s::text[]) AS y(id) CROSS JOIN LATERAL (
+  SELECT execution_id, event_id FROM event_waits WHERE event_id = x.event_id AND execution_id = y.id OFFSET 0) AS w
 
 -- name: events_after
 -- A page of the events of each type after a place, for waits that were just opened.

@@ -328,10 +328,18 @@ class PostgresRows:
             self.wake(workflows, now)
 
     def release(self, ranges: Sequence[Range], now: int) -> list[tuple[str, int]]:
-        """Lets children begin that were held back. Returns the waits for events that are now
-        open."""
+        """Lets timers, approvals and waits begin that were held back. Returns the waits for events
+        that are now open."""
         rows = [fields(numbers) for numbers in ranges]
         self.db.write("release_timers", rows, now=now)
+        self.notify(
+            [id for (id,) in self.db.batch("release_approvals", rows, now=now)], "requested", now
+        )
+        return [(id, n) for id, n in self.db.batch("release_waits", rows, now=now)]
+
+    def begin(self, ranges: Sequence[Range], now: int) -> None:
+        """Lets executions begin that were held back."""
+        rows = [fields(numbers) for numbers in ranges]
         freed = self.db.batch("release_children", rows, now=now)
         self.make_ready(
             [
@@ -343,10 +351,6 @@ class PostgresRows:
             ],
             now,
         )
-        self.notify(
-            [id for (id,) in self.db.batch("release_approvals", rows, now=now)], "requested", now
-        )
-        return [(id, n) for id, n in self.db.batch("release_waits", rows, now=now)]
 
     # people
 

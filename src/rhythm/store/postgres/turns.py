@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ from rhythm.store.interfaces.turns import (
     Loaded,
     LoadedTask,
     Needed,
+    NextEnded,
+    NthUnfinished,
     TaskEnd,
     TurnCommit,
     TurnStore,
@@ -33,7 +36,7 @@ from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import PostgresRows
 from rhythm.store.postgres.session import autocommit
 from rhythm.store.postgres.wire import Row
-from rhythm.store.rows import records, records_with
+from rhythm.store.rows import fields, records, records_with
 
 BRIEFLY_ENDED = b"SELECT " + BRIEF_OUTCOME.encode() + b" FROM (" + SQL["ended"] + b") AS outcome"
 
@@ -77,15 +80,32 @@ class PostgresTurns(PostgresRole, TurnStore):
     ) -> dict[str, list[ChildOutcome]]:
         groups = [need for need in needed if need.whole and len(need.numbers) > 1]
         asked = [
-            dict(id=need.id, first=min(need.numbers), last=max(need.numbers), fails=need.fails)
+            dict(id=need.id, first=need.numbers[0], last=need.numbers[-1], fails=need.fails)
             for need in groups
         ]
-        undecided = {id for (id,) in self.db.batch("undecided", asked)}
+        undecided = set(self.db.batch("undecided", asked))
         found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
-        rows = self._ended([need for need in needed if need.id not in undecided], brief)
+        decided = [
+            need for need in needed if not need.whole or (need.id, need.numbers[0]) not in undecided
+        ]
+        rows = self._ended(decided, brief)
         for outcome, id in records_with(ChildOutcome, rows, "id"):
             found[id].append(brief_outcome(outcome) if brief else outcome)
         return found
+
+    @autocommit
+    def next_ended(self, asked: Sequence[NextEnded]) -> dict[str, list[ChildOutcome]]:
+        found: dict[str, list[ChildOutcome]] = {each.id: [] for each in asked}
+        rows = self.db.batch(
+            "next_ended", [fields(each) | {"ranges": json.dumps(each.ranges)} for each in asked]
+        )
+        for outcome, id in records_with(ChildOutcome, rows, "id"):
+            found[id].append(outcome)
+        return found
+
+    @autocommit
+    def nth_unfinished(self, asked: Sequence[NthUnfinished]) -> list[int | None]:
+        return [n for (n,) in self.db.batch("nth_unfinished", [fields(each) for each in asked])]
 
     def _ended(self, needed: Sequence[Needed], brief: bool) -> list[Row]:
         numbers = [(need.id, n) for need in needed for n in need.numbers]

@@ -5,7 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from rhythm.store.events import EVENTS_PAGE, Event, Match, Wait, keys_of, matches
+from rhythm.store.events import (
+    EVENTS_PAGE,
+    FIRST_EVENTS,
+    MAX_DISORDER_US,
+    Event,
+    Match,
+    Wait,
+    key_of,
+    keys_of,
+    matches,
+    search_after,
+)
 from rhythm.store.interfaces.messages import NewEvent, NewSignal
 from rhythm.store.lifecycle import EVENT_CAME, has_ended
 from rhythm.store.provenance import (
@@ -35,7 +46,10 @@ class SqliteExchange:
         """
         n = self.db.one("next_event", event.type)[0]
         provenance = dump_provenance(sender.provenance) if sender else None
-        new = Event(event.id, event.type, n, event.data, now + event.later_us, provenance)
+        last, published_at = self.db.one("last_published", event.type)[0], now + event.later_us
+        if last is not None and published_at < last - MAX_DISORDER_US:
+            published_at = last  # the clock was set back; those who wait look only after `last`
+        new = Event(event.id, event.type, n, event.data, published_at, provenance)
         if not self.db.count("insert_event", fields(new)):
             return False
         keys = json.dumps(sorted(keys_of(json.loads(event.data))))
@@ -53,17 +67,23 @@ class SqliteExchange:
     def match_earlier_events(self, id: str, numbers: Sequence[int], now: int) -> None:
         """Ends new waits that match an event which was published before."""
         waits = records(Wait, self.db.all("waits_of", id, json.dumps(list(numbers))))
-        seen = set(self.db.all("taken_events", id)) if waits else set()
         for type in dict.fromkeys(wait.type for wait in waits):
             open_ = [wait for wait in waits if wait.type == type]
-            after = (min(wait.since for wait in open_), 0)
+            first = {wait.wanted: wait for wait in open_}.values()
+            after, limit = min(map(self._search_after, first)), FIRST_EVENTS
             while open_ and (
-                events := records(Event, self.db.all("events_after", type, *after, EVENTS_PAGE))
+                events := records(Event, self.db.all("events_after", type, *after, limit))
             ):
+                ids = json.dumps([event.id for event in events])
+                seen = set(self.db.all("taken_events", {"id": id, "events": ids}))
                 found = matches(open_, events, seen)
                 self._end_waits(found, now)
                 open_ = [wait for wait in open_ if wait not in {match.wait for match in found}]
-                after = (events[-1].published_at, events[-1].n)
+                after, limit = (events[-1].published_at, events[-1].n), EVENTS_PAGE
+
+    def _search_after(self, wait: Wait) -> tuple[int, int]:
+        asked = {"id": wait.execution_id, "type": wait.type, "key": key_of(wait.wanted)}
+        return search_after(wait, self.db.one("last_taken", asked | {"wanted": wait.wanted}))
 
     def _end_waits(self, found: Sequence[Match], now: int) -> None:
         for match in found:

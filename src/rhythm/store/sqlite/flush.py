@@ -287,6 +287,8 @@ class SqliteFlush:
             self._request(turn.id, approval, now)
         for first, last in turn.cancels:
             self.rows.flag(turn.id, first, last, now)
+        for first, last in turn.begins:
+            self._begin(turn.id, first, last, now)
         for first, last in turn.releases:
             opened += self._release(turn.id, first, last, now)
         if opened:
@@ -305,10 +307,15 @@ class SqliteFlush:
         are now open."""
         self.db.all("release_timers", {"id": id, "first": first, "last": last, "now": now})
         self._release_approvals(id, first, last, now)
+        self._begin(id, first, last, now)
+        numbers = {"id": id, "first": first, "last": last, "now": now}
+        return [n for (n,) in self.db.all("release_waits", numbers)]
+
+    def _begin(self, id: str, first: int, last: int, now: int) -> None:
+        """Lets executions begin that were held back."""
         numbers = {"id": id, "first": first, "last": last, "now": now}
         released = records(ReleasedExecution, self.db.all("release_children", numbers))
         self.rows.make_ready(released, now)
-        return [n for (n,) in self.db.all("release_waits", numbers)]
 
     def _release_approvals(self, execution_id: str, first: int, last: int, now: int) -> None:
         for (id,) in self.db.all(

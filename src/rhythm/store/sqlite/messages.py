@@ -7,10 +7,17 @@ from collections.abc import Sequence
 
 from rhythm.store.access import Actor
 from rhythm.store.acts import sending_acts
-from rhythm.store.interfaces.messages import Mail, MessageStore, NewEvent, NewSignal, NewWait
+from rhythm.store.interfaces.messages import (
+    Mail,
+    MailAsked,
+    MessageStore,
+    NewEvent,
+    NewSignal,
+    NewWait,
+)
 from rhythm.store.lifecycle import Delivery, Publication
 from rhythm.store.provenance import sender_of
-from rhythm.store.rows import records, records_with
+from rhythm.store.rows import fields, records, records_with
 from rhythm.store.sqlite.auditing import SqliteAuditor
 from rhythm.store.sqlite.exchange import SqliteExchange
 from rhythm.store.sqlite.role import SqliteRole
@@ -52,6 +59,22 @@ class SqliteMessages(SqliteRole, MessageStore):
             Mail, self.db.all("mail", json.dumps(list(ids))), "execution_id"
         ):
             boxes.setdefault(id, []).append(mail)
+        return boxes
+
+    def first_mail(self, asked: Sequence[MailAsked]) -> dict[str, list[Mail]]:
+        boxes: dict[str, list[Mail]] = {}
+        whole: dict[int, list[str]] = {}
+        for each in asked:
+            if each.name is None:
+                whole.setdefault(each.limit, []).append(each.id)
+        read = [
+            self.db.all("first_mail", {"ids": json.dumps(ids), "limit": limit})
+            for limit, ids in whole.items()
+        ]
+        read += [self.db.all("named_mail", fields(each)) for each in asked if each.name is not None]
+        for rows in read:
+            for mail, id in records_with(Mail, rows, "execution_id"):
+                boxes.setdefault(id, []).append(mail)
         return boxes
 
     def mailed(self, id: str) -> list[Mail]:

@@ -242,6 +242,34 @@ SELECT e.id FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value WHERE 
 -- Whether one of these children has not ended: then a workflow that needs all of them waits.
 SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND finished_at IS NULL LIMIT 1
 
+-- name: next_ended
+-- Outcomes of the first to end among these children, timers, waits and approvals of one workflow.
+WITH RECURSIVE asked(first, last) AS (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:ranges)),
+numbers(n, last) AS (SELECT first, last FROM asked UNION ALL SELECT n + 1, last FROM numbers WHERE n < last)
+SELECT * FROM (
+  SELECT e.parent_id AS id, e.child_no AS n, e.status AS status, coalesce(e.result, e.error, 'null') AS value, e.finished_at AS ended_at,
+    e.type AS type, e.name AS name
+  FROM numbers CROSS JOIN executions e ON e.id = :id || '.' || numbers.n WHERE e.finished_at IS NOT NULL
+  UNION ALL
+  SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
+  FROM asked CROSS JOIN timer_tasks t ON t.execution_id = :id AND t.n BETWEEN asked.first AND asked.last
+  WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
+  UNION ALL
+  SELECT w.execution_id, w.n, w.status,
+    CASE WHEN e.id IS NULL THEN 'null' ELSE '{"id":' || json_quote(e.id) || ',"data":' || e.data || ',"at":' || e.published_at || '}' END,
+    w.ended_at, 2, w.type
+  FROM asked CROSS JOIN event_waits w ON w.execution_id = :id AND w.n BETWEEN asked.first AND asked.last
+  LEFT JOIN events e ON e.id = w.event_id WHERE w.ended_at IS NOT NULL
+  UNION ALL
+  SELECT a.execution_id, a.n, a.status, json_object('decision', a.decision, 'by', json(a.decided_by), 'comment', a.comment), a.ended_at, 3, a.role
+  FROM asked CROSS JOIN approvals a ON a.execution_id = :id AND a.n BETWEEN asked.first AND asked.last WHERE a.ended_at IS NOT NULL
+) ORDER BY ended_at, n LIMIT :limit
+
+-- name: nth_unfinished
+-- The nth of these children that has not ended: up to it, a group with a limit lets them begin.
+SELECT child_no FROM executions WHERE parent_id = :id AND child_no BETWEEN :first AND :last AND finished_at IS NULL
+ORDER BY child_no LIMIT 1 OFFSET :nth - 1
+
 -- name: failed_child
 -- Whether one of these children failed, was cancelled or blocked: then the others need not end.
 SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND status IN (6, 7, 8) LIMIT 1
@@ -273,6 +301,17 @@ WHERE a.ended_at IS NOT NULL
 -- Signals that these workflows have not consumed, in the order of sending, for their turns.
 SELECT s.execution_id AS execution_id, {s.Mail}
 FROM json_each(?) w CROSS JOIN workflow_signals s ON s.execution_id = w.value WHERE s.consumed_seq IS NULL ORDER BY s.execution_id, s.n
+
+-- name: first_mail
+-- The first signals that these workflows have not consumed, in the order of sending.
+SELECT s.execution_id AS execution_id, {s.Mail}
+FROM json_each(:ids) w CROSS JOIN workflow_signals s ON s.execution_id = w.value AND s.n <= coalesce(
+  (SELECT c.n FROM workflow_signals c WHERE c.execution_id = w.value AND c.consumed_seq IS NULL ORDER BY c.n LIMIT 1 OFFSET :limit - 1), 1 << 62)
+WHERE s.consumed_seq IS NULL ORDER BY s.execution_id, s.n
+
+-- name: named_mail
+-- The first signals of one name that a workflow has not consumed, in the order of sending.
+SELECT execution_id, {Mail} FROM workflow_signals WHERE execution_id = :id AND name = :name AND consumed_seq IS NULL ORDER BY n LIMIT :limit
 
 -- name: mailed
 -- Signals that one workflow has not consumed, for callers who only read.
@@ -410,6 +449,10 @@ DELETE FROM event_waits WHERE execution_id IN (SELECT value FROM json_each(?))
 -- Draws the number of an event among the events of its type.
 INSERT INTO event_types (type, n) VALUES (?, 1) ON CONFLICT (type) DO UPDATE SET n = n + 1 RETURNING n
 
+-- name: last_published
+-- Time of the newest event of a type, from which a clock that was set back must not go back far.
+SELECT max(published_at) FROM events WHERE type = ?
+
 -- name: insert_event
 -- Stores a published event; zero rows: its id was published before.
 INSERT INTO events ({Event}) VALUES ({:Event}) ON CONFLICT (id) DO NOTHING
@@ -429,8 +472,13 @@ WHERE execution_id = ? AND n IN (SELECT value FROM json_each(?)) AND ended_at IS
 SELECT {NewWait}, timeout_us / 1e6 AS timeout_s FROM event_waits WHERE execution_id = ? AND ended_at IS NULL ORDER BY n
 
 -- name: taken_events
--- Events that an execution has taken: it takes each of them once.
-SELECT execution_id, event_id FROM event_waits WHERE execution_id = ? AND event_id IS NOT NULL
+-- Which of these events an execution has taken: it takes each of them once.
+SELECT w.execution_id, w.event_id FROM json_each(:events) x CROSS JOIN event_waits w ON w.event_id = x.value AND w.execution_id = :id
+
+-- name: last_taken
+-- Place of the last event that an execution took for the same wanted values, and when it took it.
+SELECT e.published_at, e.n, w.ended_at FROM event_waits w INDEXED BY waits_seen JOIN events e ON e.id = w.event_id
+WHERE w.execution_id = :id AND w.type = :type AND w.key = :key AND w.wanted = :wanted AND w.event_id IS NOT NULL ORDER BY w.n DESC LIMIT 1
 
 -- name: events_after
 -- Page of the events of a type after a place, in which a new wait searches for its event.

@@ -15,13 +15,15 @@ from rhythm.store.interfaces.turns import (
     Loaded,
     LoadedTask,
     Needed,
+    NextEnded,
+    NthUnfinished,
     TaskEnd,
     TurnCommit,
     TurnStore,
     brief_outcome,
 )
 from rhythm.store.lifecycle import Completion
-from rhythm.store.rows import records, records_with
+from rhythm.store.rows import fields, records, records_with
 from rhythm.store.sqlite.auditing import SqliteAuditor
 from rhythm.store.sqlite.exchange import SqliteExchange
 from rhythm.store.sqlite.flush import SqliteFlush
@@ -78,10 +80,24 @@ class SqliteTurns(SqliteRole, TurnStore):
 
         It is one index look-up that stops at the first unfinished child.
         """
-        first, last = min(need.numbers), max(need.numbers)
+        first, last = need.numbers[0], need.numbers[-1]
         if not self.db.all("unfinished_child", need.id, first, last):
             return True
         return need.fails and bool(self.db.all("failed_child", need.id, first, last))
+
+    def next_ended(self, asked: Sequence[NextEnded]) -> dict[str, list[ChildOutcome]]:
+        found = {
+            each.id: self.db.all("next_ended", fields(each) | {"ranges": json.dumps(each.ranges)})
+            for each in asked
+        }
+        return {
+            id: [outcome for outcome, _ in records_with(ChildOutcome, rows, "id")]
+            for id, rows in found.items()
+        }
+
+    def nth_unfinished(self, asked: Sequence[NthUnfinished]) -> list[int | None]:
+        found = [self.db.one("nth_unfinished", fields(each)) for each in asked]
+        return [int(row[0]) if row else None for row in found]
 
     def commit(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
