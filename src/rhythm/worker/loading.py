@@ -43,10 +43,12 @@ class Loader:
             return
         turns = self.store.turns
         readings = [reading(each.id, each.snapshot, each.items, each.signals) for each in here]
-        outcomes = turns.outcomes([need for read in readings for need in read.needed()])
-        readings = [read.rest(outcomes.get(read.id, ())) for read in readings]
         limited = [each for read in readings for each in read.unfinished()]
-        unfinished = iter(turns.nth_unfinished(limited) if limited else ())
+        found = iter(turns.nth_unfinished(limited) if limited else ())
+        unfinished = {read.id: list(islice(found, len(read.limited))) for read in readings}
+        needed = [need for read in readings for need in read.needed(unfinished[read.id])]
+        outcomes = turns.outcomes(needed)
+        readings = [read.rest(outcomes.get(read.id, ())) for read in readings]
         loops = [asked for read in readings if (asked := read.next_ended())]
         items = turns.next_ended(loops) if loops else {}
         boxes = [asked for read in readings for asked in read.mail]
@@ -58,7 +60,7 @@ class Loader:
                 each.snapshot,
                 read,
                 outcomes.get(id, ()),
-                list(islice(unfinished, len(read.limited))),
+                unfinished[id],
                 items.get(id),
                 mail.get(id, ()),
                 self.seed(),
