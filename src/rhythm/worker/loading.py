@@ -32,8 +32,16 @@ class Loader:
         self.programs, self.ownership = programs, ownership
 
     def load_stale(self) -> None:
-        """Loads the owned workflows about which there may be something new."""
+        """Loads the owned workflows about which there may be something new.
+
+        One whose tasks have ended here is loaded a round later, when these ends are committed with
+        others: else it would take a turn for each few of them.
+        """
+        ending = {end.id.rpartition(".")[0] for end in self.ownership.ends}
         stale = [each for each in self.ownership.workflows.values() if each.stale]
+        for each in stale:
+            each.deferred = each.id in ending and not each.deferred
+        stale = [each for each in stale if not each.deferred]
         if not stale:
             return
         began = self.now()
