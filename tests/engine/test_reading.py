@@ -288,3 +288,35 @@ def test_tasks_that_end_together_with_a_wake_decide_their_group(make_store: Make
     assert world.handlers.run_due()
     world.inner.messages.signal(NewSignal("s", "run", "noise", "1"), 10)
     assert ended(world) == [1, 2]
+
+
+def turns_with_ends_in_each_round(make_store: MakeStore, text: str, each_round: int) -> int:
+    """How many turns a workflow takes if this many of its tasks end in each round."""
+    world = World(text, make_store=make_store)
+    world.start()
+    while world.inner.reading.get(["run"])["run"].finished_at is None:
+        world.worker.run_round()
+        for _ in range(each_round):
+            world.handlers.run_due()
+    assert ended(world) == 40
+    return len(world.inner.reading.history("run"))
+
+
+def test_ends_that_are_committed_together_are_seen_together(make_store: MakeStore) -> None:
+    text = (
+        'let r = await all([task("value", { x }) for x in range(40)], { concurrency: 4 })\n'
+        "return len(r)"
+    )
+    assert turns_with_ends_in_each_round(make_store, text, 2) <= 40 / 4 + 2
+
+
+def test_a_workflow_goes_on_while_its_tasks_end_in_every_round(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "NEXT_ITEMS", 100)
+    text = """
+      let seen = 0
+      for (r in completed([task("value", { x }) for x in range(40)])) { seen += 1 }
+      return seen
+    """
+    assert turns_with_ends_in_each_round(make_store, text, 1) >= 10

@@ -1355,6 +1355,11 @@ WORKER = (
         engine=awaits("_knows_next", " and number_at(state, i) in m.inputs.firsts", ""),
     ),
     Guard(
+        "a workflow is not kept waiting by the ends of its tasks",
+        partly("a_workflow_goes_on_while_its_tasks_end_in_every_round"),
+        engine=worker("loading", "load_stale", " and not each.deferred", ""),
+    ),
+    Guard(
         "a loop reads the first to end",
         partly("a_loop_takes_each_item_once_in_the_order_of_ends"),
         lite("next_ended", "ORDER BY ended_at, n", "ORDER BY n"),

@@ -24,6 +24,7 @@ from rhythm.store.interfaces.turns import (
     NthUnfinished,
     TaskEnd,
     TurnCommit,
+    Unfinished,
 )
 from rhythm.store.interfaces.workers import Beat
 from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, SUSPENDED, TASK, WORKFLOW
@@ -868,8 +869,12 @@ def test_the_nth_child_that_has_not_ended_is_found_in_its_range(store: Store) ->
     for n in (1, 3, 4):
         assert end(store, tasks[f"w.{n}"])
     asked = [NthUnfinished("w", 1, 6, nth) for nth in (1, 2, 3, 4)]
-    assert store.turns.nth_unfinished(asked) == [2, 5, 6, None]
-    assert store.turns.nth_unfinished([NthUnfinished("none", 1, 6, 1)]) == [None]
+    assert [found.n for found in store.turns.nth_unfinished(asked)] == [2, 5, 6, None]
+    assert store.turns.nth_unfinished([NthUnfinished("none", 1, 6, 1)]) == [Unfinished(None, False)]
+    assert end(store, tasks["w.5"], FAILED)
+    asked = [NthUnfinished("w", *numbers, 1) for numbers in ((1, 4), (1, 5), (5, 5))]
+    found = store.turns.nth_unfinished(asked)
+    assert found == [Unfinished(2, False), Unfinished(2, True), Unfinished(None, True)]
 
 
 def test_the_first_to_end_are_read_in_the_order_of_ends(store: Store, clock: Clock) -> None:

@@ -32,7 +32,14 @@ from rhythm.ir.awaiting import (
 )
 from rhythm.record import Record
 from rhythm.store.interfaces.messages import Mail, MailAsked
-from rhythm.store.interfaces.turns import ChildOutcome, Loaded, Needed, NextEnded, NthUnfinished
+from rhythm.store.interfaces.turns import (
+    ChildOutcome,
+    Loaded,
+    Needed,
+    NextEnded,
+    NthUnfinished,
+    Unfinished,
+)
 from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal
 from rhythm.vm.snapshot import Snapshot
 
@@ -53,11 +60,21 @@ class Reading(Record):
     mail: tuple[MailAsked, ...]
     signals: tuple[Signal, ...]  # those of other names, that were read before and not consumed
 
-    def needed(self) -> Iterator[Needed]:
-        """Yields what must have ended before the workflow can go on."""
+    def needed(self, unfinished: Sequence[Unfinished]) -> Iterator[Needed]:
+        """Yields what must have ended before the workflow can go on.
+
+        `unfinished`: how far its `limited` groups have come. One that has not come to its end, and
+        in which nothing has failed, cannot end.
+        """
         yield Needed(self.id, self.apart)
+        on_its_way = {
+            group["n"]
+            for group, found in zip(self.limited, unfinished, strict=True)
+            if found.n is not None and not (found.failed and _fails(group))
+        }
         for group in self.groups:
-            yield Needed(self.id, range_of(group), whole=True, fails=not group.get("settle"))
+            if group["n"] not in on_its_way:
+                yield Needed(self.id, range_of(group), whole=True, fails=_fails(group))
 
     def unfinished(self) -> Iterator[NthUnfinished]:
         """Yields up to which item each of its `limited` groups may go."""
@@ -142,19 +159,19 @@ def inputs_read(
     snapshot: Snapshot,
     read: Reading,
     outcomes: Sequence[ChildOutcome],
-    unfinished: Sequence[int | None],
+    unfinished: Sequence[Unfinished],
     items: Sequence[ChildOutcome] | None,
     mail: Iterable[Mail],
     seed: str,
 ) -> Inputs:
     """Returns everything that a turn of the workflow may know, of what was read for it.
 
-    - `unfinished`: of each of its `limited` groups the item up to which it may go; None: all.
+    - `unfinished`: how far its `limited` groups have come, and so up to which item each may go.
     - `items`: the ends of items of its loop; None if none were read.
     """
     may_begin = {
-        group["n"]: len(range_of(group)) if last is None else range_of(group).index(last) + 1
-        for group, last in zip(read.limited, unfinished, strict=True)
+        group["n"]: len(range_of(group)) if found.n is None else range_of(group).index(found.n) + 1
+        for group, found in zip(read.limited, unfinished, strict=True)
     }
     plan = snapshot.awaiting
     # Of the items of a loop, those that were read may not be all that have ended.
@@ -170,6 +187,11 @@ def inputs_read(
         undecided=_without_ends(read.groups, outcomes),
         may_begin=may_begin,
     )
+
+
+def _fails(group: Plan) -> bool:
+    """Returns whether a failure of one item ends a group that ends as a whole."""
+    return not group.get("settle")
 
 
 def _names_read(asked: Sequence[MailAsked], signals: Sequence[Signal]) -> frozenset[str] | None:

@@ -32,9 +32,17 @@ class Loader:
         self.programs, self.ownership = programs, ownership
 
     def load_stale(self) -> None:
-        """Loads the owned workflows about which there may be something new."""
+        """Loads the owned workflows about which there may be something new.
+
+        One whose tasks have ended here is loaded a round later, when these ends are committed with
+        others: else it would take a turn for each few of them.
+        """
+        ending = {end.id.rpartition(".")[0] for end in self.ownership.ends}
         workflows = self.ownership.workflows.values()
         stale = [each for each in workflows if each.stale and each.planned is None]
+        for each in stale:
+            each.deferred = each.id in ending and not each.deferred
+        stale = [each for each in stale if not each.deferred]
         if not stale:
             return
         began = self.now()
@@ -44,10 +52,12 @@ class Loader:
             return
         turns = self.store.turns
         readings = [reading(each.id, each.snapshot, each.items, each.signals) for each in here]
-        outcomes = turns.outcomes([need for read in readings for need in read.needed()])
-        readings = [read.rest(outcomes.get(read.id, ())) for read in readings]
         limited = [each for read in readings for each in read.unfinished()]
-        unfinished = iter(turns.nth_unfinished(limited) if limited else ())
+        found = iter(turns.nth_unfinished(limited) if limited else ())
+        unfinished = {read.id: list(islice(found, len(read.limited))) for read in readings}
+        needed = [need for read in readings for need in read.needed(unfinished[read.id])]
+        outcomes = turns.outcomes(needed)
+        readings = [read.rest(outcomes.get(read.id, ())) for read in readings]
         loops = [asked for read in readings if (asked := read.next_ended())]
         items = turns.next_ended(loops) if loops else {}
         boxes = [asked for read in readings for asked in read.mail]
@@ -59,7 +69,7 @@ class Loader:
                 each.snapshot,
                 read,
                 outcomes.get(id, ()),
-                list(islice(unfinished, len(read.limited))),
+                unfinished[id],
                 items.get(id),
                 mail.get(id, ()),
                 self.seed(),

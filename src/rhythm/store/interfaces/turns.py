@@ -95,6 +95,14 @@ class NthUnfinished(Record):
     nth: int
 
 
+class Unfinished(Record):
+    """The nth child in a range that has not ended, None if there are fewer, and whether one has
+    failed."""
+
+    n: int | None
+    failed: bool
+
+
 class NextEnded(Record):
     """The children of a workflow in these ranges of numbers, of which the first to end are asked.
 
@@ -277,11 +285,8 @@ class TurnStore(ABC):
         """
 
     @abstractmethod
-    def nth_unfinished(self, asked: Sequence[NthUnfinished]) -> list[int | None]:
-        """Returns the number of each asked child; None if fewer than `nth` have not ended.
-
-        Only executions count.
-        """
+    def nth_unfinished(self, asked: Sequence[NthUnfinished]) -> list[Unfinished]:
+        """Returns how far each range has come. Only executions count."""
 
     @abstractmethod
     def commit(

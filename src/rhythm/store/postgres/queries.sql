@@ -390,7 +390,8 @@ SELECT o.* FROM unnest(%(id)s::text[], %(ranges)s::text[], %(limit)s::bigint[]) 
 -- name: nth_unfinished
 -- The nth of these children that has not ended: up to it, groups with a limit let them begin.
 SELECT (SELECT c.child_no FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.finished_at IS NULL
-  ORDER BY c.child_no LIMIT 1 OFFSET x.nth - 1)
+    ORDER BY c.child_no LIMIT 1 OFFSET x.nth - 1) AS n,
+  EXISTS (SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.status IN (6, 7, 8)) AS failed
 FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[], %(nth)s::bigint[]) WITH ORDINALITY AS x(id, first, last, nth, ord)
 ORDER BY x.ord
 

@@ -22,6 +22,7 @@ from rhythm.store.interfaces.turns import (
     TaskEnd,
     TurnCommit,
     TurnStore,
+    Unfinished,
     brief_outcome,
 )
 from rhythm.store.lifecycle import Completion
@@ -104,8 +105,10 @@ class PostgresTurns(PostgresRole, TurnStore):
         return found
 
     @autocommit
-    def nth_unfinished(self, asked: Sequence[NthUnfinished]) -> list[int | None]:
-        return [n for (n,) in self.db.batch("nth_unfinished", [fields(each) for each in asked])]
+    def nth_unfinished(self, asked: Sequence[NthUnfinished]) -> list[Unfinished]:
+        return records(
+            Unfinished, self.db.batch("nth_unfinished", [fields(each) for each in asked])
+        )
 
     def _ended(self, needed: Sequence[Needed], brief: bool) -> list[Row]:
         numbers = [(need.id, n) for need in needed for n in need.numbers]

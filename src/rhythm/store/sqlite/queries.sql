@@ -267,8 +267,9 @@ SELECT * FROM (
 
 -- name: nth_unfinished
 -- The nth of these children that has not ended: up to it, a group with a limit lets them begin.
-SELECT child_no FROM executions WHERE parent_id = :id AND child_no BETWEEN :first AND :last AND finished_at IS NULL
-ORDER BY child_no LIMIT 1 OFFSET :nth - 1
+SELECT (SELECT child_no FROM executions WHERE parent_id = :id AND child_no BETWEEN :first AND :last AND finished_at IS NULL
+    ORDER BY child_no LIMIT 1 OFFSET :nth - 1) AS n,
+  EXISTS (SELECT 1 FROM executions WHERE parent_id = :id AND child_no BETWEEN :first AND :last AND status IN (6, 7, 8)) AS failed
 
 -- name: failed_child
 -- Whether one of these children failed, was cancelled or blocked: then the others need not end.

@@ -20,6 +20,7 @@ from rhythm.store.interfaces.turns import (
     TaskEnd,
     TurnCommit,
     TurnStore,
+    Unfinished,
     brief_outcome,
 )
 from rhythm.store.lifecycle import Completion
@@ -95,9 +96,9 @@ class SqliteTurns(SqliteRole, TurnStore):
             for id, rows in found.items()
         }
 
-    def nth_unfinished(self, asked: Sequence[NthUnfinished]) -> list[int | None]:
-        found = [self.db.one("nth_unfinished", fields(each)) for each in asked]
-        return [int(row[0]) if row else None for row in found]
+    def nth_unfinished(self, asked: Sequence[NthUnfinished]) -> list[Unfinished]:
+        found = (self.db.first(Unfinished, "nth_unfinished", fields(each)) for each in asked)
+        return [each for each in found if each]
 
     def commit(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
