@@ -489,6 +489,11 @@ WAKES = (
         engine=(Change("worker/dispatch.py", "begin_owned", " or n in ended", ""),),
     ),
     Guard(
+        "a workflow whose commit is under way is not lost by a heartbeat",
+        ("tests/worker/test_liveness.py::test_a_workflow_whose_commit_is_under_way_is_not_lost_by_a_heartbeat",),
+        engine=worker("liveness", "_take", " and not self._commits(id)", ""),
+    ),
+    Guard(
         "tasks of turns that are being committed have their slots",
         ("tests/worker/test_slots.py::test_tasks_of_turns_that_are_being_committed_have_their_slots_already",),
         engine=(Change("worker/slots.py", "capacity", "self.free - reserved if own", "self.free if own"),),
@@ -1199,7 +1204,7 @@ WORKER = (
         "what is no longer mine is stopped at the next beat",
         law("claim_that_was_lost_is_dropped_at_the_next_beat"),
         engine=worker("liveness", "_take",
-            "if fences.get(id) == fence and answer.fence(id) != fence:", "if False:"),
+            "if fences.get(id) == fence and answer.fence(id) != fence and", "if False and"),
     ),
     Guard(
         "a cancel stops a body at the next beat",

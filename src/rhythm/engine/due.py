@@ -16,8 +16,16 @@ def next_due_s(turns: Iterable[TurnCommit], ends: Iterable[TaskEnd]) -> float | 
 
     None if nothing is. 0 if that cannot be told: somebody must ask the database.
     """
-    retries = (end.retry_s for end in ends if end.retry_s is not None)
-    return min(chain(retries, *map(_delays_s, turns)), default=None)
+    retries = [end.retry_s for end in ends if end.retry_s is not None]
+    waiting = [turn for turn in turns if _may_wait(turn)]
+    return min(chain(retries, *map(_delays_s, waiting)), default=None)
+
+
+def _may_wait(turn: TurnCommit) -> bool:
+    """Returns whether anything of the turn may be due later. Of most turns nothing is."""
+    return bool(
+        turn.timers or turn.starts or turn.waits or turn.approvals or turn.releases or turn.begins
+    )
 
 
 def _delays_s(turn: TurnCommit) -> Iterator[float]:

@@ -245,7 +245,7 @@ class _Turn:
         locals = {name: frame[name] for name in machine.keep if name in frame}
         if machine.limit is not None:
             locals = self._needed(locals)
-        self._go_on(name for name in frame if name not in locals)
+        self._go_on([name for name in frame if name not in locals])
         unchanged = (
             self.pc == self.snapshot.statement_index
             and not machine.commands
@@ -329,7 +329,7 @@ class _Turn:
             if not is_settled(plan):
                 machine.plans[n] = release(machine, plan)
         for name in left:
-            if name.startswith("$") and type(frame[name]) is dict and "taken" in frame[name]:
+            if name[0] == "$" and type(frame[name]) is dict and "taken" in frame[name]:
                 abandon(machine, frame[name])
 
     def _failed(self, fault: Fault) -> Turn:

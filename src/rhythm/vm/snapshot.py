@@ -64,8 +64,10 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
 
 def _has_packed(snapshot: Snapshot) -> bool:
-    hidden = (value for name, value in snapshot.locals.items() if name.startswith("$"))
-    return is_packed(snapshot.awaiting) or any(map(is_packed, hidden))
+    for name, value in snapshot.locals.items():
+        if name[0] == "$" and type(value) is dict and "taken" in value and is_packed(value):
+            return True
+    return is_packed(snapshot.awaiting)
 
 
 def pack(data: bytes) -> bytes:

@@ -49,12 +49,14 @@ class Dispatcher:
         it then: the workflow is lost instead.
         """
         # A task may have ended while the turn before was committed.
-        ended = {each.command.n for each in workflow.ended}
+        ended = {each.command.n for each in workflow.ended} if workflow.ended else ()
         for n, command in workflow.owned.items():
             if n in workflow.running or n in ended:
                 continue
             if not self.ownership.may_begin(workflow.deadline):
                 return self.ownership.lose(workflow.id)
+            if not workflow.running:
+                workflow.begun_at = self.now()
             workflow.running.add(n)
             id, options = child_id(workflow.id, n), command.options
             attempt = self._attempt(id, command.name, command.inputs, options, 1, workflow.deadline)

@@ -60,7 +60,7 @@ class Liveness:
         """Acts on one answer: drops lost claims, notes wakes, and moves deadlines."""
         ownership, fences = self.ownership, self.ownership.fences()
         for id, fence in answer.claims.items():
-            if fences.get(id) == fence and answer.fence(id) != fence:
+            if fences.get(id) == fence and answer.fence(id) != fence and not self._commits(id):
                 ownership.lose(id)
         for workflow in ownership.workflows.values():
             id = workflow.id
@@ -70,6 +70,12 @@ class Liveness:
                 workflow.deadline = ownership.deadline(answer.sent_at)
         ownership.alive_until = answer.sent_at + self.heart.settings.trusted_s
         self._give_back_unknown({id: fence for id, (fence, _) in answer.own.items()})
+
+    def _commits(self, id: str) -> bool:
+        """Returns whether a commit of the workflow is under way, which may end or park it: the
+        answer to that says what is still owned."""
+        workflow = self.ownership.workflows.get(id)
+        return workflow is not None and workflow.planned is not None
 
     def _give_back_unknown(self, claimed: Mapping[str, int]) -> None:
         """Gives back claims that this worker knows nothing of: the answer to the claim was lost.

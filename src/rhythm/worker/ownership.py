@@ -64,6 +64,7 @@ class OwnedWorkflow:
         self.signals: Sequence[Signal] = ()
         self.owned: dict[int, c.StartTask] = {}  # awaited tasks that have no row
         self.running: set[int] = set()  # those of `owned` whose handlers run here
+        self.begun_at = 0.0  # when the first of them began, or earlier
         self.ended: list[TaskAttempt] = []  # not committed yet
         self.planned: Planned | None = None  # its state once the commit has succeeded
         self.refused = ""  # why the store refused its turn, which is taken again

@@ -31,14 +31,17 @@ class Sizes:
 
     def turn(self, name: str, turn: TurnCommit) -> None:
         """Warns about large payloads in the commit of a turn."""
+        small = self.limits.payload_warn_bytes // 4  # in characters
         for done in turn.done:
-            self.payload("inputs", done.name, turn.id, done.inputs)
-            self.payload("result", done.name, turn.id, done.value)
+            if len(done.inputs) > small or len(done.value) > small:
+                self.payload("inputs", done.name, turn.id, done.inputs)
+                self.payload("result", done.name, turn.id, done.value)
         for new in turn.starts:
             self.payload("inputs", new.name, new.id, new.inputs)
         for signal in turn.signals:
             self.payload("signal", signal.name, signal.execution_id, signal.payload)
-        self.payload("result", name, turn.id, turn.value)
+        if len(turn.value) > small:
+            self.payload("result", name, turn.id, turn.value)
 
     def end(self, name: str, end: TaskEnd) -> None:
         """Warns if the result or error of a queued task is large."""

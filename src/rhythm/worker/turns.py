@@ -13,7 +13,15 @@ from rhythm.engine.inputs import moment, without_frames
 from rhythm.engine.payload import load
 from rhythm.engine.planning import Capacity, Planned, Planner, Standpoint, over_limit
 from rhythm.engine.reading import known_of_loops
-from rhythm.engine.rows import NOTHING_ENDED, EndedTasks, Names, OwnedEnd, Referenced, names_in
+from rhythm.engine.rows import (
+    NOTHING_ENDED,
+    Asking,
+    EndedTasks,
+    Names,
+    OwnedEnd,
+    Referenced,
+    names_in,
+)
 from rhythm.errors import StoreError, UnknownWorkflow
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
@@ -22,6 +30,7 @@ from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.turns import Committed, Done, TurnCommit
 from rhythm.store.interfaces.workers import Declaration
 from rhythm.store.lifecycle import CANCELLED, COMPLETED, ORDERLY, TASK
+from rhythm.vm import commands as c
 from rhythm.vm.interpreter import Suspended, advance
 from rhythm.vm.machine import Inputs, Outcome
 from rhythm.worker.attempts import Attempts
@@ -48,6 +57,15 @@ class Catalogue:
     ) -> None:
         self.programs, self.tasks, self.declared = programs, tasks, declared
         self.here = Referenced(tasks)  # enough for most turns
+
+    def known(
+        self, commands: Sequence[c.Command], owned: Mapping[int, c.StartTask], asking: Asking
+    ) -> Referenced:
+        """Returns what these commands, and the tasks that are owned already, refer to by name."""
+        for command in (*commands, *owned.values()):
+            if type(command) is not c.StartTask or command.name not in self.tasks:
+                return self.read(names_in(commands, owned, asking))
+        return self.here
 
     def read(self, names: Names) -> Referenced:
         """Returns what a commit refers to by name.
@@ -194,7 +212,7 @@ class Turns:
             )
         if isinstance(turn, Suspended) and turn.snapshot is workflow.snapshot:
             return self._unchanged(workflow, ended)
-        known = self.catalogue.read(names_in(turn.commands, workflow.owned, self.settings.asking))
+        known = self.catalogue.known(turn.commands, workflow.owned, self.settings.asking)
         workflow.turns += 1
         planned = self.planner.turn(
             self._position(workflow),
@@ -250,9 +268,13 @@ class Turns:
 
     def _promotion(self, workflow: OwnedWorkflow) -> Planned | None:
         """Plans rows for owned tasks that have run for long; None if there are none."""
+        limit_s = self.settings.owner_run_limit_s
         if workflow.loaded is None or not workflow.running:
             return None
-        at, limit_s = self._position(workflow), self.settings.owner_run_limit_s
+        # Most tasks are over long before.
+        if self.now() - workflow.begun_at < limit_s:
+            return None
+        at = self._position(workflow)
         long = [n for n, ran_s in at.running_s.items() if ran_s >= limit_s]
         if not long:
             return None
@@ -379,7 +401,9 @@ class Turns:
         workflow.snapshot, workflow.owned = planned.snapshot, dict(planned.owned)
         workflow.crashes = 0
         # A task may have ended while the turn that gives it up was committed.
-        workflow.ended = [each for each in workflow.ended if each.command.n in planned.owned]
+        if workflow.ended:
+            owned = planned.owned
+            workflow.ended = [each for each in workflow.ended if each.command.n in owned]
         for n in [n for n in workflow.running if n not in workflow.owned]:
             workflow.running.discard(n)
             self.ownership.stop(child_id(workflow.id, n))
