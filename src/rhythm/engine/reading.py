@@ -17,6 +17,7 @@ from rhythm.engine.inputs import inputs_of
 from rhythm.ir.awaiting import (
     Plan,
     apart_from_whole_groups,
+    ends_as_a_whole,
     is_limited,
     is_loop,
     is_range,
@@ -122,10 +123,22 @@ def reading(
     mail = tuple(_mail_asked(id, plan, signals))
     names = {asked.name for asked in mail}
     others = tuple(signal for signal in signals if signal.name not in names)
-    whole = bool(groups) and groups[0] is plan
     return Reading(
-        id, tuple(apart), groups, whole, tuple(limited.values()), loop, known, mail, others
+        id,
+        tuple(apart),
+        groups,
+        is_whole(snapshot),
+        tuple(limited.values()),
+        loop,
+        known,
+        mail,
+        others,
     )
+
+
+def is_whole(snapshot: Snapshot) -> bool:
+    """Returns whether a workflow awaits one group that ends as a whole, and nothing else."""
+    return snapshot.awaiting is not None and ends_as_a_whole(snapshot.awaiting)
 
 
 def _mail_asked(id: str, plan: Plan | None, signals: Sequence[Signal]) -> Iterator[MailAsked]:

@@ -5,10 +5,10 @@ It takes a few statements for all of them together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 
-from rhythm.engine.reading import inputs_read, reading
+from rhythm.engine.reading import inputs_read, is_whole, reading
 from rhythm.engine.rows import load_owned
 from rhythm.errors import InvalidProgram, NewerFormat
 from rhythm.ir.program import Program
@@ -32,22 +32,15 @@ class Loader:
         self.programs, self.ownership = programs, ownership
 
     def load_stale(self) -> None:
-        """Loads the owned workflows about which there may be something new.
-
-        One whose tasks have ended here is loaded a round later, when these ends are committed with
-        others: else it would take a turn for each few of them.
-        """
-        ending = {end.id.rpartition(".")[0] for end in self.ownership.ends}
+        """Loads the owned workflows about which there may be something new."""
         workflows = self.ownership.workflows.values()
         stale = [each for each in workflows if each.stale and each.planned is None]
-        for each in stale:
-            each.deferred = each.id in ending and not each.deferred
-        stale = [each for each in stale if not each.deferred]
         if not stale:
             return
         began = self.now()
         rows = {row.id: row for row in self.store.turns.load([each.id for each in stale])}
         here = [each for each in stale if self._take_row(each, rows.get(each.id), began)]
+        here = self._without_deferred(here)
         if not here:
             return
         turns = self.store.turns
@@ -80,6 +73,18 @@ class Loader:
             each.outcomes, each.signals = dict(each.inputs.outcomes), each.inputs.signals
             each.items = {n: end for n, end in each.outcomes.items() if n in each.inputs.firsts}
             each.stale = False
+
+    def _without_deferred(self, workflows: Sequence[OwnedWorkflow]) -> list[OwnedWorkflow]:
+        """Returns the workflows that are loaded in this round.
+
+        One that awaits all of many, and some of them have just ended here, is loaded a round later,
+        when their ends are committed: else it would take a turn for each few of them.
+        """
+        ending = {end.id.rpartition(".")[0] for end in self.ownership.ends}
+        for each in workflows:
+            awaits_all = each.id in ending and is_whole(each.snapshot)
+            each.deferred = awaits_all and not each.deferred
+        return [each for each in workflows if not each.deferred]
 
     def _take_row(self, workflow: OwnedWorkflow, row: Loaded | None, began: float) -> bool:
         """Keeps the row of a workflow; returns whether there is a turn to decide for it.
