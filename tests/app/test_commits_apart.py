@@ -10,6 +10,7 @@ import pytest
 
 import rhythm
 from rhythm.worker.committer import Committer
+from rhythm.worker.settings import WorkerSettings
 from rhythm.worker.turns import Turns
 from tests.app.conftest import MakeApp
 
@@ -50,6 +51,8 @@ def test_what_ends_while_a_commit_is_under_way_is_decided_meanwhile(
             decided.set()
         return turn(self, workflow, *args)
 
+    # Otherwise the tasks get rows of their own on a busy machine.
+    monkeypatch.setattr(WorkerSettings, "owner_run_limit_s", 3600.0)
     monkeypatch.setattr(Committer, "commit", held_up)
     monkeypatch.setattr(Turns, "_turn", noted)
     app = make_app(slow, flows=('workflow one(x: text) { return await task("slow", { x }) }',))

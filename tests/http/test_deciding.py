@@ -92,9 +92,11 @@ def test_two_who_decide_the_same_at_once_both_count(app: Rhythm) -> None:
     a, b = asked(app, 2, 1)
     watched = Watched(app)
     found = watched.at_once(approve(a, "ann"), approve(a, "bob"), approve(b), approve(a, "cee"))
-    assert found == ["open", "approved", "approved", "already_decided"]
-    assert watched.sizes == [2, 1, 1]
-    assert [each.actor for each in app.approval(a).decisions] == ["ann", "bob"]
+    # Who of the three comes first is open: they are in transactions of their own.
+    assert sorted(found) == ["already_decided", "approved", "approved", "open"]
+    assert found[2] == "approved"
+    assert sorted(watched.sizes) == [1, 1, 2]
+    assert len({each.actor for each in app.approval(a).decisions}) == 2
 
 
 @pytest.mark.parametrize("problem", [NotTogether(), LookupError("a row is not what it should be")])

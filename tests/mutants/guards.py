@@ -365,13 +365,13 @@ WAKES = (
         "a task that ends wakes its parent", rule("the_end_of_a_task_wakes_its_parent"),
         lite_code("rows", "finish_all",
             "self.wake_all((id for id in parents - ids if id is not None), now)", "pass"),
-        pg_code("rows", "_tell", "self.wake((parent for _, parent in ended), now)", "pass"),
+        pg_code("rows", "_announce", "self.wake((parent for _, parent in ended), now)", "pass"),
     ),
     Guard(
         "a workflow that ends wakes its parent", rule("a_finished_child_workflow_wakes_its_parent"),
         lite_code("rows", "finish_all",
             "self.wake_all((id for id in parents - ids if id is not None), now)", "pass"),
-        pg_code("rows", "_tell", "self.wake((parent for _, parent in ended), now)", "pass"),
+        pg_code("rows", "_announce", "self.wake((parent for _, parent in ended), now)", "pass"),
     ),
     Guard(
         "a task out of attempts wakes its parent",

@@ -31,7 +31,7 @@ class Witnessed(Record):
     claimed: Mapping[str, int] = {}  # id -> fence; everything that this worker has claimed
 
 
-class Group(Record):
+class CommitGroup(Record):
     """What is committed together: turns by workflow, and ends of queued tasks."""
 
     turns: Mapping[str, TurnCommit]
@@ -54,14 +54,15 @@ class Committer:
         self, context: Context, gives_up: Callable[[float], bool], has_thread: bool = True
     ) -> None:
         self.has_thread = has_thread
-        self.under_way: Group | None = None  # the group whose answers were not taken yet
+        self.under_way: CommitGroup | None = None  # the group whose answers were not taken yet
         self._answers: Callable[[], list[Committed]] | None = None
+        self._future: Future[list[Committed]] | None = None
         self._thread: CommitThread | None = None
         self.store, self.worker, self.narrator = context.store, context.worker, context.narrator
         self.claim_ttl_s = context.settings.claim_ttl_s
         self.now, self.sleep, self.gives_up = context.now, context.sleep, gives_up
 
-    def begin(self, group: Group, done: Callable[[], object] | None = None) -> None:
+    def begin(self, group: CommitGroup, done: Callable[[], object] | None = None) -> None:
         """Begins to commit a group; `answers` returns what became of it.
 
         With `done` the thread commits it, and calls that when it has. Without, or without a thread,
@@ -75,11 +76,17 @@ class Committer:
             return
         if self._thread is None:
             self._thread = CommitThread()
-        self._answers = self._thread.run(work, done)
+        self._future = self._thread.run(work, done)
+        self._answers = self._future.result
+
+    @property
+    def answered(self) -> bool:
+        """Whether `answers` need not wait for another thread."""
+        return self._future is None or self._future.done()
 
     def answers(self) -> list[Committed]:
         """Returns what became of each turn of the group that is under way; waits for that."""
-        answers, self._answers, self.under_way = self._answers, None, None
+        answers, self._answers, self._future, self.under_way = self._answers, None, None, None
         assert answers is not None, "a group is under way"
         return answers()
 
@@ -187,8 +194,8 @@ class CommitThread:
 
     def run(
         self, work: Callable[[], list[Committed]], done: Callable[[], object]
-    ) -> Callable[[], list[Committed]]:
-        """Runs `work` there. Returns a function that waits for its answer, or raises its error."""
+    ) -> Future[list[Committed]]:
+        """Runs `work` there. Returns its answer, or its error, as soon as there is one."""
         answer: Future[list[Committed]] = Future()
 
         def asked() -> None:
@@ -199,7 +206,7 @@ class CommitThread:
             done()
 
         self._asked.put(asked)
-        return answer.result
+        return answer
 
     def _run(self) -> None:
         while True:

@@ -23,7 +23,7 @@ from rhythm.store.interfaces.turns import Committed, TurnCommit
 from rhythm.store.interfaces.workers import Beat, Declaration
 from rhythm.worker.attempts import Attempts, RunsHandlers
 from rhythm.worker.claiming import Claimer
-from rhythm.worker.committer import Committer, Group
+from rhythm.worker.committer import CommitGroup, Committer
 from rhythm.worker.context import Context
 from rhythm.worker.dispatch import Dispatcher
 from rhythm.worker.handlers import Task
@@ -138,18 +138,19 @@ class Worker:
         anything to commit, or to follow.
         """
         decided = self.turns.decide_all()
-        followed = self._follow_commit()
+        more = bool(decided.commits or self.ownership.ends)
+        followed = (more or self.committer.answered) and self._follow_commit()
         for workflow in decided.takeovers:
             self.dispatcher.begin_owned(workflow)
-        group = Group(decided.commits, self.ownership.take_ends())
-        if group.turns or group.ends:
+        if more:
+            group = CommitGroup(decided.commits, self.ownership.take_ends())
             apart = self.commits_apart and self.attempts.running and not group.promotes
             self.committer.begin(group, self.attempts.wake if apart else None)
             if not apart:
                 self._follow_commit()
         if decided.parks:
             self._park(decided.parks)
-        return followed or bool(group.turns or group.ends)
+        return followed or more
 
     def _follow_commit(self) -> bool:
         """Waits for the commit that is under way, and acts on its answers. False: there is none."""
@@ -166,7 +167,7 @@ class Worker:
                     workflow.planned = None
             raise
         finally:
-            self.ownership.sending = []
+            self.ownership.ends_answered()
         if (due_s := next_due_s(group.turns.values(), group.ends)) is not None:
             self.expect(due_s)
         for answer in answers:

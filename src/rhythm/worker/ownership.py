@@ -181,3 +181,7 @@ class Ownership:
         ends, self.ends = self.ends, []
         self.sending = ends
         return ends
+
+    def ends_answered(self) -> None:
+        """Forgets the ends whose commit was under way: it has been answered."""
+        self.sending = []

@@ -46,7 +46,7 @@ RETRY_S = (0.1, 10.0)
 
 BEGIN, COMMIT = BoundStatement(b"BEGIN"), BoundStatement(b"COMMIT")
 QUICK = BoundStatement(b"SET LOCAL synchronous_commit = off")
-TELL = b"SELECT pg_notify(%(channel)s, %(hint)s)"
+NOTIFY = b"SELECT pg_notify(%(channel)s, %(hint)s)"
 
 Connect = Callable[[], PatientConnection]
 Heard = Callable[[frozenset[str]], None]
@@ -96,8 +96,8 @@ def notify(channel: str, hint: str) -> sql.Composed:
 def _send(session: PatientConnection, hints: Mapping[str, str]) -> None:
     """Sends hints by channel in one round trip, without a lasting setting, and without waiting for
     a disk or a standby."""
-    told = [bind(TELL, {"channel": channel, "hint": hint}) for channel, hint in hints.items()]
-    session.wire.exchange([BEGIN, QUICK, *told, COMMIT], session.answer_s)
+    notices = [bind(NOTIFY, {"channel": channel, "hint": hint}) for channel, hint in hints.items()]
+    session.wire.exchange([BEGIN, QUICK, *notices, COMMIT], session.answer_s)
 
 
 def _rest_s(failures: int) -> float:

@@ -265,10 +265,10 @@ class PostgresRows:
         This is the only way to a terminal status.
         """
         ended = self.db.batch("finish", [fields(end) for end in ends], now=now)
-        self._tell(ended, now)
+        self._announce(ended, now)
         return {id for id, _ in ended}
 
-    def _tell(self, ended: Sequence[tuple[str, str | None]], now: int) -> None:
+    def _announce(self, ended: Sequence[tuple[str, str | None]], now: int) -> None:
         """Wakes the parents of executions that end; of those without one, callers are told."""
         self.wake((parent for _, parent in ended), now)
         self.db.end(id for id, parent in ended if parent is None)
@@ -279,7 +279,7 @@ class PostgresRows:
         if ends:
             ended = columns([end for end, _ in ends], *End._fields)
             self.db.do("finish", now=now, **ended)
-            self._tell([(end.id, parent) for end, parent in ends], now)
+            self._announce([(end.id, parent) for end, parent in ends], now)
 
     def end_workflows(self, ends: Sequence[End], now: int, wakes: bool = True) -> None:
         """Ends workflows, with their timers, waits and approvals."""
