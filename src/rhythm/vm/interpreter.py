@@ -329,7 +329,7 @@ class _Turn:
             if not is_settled(plan):
                 machine.plans[n] = release(machine, plan)
         for name in left:
-            if name[0] == "$" and type(frame[name]) is dict and "taken" in frame[name]:
+            if name.startswith("$") and type(frame[name]) is dict and "taken" in frame[name]:
                 abandon(machine, frame[name])
 
     def _failed(self, fault: Fault) -> Turn:
