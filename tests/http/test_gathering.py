@@ -124,3 +124,24 @@ def test_what_nobody_waits_for_is_not_asked() -> None:
         assert answering.asked == [[1, 2, 3], [5]]
 
     run(work())
+
+
+def test_who_asks_as_soon_as_the_answer_is_there_is_answered_too() -> None:
+    """The one that has answered is just about to end, and looks for no further question."""
+
+    async def one_after_the_other() -> list[int]:
+        answering = Answering()
+        answering.may.set()
+        return [await asyncio.wait_for(answering.gathering.ask(n), 60) for n in range(5)]
+
+    async def at_once() -> list[int]:
+        answering = Answering()
+        answering.may.set()
+
+        async def asks(n: int) -> int:
+            return await answering.gathering.ask(await answering.gathering.ask(n))
+
+        return await asyncio.wait_for(asyncio.gather(*map(asks, range(3))), 60)
+
+    assert asyncio.run(one_after_the_other()) == [0, 2, 4, 6, 8]
+    assert asyncio.run(at_once()) == [0, 4, 8]

@@ -47,10 +47,17 @@ class Gathering(Generic[Q, A]):
         self._waiting.append((question, answer))
         if len(self._running) < self._at_once:
             # It begins when all that has come until now has been looked at.
-            task = loop.create_task(self._run())
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            self._running.add(loop.create_task(self._run_to_the_end()))
         return await answer
+
+    async def _run_to_the_end(self) -> None:
+        """Answers until no question waits. Whoever asks right after that finds it gone."""
+        running, this = self._running, asyncio.current_task()
+        try:
+            await self._run()
+        finally:
+            if this is not None:
+                running.discard(this)
 
     async def _run(self) -> None:
         while taken := self._taken():
