@@ -27,6 +27,11 @@ workflow steps(n: number) {
 SOON_S = 120.0
 
 
+@pytest.fixture(autouse=True)
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rhythm.app.pooled.COMMITS_APART", True)
+
+
 def test_what_ends_while_a_commit_is_under_way_is_decided_meanwhile(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
