@@ -1,8 +1,8 @@
 """A worker: claims what is ready, takes turns of workflows, runs tasks, commits in groups.
 
-One thread decides (`run_round`); handlers run beside it. What ends while a commit is under way is
-decided meanwhile, and goes into the next one. So commits grow with the load, and do not wait when
-there is none. Where it can,
+One thread decides (`run_round`); handlers run beside it. What ends while a commit is under way goes
+into the next one, and with `commits_apart` is decided meanwhile. So commits grow with the load, and
+do not wait when there is none. Where it can,
 the owner of a workflow runs the tasks that it awaits itself: no ready row, no second claim, no
 resume.
 """
