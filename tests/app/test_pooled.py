@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -167,3 +168,33 @@ def test_coroutine_may_enter_a_worker(make_app: MakeApp) -> None:
 
 def pid() -> int:
     return 1
+
+
+def test_a_task_that_was_always_quick_may_wait_for_what_its_own_worker_does(
+    make_app: MakeApp,
+) -> None:
+    """Its thread is the one that decides: another one takes over, and signs the worker off."""
+    threads = set[int]()
+
+    def task(other: str | None) -> int:
+        threads.add(threading.get_ident())
+        return 1 if other is None else int(app.result(other, "120s")) + 1
+
+    def slow() -> int:
+        time.sleep(0.05)
+        return 41
+
+    app = make_app(task, slow)
+    with app.worker(concurrency=4) as worker:
+        first = worker._thread
+        for handle in app.queue_many("task", [{"other": None}] * 60):
+            assert handle.result("120s") == 1
+        assert first.ident in threads, "it is quick"
+        app.queue_task("slow", id="late", delay="100ms")
+        waiting = [app.queue_task("task", {"other": "late"}) for _ in range(2)]
+        more = app.queue_many("task", [{"other": None}] * 10)
+        assert [handle.result("120s") for handle in (*waiting, *more)] == [42, 42] + [1] * 10
+        assert worker._thread is not first
+        assert worker.health().healthy
+    assert not worker.alive
+    assert app.workers() == []

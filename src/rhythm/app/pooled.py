@@ -14,8 +14,8 @@ import secrets
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypedDict
 
@@ -51,6 +51,7 @@ log = logging.getLogger(LOG)
 # Deciding while a commit is under way makes groups smaller, and J2 a quarter slower: off for now.
 COMMITS_APART = False
 WATCH_S = 0.05  # between two checks whether the beats get through, when one is due
+JOIN_S = 0.1  # how long a thread is waited for that may have passed on the deciding
 HEART_S = 0.3  # how long a stopping worker waits for its last beat
 AGAIN_S = 0.5  # before a failed beat is sent again
 LAST_S = 10.0  # to give back unfinished work, after the grace period
@@ -115,7 +116,7 @@ class PooledWorker:
             if self._own
             else app.store
         )
-        self._handlers = Handlers()
+        self._handlers = Handlers(self._take_over)
         self._metrics = Metrics(self._gauges())
         self._log_event = EventLogger(self.name, self._metrics.count_event)
         observe = self._log_event if log.isEnabledFor(logging.DEBUG) else None
@@ -154,6 +155,9 @@ class PooledWorker:
             late=self._metrics.timer,
         )
         self._beat_now = threading.Event()
+        self._heart = threading.Thread(target=self._beats, name="rhythm heartbeat", daemon=True)
+        self._serving = threading.Thread(target=self._serve, name="rhythm services", daemon=True)
+        # The thread that decides; another one after it if a handler holds it up.
         self._thread = threading.Thread(target=self._run, name="rhythm worker", daemon=True)
         app.unstarted.append(self)
 
@@ -202,16 +206,22 @@ class PooledWorker:
             and time.monotonic() < deadline
             and not self._hurry.is_set()
         ):
-            self._thread.join(0.01)
+            self._join(0.01)
         self._stop.set()
         self._beat_now.set()
         self.wake()
-        self._thread.join(last_s)
+        self._join(last_s)
         if self in self._app.running:
             self._app.running.remove(self)
         if self.error is not None:
             raise self.error
         return None
+
+    def _join(self, last_s: float) -> None:
+        """Waits until no thread decides any more, for `last_s` at most."""
+        deadline = time.monotonic() + last_s
+        while self.alive and (left_s := deadline - time.monotonic()) > 0:
+            self._thread.join(min(left_s, JOIN_S))
 
     def _close_unstarted(self) -> None:
         self._app.unstarted.remove(self)
@@ -336,9 +346,9 @@ class PooledWorker:
     # Run in the worker's own threads:
 
     def _run(self) -> None:
-        heart = threading.Thread(target=self._beats, name="rhythm heartbeat", daemon=True)
-        try:
-            heart.start()
+        """Begins to work, and decides."""
+        with self._ending_if_it_fails():
+            self._heart.start()
             threading.Thread(target=self._watch, name="rhythm watch", daemon=True).start()
             self._introduce()
             self._log_event(
@@ -349,29 +359,55 @@ class PooledWorker:
                 concurrency=self.settings.concurrency,
             )
             self._listening = self._store.listen(self._heard)
-            services = threading.Thread(target=self._serve, name="rhythm services", daemon=True)
-            services.start()
-            self._rounds()
-            self._worker.give_back()
-            self._services.wake()
-            services.join(LAST_S)
-            # A beat that is still under way would bring back the row of this worker after `leave`.
-            heart.join(HEART_S)
-            self._store.workers.leave(self.name)
-            self._services.close()
-            self._log_event("worker_stopped", "", "nothing is claimed any more")
+            self._serving.start()
+            self._decide()
+
+    def _decide(self) -> None:
+        """Decides until the worker is stopped, and signs off, or until another thread decides."""
+        with self._ending_if_it_fails():
+            if self._rounds():
+                self._sign_off()
+                self._end()
+
+    def _take_over(self) -> None:
+        """Makes another thread decide, since a handler holds up the one that does.
+
+        Raises `RuntimeError` if none can be had.
+        """
+        thread = threading.Thread(target=self._decide, name="rhythm worker", daemon=True)
+        thread.start()
+        self._thread = thread
+
+    def _sign_off(self) -> None:
+        self._worker.give_back()
+        self._services.wake()
+        self._serving.join(LAST_S)
+        # A beat that is still under way would bring back the row of this worker after `leave`.
+        self._heart.join(HEART_S)
+        self._store.workers.leave(self.name)
+        self._services.close()
+        self._log_event("worker_stopped", "", "nothing is claimed any more")
+
+    @contextmanager
+    def _ending_if_it_fails(self) -> Iterator[None]:
+        try:
+            yield
         except StoreError as problem:
             self._log_event("claims_left", "", f"they expire by themselves: {problem}")
+            self._end()
         except BaseException as problem:
             self._failed(problem)
-        finally:
-            self._stop.set()
-            self._services.wake()
-            self._handlers.close()
-            if self._listening:
-                self._listening.close()
-            if self._own:
-                self._store.close()
+            self._end()
+
+    def _end(self) -> None:
+        """Stops the other threads, and closes what the worker has opened."""
+        self._stop.set()
+        self._services.wake()
+        self._handlers.close()
+        if self._listening:
+            self._listening.close()
+        if self._own:
+            self._store.close()
 
     def _failed(self, problem: BaseException) -> None:
         """Stops the worker because of a bug, which `stop` raises."""
@@ -405,15 +441,19 @@ class PooledWorker:
                 self._log_event("database_unanswered", "", str(problem))
                 self._stop.wait(self._poll_s)
 
-    def _rounds(self) -> None:
-        """Runs rounds of the worker until it is stopped."""
+    def _rounds(self) -> bool:
+        """Runs rounds of the worker until it is stopped. False: another thread goes on with them,
+        since this one was held up by a handler."""
         did = True
         while not self._stop.is_set():
             did = self._worker.run_round(0.0 if did else min(self._worker.rest_s(), self._poll_s))
+            if not self._handlers.run_quick():
+                return False
             if self._worker.unsure:  # the database did not answer
                 self._stop.wait(self._poll_s)
             elif did:
                 self._app.changes.notify()
+        return True
 
     def _serve(self) -> None:
         """Runs the services until the worker is stopped. They have a connection of their own, so

@@ -1,5 +1,7 @@
 """Runs handlers: `def` handlers in threads, `async def` handlers on one event loop.
 
+A `def` handler that is quick may also run in the thread that decides: see `quick`.
+
 The threads are daemons, so that a handler that never returns cannot keep the process alive. On the
 event loop handlers can be cancelled. Both get their calls in bulk: a worker starts hundreds at
 once, and to wake a thread for each would cost more than most handlers do.
@@ -12,7 +14,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -21,6 +23,7 @@ from rhythm.record import Record
 from rhythm.worker.current import Current
 from rhythm.worker.ended import AttemptEnd, ended_by, not_begun
 from rhythm.worker.handlers import Task
+from rhythm.worker.quick import PATIENCE_S, Paces, QuickCalls
 
 IDLE_S = 10.0  # a thread without work ends after this long
 LAG_S = 0.1  # how long `lag_s` waits for the event loop to answer
@@ -41,10 +44,14 @@ class HandlerCall(Record):
 
 
 class Handlers:
-    """Runs handlers. Calls `report` once for each, from another thread."""
+    """Runs handlers. Calls `report` once for each, from any thread."""
 
-    def __init__(self) -> None:
-        self._threads, self._loop = Threads(), Loop()
+    def __init__(self, take_over: Callable[[], object] | None = None) -> None:
+        """With `take_over`, the thread that decides calls `run_quick` between its rounds, and
+        `take_over` makes another one decide, if a handler holds it up there."""
+        self._paces = Paces()
+        self._threads, self._loop = Threads(self._paces), Loop()
+        self._quick = QuickCalls(self._call_here, self._start, take_over) if take_over else None
 
     def start(
         self,
@@ -55,30 +62,53 @@ class Handlers:
     ) -> Callable[[], object]:
         """Starts an attempt. Returns a function that cancels it, as far as that is possible."""
         attempt = HandlerCall(task, inputs, current, report)
-        return self._loop.start(attempt) if task.is_async else self._threads.start(attempt)
+        if self._quick is not None and self._is_quick(task):
+            self._quick.add(attempt)
+        else:
+            self._start(attempt)
+        return partial(self._loop.cancel, current) if task.is_async else current.give_up
+
+    def run_quick(self) -> bool:
+        """Runs the quick handlers that wait. Returns whether the calling thread still decides."""
+        return self._quick is None or self._quick.run()
 
     def lag_s(self) -> float | None:
-        """Returns how long the event loop takes to answer; None if it was never needed."""
+        """Returns how long the event loop takes to answer; None if it has no thread."""
         return self._loop.lag_s()
 
     def close(self) -> None:
         """Stops the event loop. Threads are left: they are daemons."""
         self._loop.close()
+        if self._quick is not None:
+            self._quick.close()
+
+    def _is_quick(self, task: Task[..., Any]) -> bool:
+        return not self._loop.has_thread if task.is_async else self._paces.is_quick(task)
+
+    def _start(self, attempt: HandlerCall) -> None:
+        (self._loop if attempt.task.is_async else self._threads).start(attempt)
+
+    def _call_here(self, attempt: HandlerCall) -> None:
+        if attempt.task.is_async:
+            self._loop.call_here(attempt)
+        else:
+            _call(self._paces, attempt)
 
 
 class Threads:
     """Runs each handler in a thread; a thread that becomes free takes the next call."""
 
-    def __init__(self) -> None:
+    def __init__(self, paces: Paces) -> None:
+        self._paces = paces
         self._waiting: queue.SimpleQueue[HandlerCall] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._free = 0  # waiting threads for which no attempt is queued
 
-    def start(self, attempt: HandlerCall) -> Callable[[], object]:
+    def start(self, attempt: HandlerCall) -> None:
         """Gives an attempt to a free thread, or to a new one that begins with it.
 
-        Returns a function that tells the handler to give up. Raises `RuntimeError` if it takes a
-        new thread, and none can be had: then nothing was queued.
+        Raises `RuntimeError` if it takes a new thread, and none can be had: then nothing was
+        queued.
         """
         with self._lock:
             missing = self._free == 0
@@ -87,12 +117,11 @@ class Threads:
             threading.Thread(target=self._run, args=(attempt,), daemon=True, name="tasks").start()
         else:
             self._waiting.put(attempt)
-        return attempt.current.give_up
 
     def _run(self, first: HandlerCall) -> None:
         attempt: HandlerCall | None = first
         while attempt is not None:
-            self._attempt(attempt)
+            _call(self._paces, attempt)
             with self._lock:
                 self._free += 1
             attempt = self._next()
@@ -109,18 +138,21 @@ class Threads:
                         self._free -= 1
                         return None
 
-    @staticmethod
-    def _attempt(attempt: HandlerCall) -> None:
-        if attempt.current.cancelled:  # while it was queued
-            return None
-        if not attempt.current.may_begin():
-            return attempt.report(not_begun(attempt.task))
-        try:
-            with attempt.current.entered():
-                ended = attempt.current.within(lambda: ended_by(attempt.task, attempt.call))
-        except Exception as problem:  # from the transaction around the handler
-            ended = ended_by(attempt.task, partial(_raise, problem))
-        attempt.report(ended)
+
+def _call(paces: Paces, attempt: HandlerCall) -> None:
+    """Runs one `def` handler in the calling thread, and notes how long it took."""
+    if attempt.current.cancelled:  # while it was queued
+        return None
+    if not attempt.current.may_begin():
+        return attempt.report(not_begun(attempt.task))
+    began = time.perf_counter()
+    try:
+        with attempt.current.entered():
+            ended = attempt.current.within(lambda: ended_by(attempt.task, attempt.call))
+    except Exception as problem:  # from the transaction around the handler
+        ended = ended_by(attempt.task, partial(_raise, problem))
+    paces.note(attempt.task, time.perf_counter() - began)
+    return attempt.report(ended)
 
 
 class LoopProbe:
@@ -140,37 +172,78 @@ class LoopProbe:
 
 
 class Loop:
-    """One event loop in a thread of its own, made when it is first needed."""
+    """One event loop for all `async def` handlers.
+
+    As long as no handler has waited for anything on it, the deciding thread runs it, handler by
+    handler (`call_here`). From then on it has a thread of its own.
+    """
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.has_thread, self._making = False, threading.Lock()
+        self._runs = threading.Lock()  # held by the thread that runs the loop
         self._waiting: deque[HandlerCall] = deque()
         self._running: dict[Current, asyncio.Task[None]] = {}
         self._probe: LoopProbe | None = None
 
-    def start(self, attempt: HandlerCall) -> Callable[[], object]:
-        """Queues an attempt for the event loop. Returns a function that cancels it."""
-        loop = self._event_loop()
+    def start(self, attempt: HandlerCall) -> None:
+        """Queues an attempt for the loop's own thread.
+
+        Raises `RuntimeError` if it has none, and none can be had: then nothing was queued.
+        """
+        self._have_thread()
         self._waiting.append(attempt)
         # If others are queued before this one, the loop was told already, and finds this one too.
         if len(self._waiting) == 1:
-            loop.call_soon_threadsafe(self._begin)
-        return lambda: self._cancel(attempt.current)
+            self._opened().call_soon_threadsafe(self._begin)
+
+    def call_here(self, attempt: HandlerCall) -> None:
+        """Runs a handler in the calling thread, until it ends or waits for something.
+
+        If it waits, or held its thread up, the loop has a thread of its own from then on.
+        """
+        if self.has_thread or not self._runs.acquire(blocking=False):
+            return self.start(attempt)
+        began, loop = time.perf_counter(), self._opened()
+        try:
+            running = self._begin_one(attempt)
+            loop.call_soon(loop.stop)
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):  # of what a handler has started on the side
+            running = None
+        finally:
+            self._runs.release()
+        held_up = time.perf_counter() - began > PATIENCE_S
+        if running is None or not running.done() or held_up or _has_more(loop):
+            self._have_thread()
+        return None
+
+    def cancel(self, current: Current) -> None:
+        """Cancels an attempt: its handler, if it waits, and otherwise as soon as it does."""
+        current.give_up()
+        if self._loop and self.has_thread:  # otherwise it is closed, and all are cancelled
+            self._loop.call_soon_threadsafe(
+                lambda: self._running[current].cancel() if current in self._running else None
+            )
 
     def close(self) -> None:
         """Stops the event loop; its thread cancels the handlers that still run."""
         loop, self._loop = self._loop, None
-        if loop:
+        if loop is None:
+            return
+        if self.has_thread:
             loop.call_soon_threadsafe(loop.stop)
+        elif self._runs.acquire(blocking=False):
+            loop.close()
 
     def lag_s(self) -> float | None:
-        """Returns how long the event loop takes to answer; None if there is none.
+        """Returns how long the event loop takes to answer; None if it has no thread.
 
         If it has not answered the last question yet, no new one is asked: it has been blocked since
         then.
         """
         loop = self._loop
-        if loop is None:
+        if loop is None or not self.has_thread:
             return None
         if self._probe is None or self._probe.answered.is_set():
             self._probe = LoopProbe()
@@ -184,11 +257,14 @@ class Loop:
         while self._waiting:
             attempt = self._waiting[0]
             if not attempt.current.cancelled:
-                self._running[attempt.current] = running = asyncio.ensure_future(
-                    self._attempt(attempt)
-                )
-                running.add_done_callback(partial(self._ended, attempt.current))
+                self._begin_one(attempt)
             self._waiting.popleft()
+
+    def _begin_one(self, attempt: HandlerCall) -> asyncio.Task[None]:
+        running = self._opened().create_task(self._attempt(attempt))
+        self._running[attempt.current] = running
+        running.add_done_callback(partial(self._ended, attempt.current))
+        return running
 
     def _ended(self, current: Current, running: asyncio.Task[None]) -> None:
         del self._running[current]
@@ -205,25 +281,32 @@ class Loop:
             ended = ended_by(attempt.task, partial(_raise, problem))
         attempt.report(ended)
 
-    def _cancel(self, current: Current) -> None:
-        current.give_up()
-        if self._loop:  # otherwise it is closed, and all are cancelled
-            self._loop.call_soon_threadsafe(
-                lambda: self._running[current].cancel() if current in self._running else None
-            )
-
-    def _event_loop(self) -> asyncio.AbstractEventLoop:
+    def _opened(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            loop = asyncio.new_event_loop()
-            try:
-                threading.Thread(
-                    target=_keep_running, args=(loop,), daemon=True, name="async tasks"
-                ).start()
-            except BaseException:  # a loop that no thread runs would never answer
-                loop.close()
-                raise
-            self._loop = loop
+            self._loop = asyncio.new_event_loop()
         return self._loop
+
+    def _have_thread(self) -> None:
+        """Gives the loop a thread of its own, which begins when no other runs the loop."""
+        with self._making:
+            if not self.has_thread:
+                keep_running = partial(self._keep_running, self._opened())
+                threading.Thread(target=keep_running, daemon=True, name="async tasks").start()
+                self.has_thread = True
+
+    def _keep_running(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._runs:
+            _keep_running(loop)
+
+
+def _has_more(loop: asyncio.AbstractEventLoop) -> bool:
+    """Returns whether something is left to do on a loop that does not run.
+
+    A handler may have ended and left a task or a timer behind. Loops of other makes do not tell of
+    their timers.
+    """
+    timers: Iterable[asyncio.TimerHandle] = getattr(loop, "_scheduled", [])
+    return bool(asyncio.all_tasks(loop)) or any(not timer.cancelled() for timer in timers)
 
 
 def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
