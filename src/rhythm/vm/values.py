@@ -409,7 +409,7 @@ def measure(value: Any, limit: int, what: str, depth: int) -> tuple[int, int]:
                         break
             elif kind_of is dict or kind_of is list:
                 below += item.values() if kind_of is dict else item
-                total += sum(map(len, item)) + 3 * len(item) if kind_of is dict else 0
+                total += len("".join(item)) + 3 * len(item) if kind_of is dict else 0
                 # A value that shares its parts can be a tree larger than memory.
                 if total + 3 * len(below) > limit:
                     break
