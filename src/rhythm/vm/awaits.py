@@ -140,7 +140,7 @@ def release_all(m: Machine, plan: Plan) -> Plan:
     return _released(m, plan, len(fresh(plan)), numbers) if "concurrency" in plan else plan
 
 
-def _released(m: Machine, plan: Plan, upto: int, of_item: Callable[[Plan], Iterator[int]]) -> Plan:
+def _released(m: Machine, plan: Plan, upto: int, of_item: Callable[[Plan], Iterable[int]]) -> Plan:
     if upto <= plan["released"]:
         return plan
     more = fresh(plan)[plan["released"] : upto]

@@ -329,7 +329,12 @@ class _Turn:
             if not is_settled(plan):
                 machine.plans[n] = release(machine, plan)
         for name, value in self.frame.items():
-            if type(value) is dict and "taken" in value and name[:1] == "$" and name not in kept:
+            if (
+                type(value) is dict
+                and "taken" in value
+                and name.startswith("$")
+                and name not in kept
+            ):
                 abandon(machine, value)
 
     def _failed(self, fault: Fault) -> Turn:
