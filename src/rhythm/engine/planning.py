@@ -70,7 +70,7 @@ class Capacity(Record):
 
     def less(self, slots: int) -> Capacity:
         """Returns what is left after this many slots were taken."""
-        return self.replace(slots=self.slots - slots) if slots else self
+        return Capacity(self.slots - slots, self.tasks, self.queues) if slots else self
 
 
 class Standpoint(Record):

@@ -38,6 +38,8 @@ CHUNK_WORK = 10_000  # or this much work inside them, counted in instructions
 # With more plans than this in a snapshot, those whose ids no variable holds are dropped.
 PLANS_KEPT = 100
 FAULT_WORK = 100  # what catching a failure costs, in instructions
+# Locals of a snapshot that no program has: they are fields of the turn.
+OF_THE_TURN = frozenset({STARTED, RESUMED, ORIGINS})
 HINT_WORK = 3000  # the same for a failure whose message suggests a name
 
 
@@ -133,9 +135,9 @@ def advance(
     machine = Machine(snapshot, inputs, limits)
     # A workflow that takes no `inputs` or `ctx` may have variables with these names.
     frame: Frame = {"inputs": inputs.inputs, "ctx": machine.ctx, **snapshot.locals, "$m": machine}
-    frame.pop(STARTED, None)
-    frame.pop(RESUMED, None)
-    frame.pop(ORIGINS, None)
+    if not OF_THE_TURN.isdisjoint(snapshot.locals):
+        for name in OF_THE_TURN:
+            frame.pop(name, None)
     if inputs.resume_data and CONTEXT in frame:
         frame[CONTEXT] = {**frame[CONTEXT], **inputs.resume_data}
     return _Turn(program, snapshot, machine, frame, over).run()

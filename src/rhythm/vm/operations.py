@@ -14,7 +14,7 @@ from rhythm.vm import commands as c
 from rhythm.vm.awaits import close, plan_of_child
 from rhythm.vm.builtins import parse_time, show_time
 from rhythm.vm.machine import COMMAND_WORK, Machine
-from rhythm.vm.values import Fault, LimitFault, as_text, is_number, kind, truthy, weigh
+from rhythm.vm.values import Fault, LimitFault, as_text, is_number, kind, measure, truthy, weigh
 
 
 def start_operation(m: Machine, op: str, args: list[Any]) -> Plan:
@@ -282,7 +282,7 @@ def _text(option: str, value: Any) -> str:
 
 
 def _payload(m: Machine, value: Any, what: str) -> Any:
-    m.charge(weigh(value, m.limits.payload_bytes, what, m.limits.depth) // 16)
+    m.charge(measure(value, m.limits.payload_bytes, what, m.limits.depth)[0] // 16)
     return value
 
 

@@ -201,15 +201,13 @@ class Turns:
         self, workflow: OwnedWorkflow, program: Program, capacity: Capacity
     ) -> Planned | None:
         """Advances the program, and plans the commit; None if nothing has changed."""
-        ended = self._ended_tasks(workflow)
+        name, ended = workflow.row.name, self._ended_tasks(workflow)
         inputs = self._inputs(workflow, ended.done)
         until = self.now() + self.settings.turn_s
         turn = advance(program, workflow.snapshot, inputs, over=lambda: self.now() >= until)
         if self.narrator.observe:
             first, branch = workflow.row.seq == 0, workflow.snapshot.statement_index != 0
-            self.narrator.turn_taken(
-                workflow.id, workflow.row.name, first, branch, inputs.signals, turn
-            )
+            self.narrator.turn_taken(workflow.id, name, first, branch, inputs.signals, turn)
         if isinstance(turn, Suspended) and turn.snapshot is workflow.snapshot:
             return self._unchanged(workflow, ended)
         known = self.catalogue.known(turn.commands, workflow.owned, self.settings.asking)
@@ -224,7 +222,7 @@ class Turns:
             inputs,
             keep=not self.slots.draining and not self._had_its_share(workflow),
         )
-        self.narrator.sizes.snapshot(workflow.row.name, workflow.id, planned.snapshot_bytes)
+        self.narrator.sizes.snapshot(name, workflow.id, planned.snapshot_bytes)
         workflow.ended = []
         return planned
 
@@ -406,7 +404,7 @@ class Turns:
         if turn.consumed:
             consumed = set(turn.consumed)
             workflow.signals = [each for each in workflow.signals if each.id not in consumed]
-        workflow.snapshot, workflow.owned = planned.snapshot, dict(planned.owned)
+        workflow.snapshot, workflow.owned = planned.snapshot, {**planned.owned}
         workflow.crashes = 0
         # A task may have ended while the turn that gives it up was committed.
         if workflow.ended:
