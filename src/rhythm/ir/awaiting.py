@@ -340,7 +340,9 @@ def has_signals(plan: Plan) -> bool:
 
     A range of numbers never contains signals.
     """
-    return waits_for_mail(plan) or ("items" in plan and any(map(has_signals, plan["items"])))
+    if "items" in plan:
+        return any(map(has_signals, plan["items"]))
+    return waits_for_mail(plan)
 
 
 def signal_names(plan: Plan | None) -> Counter[str]:

@@ -353,7 +353,8 @@ class Turns:
     def follow(self, workflow: OwnedWorkflow, answer: Committed, turn: TurnCommit | None) -> None:
         """Acts on the answer to a commit or, without a turn, to parking."""
         planned, workflow.planned = workflow.planned, None
-        self._adopt_promoted(workflow, turn, answer)
+        if turn is not None and turn.promoted:
+            self._adopt_promoted(workflow, turn.promoted, answer)
         if turn is not None and answer.outcome != "lost":
             self.narrator.committed(turn)
             self._cancel_here(turn)
@@ -422,10 +423,10 @@ class Turns:
         workflow.loaded = row
 
     def _adopt_promoted(
-        self, workflow: OwnedWorkflow, turn: TurnCommit | None, answer: Committed
+        self, workflow: OwnedWorkflow, promoted: Sequence[int], answer: Committed
     ) -> None:
         """Keeps promoted tasks as queued tasks from now on, claimed by this worker."""
-        for n in turn.promoted if turn else ():
+        for n in promoted:
             id = child_id(workflow.id, n)
             workflow.running.discard(n)
             fence, attempt = answer.promoted.get(n), self.attempts.running.get(id)
