@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, dataclass_transform
 
+_new = object.__new__
 OFTEN = 1000  # after this many instances, a class gets its own constructor
 
 
@@ -82,12 +83,12 @@ class Record:
 
         Raises `TypeError` for a name that is not a field.
         """
-        if not changes.keys() <= self._known:
+        if not self._known.issuperset(changes):
             raise TypeError(f"{type(self).__name__} has {', '.join(self._fields)}")
-        changed = object.__new__(type(self))
+        changed = _new(type(self))
         fields = changed.__dict__
-        fields.update(self.__dict__)
-        fields.update(changes)
+        fields |= self.__dict__
+        fields |= changes
         return changed
 
 
@@ -95,13 +96,17 @@ def _constructor(cls: type[Record]) -> Callable[..., None]:
     """Returns a constructor for the fields of one class. The required fields must come first."""
     defaults = {name: getattr(cls, name) for name in cls._fields if name not in cls._required}
     taken = ", ".join(
-        f"{name}=_defaults[{name!r}]" if name in defaults else name for name in cls._fields
+        f"{name}=_default_{name}" if name in defaults else name for name in cls._fields
     )
-    kept = "; ".join(f"_fields[{name!r}] = {name}" for name in cls._fields)
-    made: dict[str, Any] = {"_defaults": defaults}
-    exec(
-        f"def __init__(self, {taken}) -> None:\n    _fields = self.__dict__\n    {kept or 'pass'}",
-        made,
-    )
+    # A field with its default is left out: the class has it, and a small record is made faster.
+    kept = [
+        f"if {name} is not _default_{name}: _fields[{name!r}] = {name}"
+        if name in defaults
+        else f"_fields[{name!r}] = {name}"
+        for name in cls._fields
+    ]
+    made: dict[str, Any] = {f"_default_{name}": value for name, value in defaults.items()}
+    lines = "\n    ".join(["_fields = self.__dict__", *kept])
+    exec(f"def __init__(self, {taken}) -> None:\n    {lines}", made)
     constructor: Callable[..., None] = made["__init__"]
     return constructor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from rhythm.engine.payload import load
@@ -160,4 +161,11 @@ def _event_outcome(row: ChildOutcome, value: Any, ended_at: float) -> Outcome:
 
 def moment(us: int) -> str:
     """Returns microseconds since 1970 as a time of the language."""
-    return show_time(datetime.fromtimestamp(us / 1e6, UTC))
+    second, fraction = divmod(us, 1_000_000)
+    return f"{_second(second)}.{fraction:06}Z" if fraction else f"{_second(second)}Z"
+
+
+@lru_cache(16)
+def _second(s: int) -> str:
+    """Returns seconds since 1970 as a time, without its zone: nearly all turns want the same."""
+    return show_time(datetime.fromtimestamp(s, UTC)).removesuffix("Z")

@@ -7,16 +7,17 @@ the same turn always gives the same commit, and nothing here can fail because of
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.rows import Asking, EndedTasks, OwnedEnd, Referenced, TurnRows, dump_owned
 from rhythm.ir.awaiting import (
-    PAUSING,
     Plan,
     first_numbers,
     fresh,
+    has_signals,
     is_forgotten,
     is_group,
     is_loop,
@@ -24,13 +25,12 @@ from rhythm.ir.awaiting import (
     items_of,
     needs_all,
     numbers,
-    rows_of,
+    pauses,
     signal_names,
     size_of,
 )
 from rhythm.ir.program import Program
 from rhythm.record import Record
-from rhythm.store.approvals import NewApproval
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
 from rhythm.store.interfaces.turns import Done, Loaded, NewTimer, TaskEnd, TurnCommit
@@ -70,7 +70,7 @@ class Capacity(Record):
 
     def less(self, slots: int) -> Capacity:
         """Returns what is left after this many slots were taken."""
-        return self.replace(slots=self.slots - slots) if slots else self
+        return Capacity(self.slots - slots, self.tasks, self.queues) if slots else self
 
 
 class Standpoint(Record):
@@ -330,7 +330,7 @@ def status_of(plan: Plan | None) -> StatusNumber:
 
     Paused if it waits for a person or an event from outside, else suspended.
     """
-    return SUSPENDED if PAUSING.isdisjoint(rows_of(plan)) else PAUSED
+    return PAUSED if plan is not None and pauses(plan) else SUSPENDED
 
 
 def _resumed(loaded: Loaded) -> int | None:
@@ -354,15 +354,8 @@ class _TurnRows:
         self.tasks: dict[int, c.StartTask] = ended.left_of(at.owned) if at.owned else {}
         self.children: list[NewExecution] = []
         self.refused: list[Done] = []
-        self.timers: list[NewTimer] = []
-        self.waits: list[NewWait] = []
-        self.approvals: list[NewApproval] = []
-        self.consumed: list[str] = []
-        self.cancels: list[tuple[int, int]] = []
-        self.begins: list[tuple[int, int]] = []
-        self.releases: list[tuple[int, int]] = []
-        self.signals: list[NewSignal] = []
-        self.events: list[NewEvent] = []
+        # What else is asked for, by the field of `TurnCommit`: most turns fill few of them.
+        self.asked: defaultdict[str, list[Any]] = defaultdict(list)
         # Grows with every event of this turn: an event is not for a child that starts after it.
         self.later_us = 0
         self.attributes: dict[str, Any] = {}
@@ -382,24 +375,27 @@ class _TurnRows:
                 self.children.append(child)
             case c.StartTimer(n, delay_s, until, held):
                 at = None if until is None else int(parse_time(until).timestamp() * 1e6)
-                self.timers.append(NewTimer(n, delay_s, at, held))
+                self.asked["timers"].append(NewTimer(n, delay_s, at, held))
             case c.WaitEvent(n, type, where, timeout_s, held):
-                self.waits.append(NewWait(n, type, dump_trusted(where), timeout_s, held))
+                wait = NewWait(n, type, dump_trusted(where), timeout_s, held)
+                self.asked["waits"].append(wait)
             case c.RequestApproval():
-                self.approvals.append(self.rows.approval(command))
+                self.asked["approvals"].append(self.rows.approval(command))
             case c.Release(first, last, executions):
-                (self.begins if executions else self.releases).append((first, last))
+                self.asked["begins" if executions else "releases"].append((first, last))
             case c.Cancel(first, last):
                 self._cancel(first, last)
             case c.TakeSignal(id):
-                self.consumed.append(id)
+                self.asked["consumed"].append(id)
             case c.Send(to, name, payload):
-                id, sender = self._message_id(len(self.signals)), self.at.loaded.id
-                self.signals.append(NewSignal(id, to, name, dump_trusted(payload), sender))
+                signals, sender = self.asked["signals"], self.at.loaded.id
+                id = self._message_id(len(signals))
+                signals.append(NewSignal(id, to, name, dump_trusted(payload), sender))
             case c.Publish(type, data):
-                id, sender = self._message_id(len(self.events)), self.at.loaded.id
+                events, sender = self.asked["events"], self.at.loaded.id
+                id = self._message_id(len(events))
                 event = NewEvent(id, type, dump_trusted(data), self.later_us, execution_id=sender)
-                self.events.append(event)
+                events.append(event)
                 self.later_us += 1
             case c.SetAttribute(name, value):
                 self.attributes[name] = value
@@ -428,7 +424,7 @@ class _TurnRows:
         """Adds a cancel; a task that has no row yet is not started."""
         for n in [n for n in self.tasks if first <= n <= last]:
             self.refused.append(self.rows.cancelled(self.tasks.pop(n)))
-        self.cancels.append((first, last))
+        self.asked["cancels"].append((first, last))
 
     def own(self, plan: Plan | None, capacity: Capacity) -> dict[int, c.StartTask]:
         """Takes the tasks that the owner runs itself, and returns them by number.
@@ -440,10 +436,12 @@ class _TurnRows:
             return {}
         if is_range(plan) and size_of(plan) > MAX_OWNED:
             return {}
-        awaited = list(dict.fromkeys(numbers(plan)))  # an id may be in a group twice
-        fits = 0 < len(awaited) <= min(MAX_OWNED, capacity.slots)
-        if not fits or not all(self._runs_here(n, capacity) for n in awaited):
+        awaited = dict.fromkeys(numbers(plan))  # an id may be in a group twice
+        if not 0 < len(awaited) <= min(MAX_OWNED, capacity.slots):
             return {}
+        for n in awaited:
+            if not self._runs_here(n, capacity):
+                return {}
         return {n: self.tasks.pop(n) for n in awaited}
 
     def _runs_here(self, n: int, capacity: Capacity) -> bool:
@@ -457,18 +455,17 @@ class _TurnRows:
             return True
         if plan is None:
             return False
-        if self._cancels_some(plan):
+        if "cancels" in self.asked and self._cancels_some(plan):
             return True
         if known.asked is None or plan["n"] in known.asked:
             return False
-        older = any(n < before.next_child for n in first_numbers(plan))
+        older = min(first_numbers(plan), default=before.next_child) < before.next_child
         read = known.read
-        return older or (read is not None and any(name not in read for name in signal_names(plan)))
+        return older or (read is not None and not _all_in(read, plan))
 
     def _cancels_some(self, plan: Plan) -> bool:
-        if not self.cancels:
-            return False
-        return any(first <= n <= last for first, last in self.cancels for n in numbers(plan))
+        cancels, awaited = self.asked["cancels"], numbers(plan)
+        return any(first <= n <= last for first, last in cancels for n in awaited)
 
     def finish(self, status: StatusNumber, cause: str, value: str) -> TurnCommit:
         """Returns the commit of the last turn."""
@@ -476,30 +473,24 @@ class _TurnRows:
 
     def commit(self, **changes: Any) -> TurnCommit:
         """Returns the commit with all rows. Tasks that the owner did not take go to the queue."""
-        at, planner = self.at, self.planner
-        promoted = tuple(n for n in self.tasks if n in at.running_s) if at.running_s else ()
+        at, loaded = self.at, self.at.loaded
+        if self.asked:
+            changes |= {name: tuple(rows) for name, rows in self.asked.items()}
+        if self.tasks or self.children or self.ended.retries:
+            changes["starts"] = (*self._queued(), *self.children, *self.ended.retries)
+        if at.running_s and (promoted := tuple(n for n in self.tasks if n in at.running_s)):
+            changes |= {"promoted": promoted, "claim_ttl_s": self.planner.claim_ttl_s}
+        if self.attributes:
+            changes["attributes"] = dump_trusted(self.attributes)
         return TurnCommit(
-            id=at.loaded.id,
-            seq=at.loaded.seq,
+            id=loaded.id,
+            seq=loaded.seq,
             fence=at.fence,
             wakes=at.wakes,
-            worker=planner.worker,
-            resumed=_resumed(at.loaded),
-            **changes,
+            worker=self.planner.worker,
             done=(*self.ended.done, *self.refused),
-            starts=(*self._queued(), *self.children, *self.ended.retries),
-            timers=tuple(self.timers),
-            waits=tuple(self.waits),
-            approvals=tuple(self.approvals),
-            consumed=tuple(self.consumed),
-            cancels=tuple(self.cancels),
-            begins=tuple(self.begins),
-            releases=tuple(self.releases),
-            signals=tuple(self.signals),
-            events=tuple(self.events),
-            attributes=dump_trusted(self.attributes) if self.attributes else None,
-            promoted=promoted,
-            claim_ttl_s=planner.claim_ttl_s if promoted else 0.0,
+            resumed=_resumed(loaded) if loaded.resumes else None,
+            **changes,
         )
 
     def _queued(self) -> Iterator[NewExecution]:
@@ -521,7 +512,9 @@ def _settled(before: Snapshot, after: Snapshot) -> tuple[int, ...]:
     those of a loop over `completed`, which still needs them.
     """
     plan = before.awaiting
-    if plan is None or is_loop(plan) or str(plan["n"]) in before.locals.get(STARTED, {}):
+    if plan is None or not (is_group(plan) or is_forgotten(plan)):
+        return ()
+    if is_loop(plan) or str(plan["n"]) in before.locals.get(STARTED, {}):
         return ()
     if after.awaiting and after.awaiting["n"] == plan["n"]:
         return ()
@@ -529,6 +522,11 @@ def _settled(before: Snapshot, after: Snapshot) -> tuple[int, ...]:
         return ()
     items = _fresh_items(plan) if is_group(plan) else [plan]
     return tuple(item["n"] for item in items if not is_group(item) and is_forgotten(item))
+
+
+def _all_in(read: Container[str], plan: Plan) -> bool:
+    """Returns whether all signals that a plan waits for were among those that were read."""
+    return not has_signals(plan) or all(name in read for name in signal_names(plan))
 
 
 def _fresh_items(group: Plan) -> list[Plan]:

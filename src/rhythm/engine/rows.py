@@ -63,8 +63,12 @@ class EndedTasks(Record):
 
     def left_of(self, owned: Mapping[int, c.StartTask]) -> dict[int, c.StartTask]:
         """Returns the owned tasks without those whose attempts have ended."""
-        gone = [row.n for row in self.done] + [row.child_no for row in self.retries]
-        return {n: command for n, command in owned.items() if n not in gone}
+        left = {**owned}
+        for row in self.done:
+            left.pop(row.n, None)
+        for retry in self.retries:
+            left.pop(retry.child_no or 0, None)
+        return left
 
 
 NOTHING_ENDED = EndedTasks()

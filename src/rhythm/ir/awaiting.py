@@ -64,7 +64,7 @@ _TABLE = (
     AwaitKind("settled", "none", "what has ended", named=False),
 )
 KINDS: Mapping[str, AwaitKind] = {kind.op: kind for kind in _TABLE}
-PAUSING = frozenset(kind.row for kind in _TABLE if kind.pauses)
+PAUSING = frozenset(kind.op for kind in _TABLE if kind.pauses)
 
 
 def in_words(leaf: Mapping[str, Any], show: Callable[[str], str] = str) -> str:
@@ -96,6 +96,13 @@ def rows_of(plan: Plan | None) -> set[Row]:
     if "items" in plan:
         return set().union(*map(rows_of, plan["items"]))
     return {KINDS[(plan["of"] if "first" in plan else plan)["op"]].row}
+
+
+def pauses(plan: Plan) -> bool:
+    """Whether a person or an outside system ends any of the things that a plan waits for."""
+    if "items" in plan:
+        return any(map(pauses, plan["items"]))
+    return (plan["of"] if "first" in plan else plan)["op"] in PAUSING
 
 
 def waits_for_mail(plan: Plan | None) -> bool:
@@ -146,7 +153,7 @@ def is_range(plan: Plan) -> bool:
 
 def is_loop(plan: Any) -> bool:
     """Whether it is the state of a loop over `completed`, which comes back for its next item."""
-    return isinstance(plan, dict) and "taken" in plan
+    return type(plan) is dict and "taken" in plan
 
 
 def is_limited(plan: Plan) -> bool:
@@ -249,24 +256,20 @@ def items_of(plan: Plan) -> list[Plan]:
     return list(plan["items"])
 
 
-def numbers(plan: Plan) -> Iterator[int]:
-    """Yields the numbers of all children that belong to a plan."""
+def numbers(plan: Plan) -> Sequence[int]:
+    """Returns the numbers of all children that belong to a plan."""
     if "first" in plan:
-        yield from range(plan["first"], plan["first"] + plan["count"])
-    elif "items" in plan:
-        for item in plan["items"]:
-            yield from numbers(item)
-    else:
-        yield plan["n"]
-
-
-def first_numbers(plan: Plan) -> Iterator[int]:
-    """Yields the lowest number of each leaf or range of a plan."""
+        return range(plan["first"], plan["first"] + plan["count"])
     if "items" in plan:
-        for item in plan["items"]:
-            yield from first_numbers(item)
-    else:
-        yield int(plan["first"] if "first" in plan else plan["n"])
+        return [n for item in plan["items"] for n in numbers(item)]
+    return (plan["n"],)
+
+
+def first_numbers(plan: Plan) -> Sequence[int]:
+    """Returns the lowest number of each leaf or range of a plan."""
+    if "items" in plan:
+        return [n for item in plan["items"] for n in first_numbers(item)]
+    return (int(plan["first"] if "first" in plan else plan["n"]),)
 
 
 def apart_from_whole_groups(plan: Plan | None) -> Iterator[int]:
@@ -337,7 +340,9 @@ def has_signals(plan: Plan) -> bool:
 
     A range of numbers never contains signals.
     """
-    return waits_for_mail(plan) or ("items" in plan and any(map(has_signals, plan["items"])))
+    if "items" in plan:
+        return any(map(has_signals, plan["items"]))
+    return waits_for_mail(plan)
 
 
 def signal_names(plan: Plan | None) -> Counter[str]:

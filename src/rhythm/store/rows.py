@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
 from rhythm.record import Record
@@ -126,7 +126,10 @@ def field_types(record: type[Record]) -> dict[str, str]:
 
 def columns(records: Sequence[Record], *names: str) -> dict[str, list[Any]]:
     """Returns these fields of the records, a list for each."""
-    return {name: [getattr(each, name) for each in records] for name in names}
+    if not records or len(names) < 2:
+        return {name: [getattr(each, name) for each in records] for name in names}
+    rows = map(attrgetter(*names), records)  # much faster than field by field
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def fields(record: Record) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from rhythm.ir.awaiting import (
     with_taken,
 )
 from rhythm.vm import commands as c
-from rhythm.vm.machine import Ends, Machine, Outcome, Signal
+from rhythm.vm.machine import Ends, Machine, Outcome
 from rhythm.vm.values import Fault, kind
 
 
@@ -140,7 +140,7 @@ def release_all(m: Machine, plan: Plan) -> Plan:
     return _released(m, plan, len(fresh(plan)), numbers) if "concurrency" in plan else plan
 
 
-def _released(m: Machine, plan: Plan, upto: int, of_item: Callable[[Plan], Iterator[int]]) -> Plan:
+def _released(m: Machine, plan: Plan, upto: int, of_item: Callable[[Plan], Iterable[int]]) -> Plan:
     if upto <= plan["released"]:
         return plan
     more = fresh(plan)[plan["released"] : upto]
@@ -205,7 +205,7 @@ def resolve(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
     return _RESOLVERS[plan["op"]](m, plan, reserved)
 
 
-def _resolve_row(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
+def _resolve_row(m: Machine, plan: Plan, reserved: Reserved | None = None) -> Outcome | None:
     """Returns how the thing behind a database row has ended, or None."""
     outcome = m.inputs.outcomes.get(plan["n"])
     if outcome is None:
@@ -233,7 +233,7 @@ def _matched(resolver: Resolver) -> Resolver:
 
 def _resolve_signal(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
     timer = m.inputs.outcomes.get(plan["n"])
-    mail = _mail(m).get(plan["name"], [])
+    mail = m.mail.get(plan["name"], [])
     free = max(reserved.upto.get(plan["name"], 0), _first_free(m, plan["name"]))
     for i in range(free, len(mail)):
         signal = mail[i]
@@ -255,25 +255,12 @@ def _resolve_signal(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | Non
     )
 
 
-def _mail(m: Machine) -> dict[str, list[Signal]]:
-    """Returns the mailbox by names of signals.
-
-    It is sorted once a turn: thousands of waits may be for one name, and thousands of signals may
-    have other names.
-    """
-    if m.mail is None:
-        m.mail = {}
-        for signal in m.inputs.signals:
-            m.mail.setdefault(signal.name, []).append(signal)
-    return m.mail
-
-
 def _first_free(m: Machine, name: str) -> int:
     """Returns the place in the mailbox of the first signal of a name that is not consumed.
 
     A loop takes one signal after the other: it must not pass all that it has taken each time.
     """
-    mail, i = _mail(m).get(name, []), m.first_free.get(name, 0)
+    mail, i = m.mail.get(name, []), m.first_free.get(name, 0)
     while i < len(mail) and mail[i].id in m.taken:
         i += 1
     m.first_free[name] = i
@@ -288,7 +275,7 @@ def _knows_mail(m: Machine, plan: Plan) -> bool:
     if m.inputs.read is None:
         return True
     for name, count in signal_names(plan).items():
-        rest = _mail(m).get(name, [])[_first_free(m, name) :]
+        rest = m.mail.get(name, [])[_first_free(m, name) :]
         free = (signal for signal in rest if signal.id not in m.taken)
         if name not in m.inputs.read and len(list(islice(free, count))) < count:
             return False
@@ -423,6 +410,8 @@ _RESOLVERS: dict[str, Resolver] = {
     **{kind.op: _BY_ROW[kind.row] for kind in KINDS.values()},
     **{mode: _matched(resolver) for mode, resolver in _GROUPS.items()},
 }
+# The kinds of a single thing with a row that says how it has ended.
+_OF_A_ROW = frozenset(op for op, resolver in _RESOLVERS.items() if resolver is _resolve_row)
 
 
 def knows(m: Machine, plan: Plan) -> bool:
@@ -465,12 +454,26 @@ def settle(m: Machine, plan: Plan) -> Outcome | None:
 
     If it has, takes its signals and cancels what it no longer waits for.
     """
+    # Most awaits are of a single task: it takes no signals, and leaves nothing behind.
+    if plan["op"] in _OF_A_ROW:
+        return _resolve_row(m, plan)
     outcome = resolve(m, plan, Reserved())
     if outcome is None:
         return None
     _take(m, outcome)
     close(m, plan)
     return outcome
+
+
+def settle_begun(m: Machine, plan: Plan) -> Outcome | None:
+    """Returns how a plan has ended that this turn begins to await, or None.
+
+    None, too, if the turn does not know everything that decides it.
+    """
+    # Nothing that this turn has asked for can have ended yet.
+    if plan["n"] >= m.first_new and plan["op"] in _OF_A_ROW:
+        return None
+    return settle(m, plan) if knows(m, plan) else None
 
 
 def _take(m: Machine, outcome: Outcome) -> None:

@@ -13,7 +13,7 @@ on from where that one ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -38,6 +38,8 @@ CHUNK_WORK = 10_000  # or this much work inside them, counted in instructions
 # With more plans than this in a snapshot, those whose ids no variable holds are dropped.
 PLANS_KEPT = 100
 FAULT_WORK = 100  # what catching a failure costs, in instructions
+# Locals of a snapshot that no program has: they are fields of the turn.
+OF_THE_TURN = frozenset({STARTED, RESUMED, ORIGINS})
 HINT_WORK = 3000  # the same for a failure whose message suggests a name
 
 
@@ -133,9 +135,9 @@ def advance(
     machine = Machine(snapshot, inputs, limits)
     # A workflow that takes no `inputs` or `ctx` may have variables with these names.
     frame: Frame = {"inputs": inputs.inputs, "ctx": machine.ctx, **snapshot.locals, "$m": machine}
-    frame.pop(STARTED, None)
-    frame.pop(RESUMED, None)
-    frame.pop(ORIGINS, None)
+    if not OF_THE_TURN.isdisjoint(snapshot.locals):
+        for name in OF_THE_TURN:
+            frame.pop(name, None)
     if inputs.resume_data and CONTEXT in frame:
         frame[CONTEXT] = {**frame[CONTEXT], **inputs.resume_data}
     return _Turn(program, snapshot, machine, frame, over).run()
@@ -245,7 +247,7 @@ class _Turn:
         locals = {name: frame[name] for name in machine.keep if name in frame}
         if machine.limit is not None:
             locals = self._needed(locals)
-        self._go_on([name for name in frame if name not in locals])
+        self._go_on(locals)
         unchanged = (
             self.pc == self.snapshot.statement_index
             and not machine.commands
@@ -312,25 +314,30 @@ class _Turn:
 
     def _leave_running(self) -> None:
         """Lets go on what was started and not awaited: it outlives its execution."""
-        self._go_on(list(self.frame))
+        self._go_on(())
         for plan in self.machine.plans.values():
             release_all(self.machine, plan)
 
-    def _go_on(self, left: Iterable[str]) -> None:
+    def _go_on(self, kept: Container[str]) -> None:
         """Releases held-back items: in background groups as others end, in abandoned loops all.
 
         Background groups are started but not awaited yet. An abandoned `completed` loop is one
-        whose state is among `left`, the names of the locals that are lost now. Over a limit, what
-        such a loop has not taken is cancelled.
+        whose state is not among the locals that are `kept`. Over a limit, what such a loop has not
+        taken is cancelled.
         """
-        machine, frame = self.machine, self.frame
+        machine = self.machine
         abandon = close if machine.limit else release_all
         for n, plan in machine.plans.items():
             if not is_settled(plan):
                 machine.plans[n] = release(machine, plan)
-        for name in left:
-            if name.startswith("$") and type(frame[name]) is dict and "taken" in frame[name]:
-                abandon(machine, frame[name])
+        for name, value in self.frame.items():
+            if (
+                type(value) is dict
+                and "taken" in value
+                and name.startswith("$")
+                and name not in kept
+            ):
+                abandon(machine, value)
 
     def _failed(self, fault: Fault) -> Turn:
         at, decided = self._place_of(fault), self._overruled()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from rhythm.limits import Limits
@@ -92,44 +93,24 @@ class Ends(Record):
 class Machine:
     """The mutable state of one turn. Expressions reach it as the local `$m`."""
 
-    __slots__ = (
-        "attributes",
-        "awaiting",
-        "begun",
-        "cancelled",
-        "commands",
-        "ctx",
-        "draws",
-        "drew",
-        "ends",
-        "first_free",
-        "first_new",
-        "fuel",
-        "id",
-        "inputs",
-        "keep",
-        "known",
-        "limit",
-        "limits",
-        "mail",
-        "mark",
-        "matched",
-        "next_child",
-        "origins",
-        "plans",
-        "result",
-        "resumed",
-        "started",
-        "taken",
-        "work_floor",
-    )
+    # If this turn began the current await: the index after the last command that it asked for.
+    begun: int | None = None
+    keep: tuple[str, ...] = ()
+    result: Any = None
+    mark = 0  # the index of the current statement's first command
+    started = 0  # how many operations the current statement has asked for
+    draws = 0
+    # Whether the turn used the time or random numbers. Then it must be committed before anything
+    # acts on it.
+    drew = False
 
     def __init__(self, snapshot: Snapshot, inputs: Inputs, limits: Limits) -> None:
         self.inputs = inputs
         self.limits = limits
         self.id = str(inputs.ctx.get("id", ""))
+        locals = snapshot.locals
         self.resumed = (
-            snapshot.locals.get(RESUMED) if inputs.resume_data is None else dict(inputs.resume_data)
+            locals.get(RESUMED) if inputs.resume_data is None else dict(inputs.resume_data)
         )
         self.ctx = {**inputs.ctx, "resume_data": self.resumed}
         self.fuel = limits.turn_instructions
@@ -141,32 +122,54 @@ class Machine:
         self.cancelled = snapshot.cancelled
         # `{error, at}` of the limit that the execution is over; None if it is over none.
         self.limit = snapshot.limit
-        # If this turn began the current await: the index after the last command that it asked for.
-        self.begun: int | None = None
-        self.keep: tuple[str, ...] = ()
-        self.result: Any = None
         # By number: the plans of what was started and can be awaited by id.
-        self.plans: dict[str, Any] = dict(snapshot.locals.get(STARTED, {}))
+        self.plans: dict[str, Any] = {**locals[STARTED]} if STARTED in locals else {}
         # By variable: the place where the error in it arose.
-        self.origins: dict[str, int] = dict(snapshot.locals.get(ORIGINS, ()))
-        # Of groups, by number, once this turn has counted them.
-        self.ends: dict[int, Ends] = {}
-        # The numbers of the waits about which this turn knows everything that decides them.
-        self.known: set[int] = set()
-        # How waits for signals, and groups, would end, once this turn has resolved them.
-        self.matched: dict[int, Outcome] = {}
-        # The mailbox by the names of the signals, once this turn has sorted it.
-        self.mail: dict[str, list[Signal]] | None = None
-        # By name: before this place in `mail`, all were consumed in this turn.
-        self.first_free: dict[str, int] = {}
-        self.mark = 0  # the index of the current statement's first command
-        self.started = 0  # how many operations the current statement has asked for
-        self.taken: set[str] = set()  # signals consumed in this turn
-        self.attributes: dict[str, int] = {}  # the attributes set in this turn, with their bytes
-        self.draws = 0
-        # Whether the turn used the time or random numbers. Then it must be committed before
-        # anything acts on it.
-        self.drew = False
+        self.origins: dict[str, int] = dict(locals[ORIGINS]) if ORIGINS in locals else {}
+
+    # Most turns need none of these, so each is made when it is first asked for.
+
+    @cached_property
+    def ends(self) -> dict[int, Ends]:
+        """Of groups, by number, once this turn has counted them."""
+        return {}
+
+    @cached_property
+    def known(self) -> set[int]:
+        """The numbers of the waits about which this turn knows everything that decides them."""
+        return set()
+
+    @cached_property
+    def matched(self) -> dict[int, Outcome]:
+        """How waits for signals, and groups, would end, once this turn has resolved them."""
+        return {}
+
+    @cached_property
+    def mail(self) -> dict[str, list[Signal]]:
+        """The mailbox by names of signals.
+
+        It is sorted once a turn: thousands of waits may be for one name, and thousands of signals
+        may have other names.
+        """
+        mail: dict[str, list[Signal]] = {}
+        for signal in self.inputs.signals:
+            mail.setdefault(signal.name, []).append(signal)
+        return mail
+
+    @cached_property
+    def first_free(self) -> dict[str, int]:
+        """By name: before this place in `mail`, all were consumed in this turn."""
+        return {}
+
+    @cached_property
+    def taken(self) -> set[str]:
+        """The signals that were consumed in this turn."""
+        return set()
+
+    @cached_property
+    def attributes(self) -> dict[str, int]:
+        """The attributes that were set in this turn, with their bytes."""
+        return {}
 
     def draw(self) -> bytes:
         """Returns 32 random bytes: each draw has others, the same whenever the turn is computed."""

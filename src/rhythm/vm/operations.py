@@ -14,7 +14,7 @@ from rhythm.vm import commands as c
 from rhythm.vm.awaits import close, plan_of_child
 from rhythm.vm.builtins import parse_time, show_time
 from rhythm.vm.machine import COMMAND_WORK, Machine
-from rhythm.vm.values import Fault, LimitFault, as_text, is_number, kind, truthy, weigh
+from rhythm.vm.values import Fault, LimitFault, as_text, is_number, kind, measure, truthy, weigh
 
 
 def start_operation(m: Machine, op: str, args: list[Any]) -> Plan:
@@ -252,6 +252,8 @@ def _options(op: str, value: Any) -> dict[str, Any]:
 
 
 def _name(op: str, value: Any) -> str:
+    if type(value) is str and 0 < len(value) <= LONGEST_NAME:
+        return value
     if not isinstance(value, str) or not value:
         raise Fault(
             "InvalidArgument",
@@ -280,7 +282,7 @@ def _text(option: str, value: Any) -> str:
 
 
 def _payload(m: Machine, value: Any, what: str) -> Any:
-    m.charge(weigh(value, m.limits.payload_bytes, what, m.limits.depth) // 16)
+    m.charge(measure(value, m.limits.payload_bytes, what, m.limits.depth)[0] // 16)
     return value
 
 
@@ -297,6 +299,8 @@ def _timeout(options: dict[str, Any]) -> float | None:
 
 
 def _task_options(given: dict[str, Any]) -> dict[str, Any]:
+    if not given:
+        return {}
     chosen = _common_options(given)
     if given.get("retries") is not None:
         chosen["retries"] = _count("retries", given["retries"])
@@ -306,6 +310,8 @@ def _task_options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _child_options(given: dict[str, Any]) -> dict[str, Any]:
+    if not given:
+        return {}
     chosen = _common_options(given)
     if given.get("version") is not None:
         chosen["version"] = _text("version", given["version"])
@@ -353,7 +359,7 @@ def _backoff(value: Any) -> dict[str, Any]:
 
 
 def _with_settle(plan: Plan, options: dict[str, Any]) -> Plan:
-    return {**plan, "settle": True} if truthy(options.get("settle")) else plan
+    return {**plan, "settle": True} if options and truthy(options.get("settle")) else plan
 
 
 def _with_default(plan: Plan, options: dict[str, Any]) -> Plan:

@@ -65,7 +65,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
 def _has_packed(snapshot: Snapshot) -> bool:
     for name, value in snapshot.locals.items():
-        if name.startswith("$") and is_packed(value):
+        if type(value) is dict and name.startswith("$") and is_packed(value):
             return True
     return is_packed(snapshot.awaiting)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rhythm.limits import Limits
-from rhythm.vm.values import LimitFault, weigh
+from rhythm.vm.values import LimitFault, measure, weigh
 
 MAX_BLAMED = 3  # variables that a message names
 LEAST_BLAMED = 1024  # bytes of a variable that a message names
@@ -18,7 +18,7 @@ def check_state(locals: dict[str, Any], awaiting: Any, limits: Limits, over: boo
     """
     limit = limits.state_bytes(over)
     try:
-        weigh([locals, awaiting], limit, "the state of the execution", limits.depth + 2)
+        measure([locals, awaiting], limit, "the state of the execution", limits.depth + 2)
     except LimitFault as fault:
         blamed = _blamed(locals, limit, limits.depth)
         raise LimitFault(f"{fault.message}: {blamed}" if blamed else fault.message) from None

@@ -19,6 +19,7 @@ from rhythm.vm.awaits import (
     release,
     remember,
     settle,
+    settle_begun,
 )
 from rhythm.vm.builtins import range_bounds
 from rhythm.vm.closures import Compiled, Frame, placed
@@ -218,7 +219,7 @@ class StatementCompiler:
             if plan is None:
                 plan = _undone_on_fault(machine, start, frame)
                 machine.begun = len(machine.commands)
-            outcome = settle(machine, plan) if given or knows(machine, plan) else None
+            outcome = settle(machine, plan) if given else settle_begun(machine, plan)
             if outcome is None:
                 machine.awaiting, machine.keep = release(machine, plan), keep
                 return SUSPEND

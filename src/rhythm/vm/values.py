@@ -393,12 +393,9 @@ def measure(value: Any, limit: int, what: str, depth: int) -> tuple[int, int]:
     It goes level by level. So the depth is known without further work, and a value that shares its
     parts is counted as the tree that it would be.
     """
-    total, parts, level = 0, 0, [value]
+    total, parts, level = 3, 1, [value]
     for _ in range(depth + 1):
         below: list[Any] = []
-        count = len(level)
-        total += 3 * count
-        parts += count
         for item in level:
             kind_of = type(item)
             if kind_of is str:
@@ -408,12 +405,18 @@ def measure(value: Any, limit: int, what: str, depth: int) -> tuple[int, int]:
                     if total > limit:
                         break
             elif kind_of is dict or kind_of is list:
-                below += item.values() if kind_of is dict else item
-                total += sum(map(len, item)) + 3 * len(item) if kind_of is dict else 0
+                count = len(item)
+                parts += count
+                if kind_of is dict:
+                    below += item.values()
+                    total += 6 * count + len("".join(item))
+                else:
+                    below += item
+                    total += 3 * count
                 # A value that shares its parts can be a tree larger than memory.
-                if total + 3 * len(below) > limit:
+                if total > limit:
                     break
-        if total + 3 * len(below) > limit:
+        if total > limit:
             raise LimitFault(f"{what} is over {limit // 1024:,} KiB")
         if not below:
             return total, parts

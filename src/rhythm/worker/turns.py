@@ -201,15 +201,13 @@ class Turns:
         self, workflow: OwnedWorkflow, program: Program, capacity: Capacity
     ) -> Planned | None:
         """Advances the program, and plans the commit; None if nothing has changed."""
-        ended = self._ended_tasks(workflow)
+        name, ended = workflow.row.name, self._ended_tasks(workflow)
         inputs = self._inputs(workflow, ended.done)
         until = self.now() + self.settings.turn_s
         turn = advance(program, workflow.snapshot, inputs, over=lambda: self.now() >= until)
         if self.narrator.observe:
             first, branch = workflow.row.seq == 0, workflow.snapshot.statement_index != 0
-            self.narrator.turn_taken(
-                workflow.id, workflow.row.name, first, branch, inputs.signals, turn
-            )
+            self.narrator.turn_taken(workflow.id, name, first, branch, inputs.signals, turn)
         if isinstance(turn, Suspended) and turn.snapshot is workflow.snapshot:
             return self._unchanged(workflow, ended)
         known = self.catalogue.known(turn.commands, workflow.owned, self.settings.asking)
@@ -224,15 +222,16 @@ class Turns:
             inputs,
             keep=not self.slots.draining and not self._had_its_share(workflow),
         )
-        self.narrator.sizes.snapshot(workflow.row.name, workflow.id, planned.snapshot_bytes)
+        self.narrator.sizes.snapshot(name, workflow.id, planned.snapshot_bytes)
         workflow.ended = []
         return planned
 
     def _had_its_share(self, workflow: OwnedWorkflow) -> bool:
         """Returns whether a workflow that always has something to do should yield to others."""
-        settings = self.settings
-        long = self.now() - workflow.since > settings.share_s
-        return self.claimer.full and (long or workflow.turns > settings.share_turns)
+        if not self.claimer.full:
+            return False
+        long = self.now() - workflow.since > self.settings.share_s
+        return long or workflow.turns > self.settings.share_turns
 
     def _unchanged(self, workflow: OwnedWorkflow, ended: EndedTasks) -> Planned | None:
         """Plans the ends of its tasks, if some have ended, though nothing follows from them yet."""
@@ -287,6 +286,8 @@ class Turns:
 
     def _position(self, workflow: OwnedWorkflow) -> Standpoint:
         """Returns where the workflow stands, with the handlers that run for it here."""
+        if not workflow.running:
+            return workflow.position({})
         now, attempts = self.now(), self.attempts.running
         running_s = {n: now - attempts[child_id(workflow.id, n)].began for n in workflow.running}
         return workflow.position(running_s)
@@ -294,23 +295,28 @@ class Turns:
     def _inputs(self, workflow: OwnedWorkflow, done: Sequence[Done]) -> Inputs:
         """Returns what the turn may know: what was loaded, and the ends of tasks here since."""
         now_us = workflow.row.now + int((self.now() - workflow.loaded_at) * 1e6)
-        inputs, changes = workflow.inputs, dict[str, Any]()
-        if inputs is None:
-            inputs = workflow.known
+        outcomes = workflow.outcomes
+        for each in done:
+            outcomes[each.n] = _outcome(each, now_us / 1e6)
+        if workflow.inputs is None:
+            inputs, items = workflow.known, workflow.items
             assert inputs is not None, "it was loaded before"
-            changes["now"], changes["seed"] = moment(now_us), self.seed()
-            changes["outcomes"] = changes["firsts"] = workflow.items
-            changes["signals"] = workflow.signals
+            changes: dict[str, Any] = {
+                "now": moment(now_us),
+                "seed": self.seed(),
+                "outcomes": {**items, **outcomes},
+                "firsts": items,
+                "signals": workflow.signals,
+            }
+        else:
+            inputs, changes = workflow.inputs, {}
+            if outcomes:
+                changes["outcomes"] = {**inputs.outcomes, **outcomes}
+            if done:
+                # They are all that the workflow awaits: now it may be decided.
+                changes["undecided"] = ()
         if workflow.refused:
             changes["refused"] = workflow.refused
-        if done:
-            # They are all that the workflow awaits: now it may be decided.
-            changes["undecided"] = ()
-        for each in done:
-            workflow.outcomes[each.n] = _outcome(each, now_us / 1e6)
-        if workflow.outcomes:
-            loaded = changes.get("outcomes", inputs.outcomes)
-            changes["outcomes"] = {**loaded, **workflow.outcomes}
         return inputs.replace(**changes) if changes else inputs
 
     def _ended_tasks(self, workflow: OwnedWorkflow) -> EndedTasks:
@@ -347,7 +353,8 @@ class Turns:
     def follow(self, workflow: OwnedWorkflow, answer: Committed, turn: TurnCommit | None) -> None:
         """Acts on the answer to a commit or, without a turn, to parking."""
         planned, workflow.planned = workflow.planned, None
-        self._adopt_promoted(workflow, turn, answer)
+        if turn is not None and turn.promoted:
+            self._adopt_promoted(workflow, turn.promoted, answer)
         if turn is not None and answer.outcome != "lost":
             self.narrator.committed(turn)
             self._cancel_here(turn)
@@ -398,26 +405,28 @@ class Turns:
         if turn.consumed:
             consumed = set(turn.consumed)
             workflow.signals = [each for each in workflow.signals if each.id not in consumed]
-        workflow.snapshot, workflow.owned = planned.snapshot, dict(planned.owned)
+        workflow.snapshot, workflow.owned = planned.snapshot, {**planned.owned}
         workflow.crashes = 0
         # A task may have ended while the turn that gives it up was committed.
         if workflow.ended:
             owned = planned.owned
             workflow.ended = [each for each in workflow.ended if each.command.n in owned]
-        for n in [n for n in workflow.running if n not in workflow.owned]:
-            workflow.running.discard(n)
-            self.ownership.stop(child_id(workflow.id, n))
-        row = workflow.row
-        resumes = None if turn.resumed is not None else row.resumes
-        workflow.loaded = row.replace(seq=row.seq + 1, resumes=resumes)
-        if turn.resumed is not None and workflow.known:
-            workflow.known = workflow.known.replace(resume_data=None)
+        if workflow.running:
+            for n in workflow.running - workflow.owned.keys():
+                workflow.running.discard(n)
+                self.ownership.stop(child_id(workflow.id, n))
+        row = workflow.row.replace(seq=turn.seq + 1)
+        if turn.resumed is not None:
+            row = row.replace(resumes=None)
+            if workflow.known:
+                workflow.known = workflow.known.replace(resume_data=None)
+        workflow.loaded = row
 
     def _adopt_promoted(
-        self, workflow: OwnedWorkflow, turn: TurnCommit | None, answer: Committed
+        self, workflow: OwnedWorkflow, promoted: Sequence[int], answer: Committed
     ) -> None:
         """Keeps promoted tasks as queued tasks from now on, claimed by this worker."""
-        for n in turn.promoted if turn else ():
+        for n in promoted:
             id = child_id(workflow.id, n)
             workflow.running.discard(n)
             fence, attempt = answer.promoted.get(n), self.attempts.running.get(id)
