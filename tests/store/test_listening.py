@@ -26,6 +26,7 @@ from rhythm.store.interfaces.turns import NewTimer, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import COMPLETED, FAILED, TASK, WORKFLOW
 from rhythm.store.postgres import hints
 from rhythm.store.postgres.connecting import Access, connected
+from rhythm.store.postgres.connection import Hints
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.postgres.wire import BoundStatement, Wire
 from rhythm.store.sqlite.session import clock_us
@@ -148,7 +149,9 @@ def says(
 ) -> Callable[[Callable[[], object]], set[str]]:
     """The queues that a call tells of, once it has returned."""
     queues: set[str] = set()
-    monkeypatch.setattr(told.db, "_notify", lambda hints: queues.update(hints.freed))
+    monkeypatch.setattr(
+        told._notifier, "announce", lambda *hints: queues.update(*(each.freed for each in hints))
+    )
 
     def saying(work: Callable[[], object]) -> set[str]:
         queues.clear()
@@ -334,6 +337,11 @@ def test_who_closes_at_once_is_heard(schemas: Schemas, listening: Listen) -> Non
     assert ear.until(bool) == [{"mail"}]
 
 
+def by_the_thread(hints: Hints) -> list[BoundStatement]:
+    """As after a hint that was sent a moment ago."""
+    return []
+
+
 def test_a_notifier_that_cannot_tell_stops_nobody_and_tells_later(
     schemas: Schemas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,6 +355,7 @@ def test_a_notifier_that_cannot_tell_stops_nobody_and_tells_later(
         raise psycopg.OperationalError("the queue is full")
 
     monkeypatch.setattr(other._notifier, "_connect", refuse)
+    monkeypatch.setattr(other._notifier, "statements", by_the_thread)
     listening = store.listen(ear)
     ear.until(bool)  # what is told before it hears is not heard
     other.executions.start([new("w", "mail")])
@@ -369,6 +378,7 @@ def test_a_notifier_that_hangs_stops_nobody(
         raise psycopg.OperationalError("it hung")
 
     monkeypatch.setattr(store._notifier, "_connect", hang)
+    monkeypatch.setattr(store._notifier, "statements", by_the_thread)
     store.executions.start([new("w")])
     assert asked.wait(SOON_S)
     store.executions.start([new("x")])
@@ -379,7 +389,7 @@ def test_a_notifier_that_hangs_stops_nobody(
 
 def test_a_listener_that_is_stuck_stops_nobody(schemas: Schemas) -> None:
     store, goes_on = schemas.empty_store(), threading.Event()
-    stuck = store.listen(lambda queues: goes_on.wait(SOON_S) and None)
+    stuck = schemas.store().listen(lambda queues: goes_on.wait(SOON_S) and None)
     store.executions.start([new("w")])
     assert [claim.id for claim in store.claims.claim("a", ["default"], 1, TTL)] == ["w"]
     goes_on.set()
@@ -507,21 +517,97 @@ def test_a_hint_never_waits_for_the_disk(database_url: str) -> None:
     with closing(connected(database_url)) as session:
         session.wire = Wire(session, prepares=False)
         session.execute("LISTEN c")
-        sent: list[BoundStatement] = []
-        exchange = session.wire.exchange
-        session.wire.exchange = lambda asked, answer_s: (  # type: ignore[method-assign]  # to see what is sent
-            sent.extend(asked) or exchange(asked, answer_s)
-        )
-        hints._send(session, {"c": "[]"})
-        assert [each.text for each in sent] == [
-            b"BEGIN",
-            b"SET LOCAL synchronous_commit = off",
-            b"SELECT pg_notify($1, $2)",
-            b"COMMIT",
-        ]
+        session.execute("SET synchronous_commit = on")
+        setting = BoundStatement(b"SHOW synchronous_commit")
+        sent = [*hints.hint_statements({"c": "[]", "d": "[]"}), setting]
+        assert session.wire.exchange(sent, SOON_S)[-1].rows == [("off",)]
+        assert session.wire.exchange([setting], SOON_S)[-1].rows == [("on",)]
         told = session.pgconn.notifies()
         assert told is not None
         assert (told.relname, told.extra) == (b"c", b"[]")
+
+
+def test_whoever_commits_sends_the_hints_itself(told: PostgresStore) -> None:
+    """Both kinds: those that are known with the commit, and those that its answers tell. No thread
+    and no session is opened for them, and nobody waits."""
+    freed: queue.SimpleQueue[frozenset[str]] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[frozenset[str]] = queue.SimpleQueue()
+    other = told.sibling()
+    listening = (told.listen(freed.put), told.listen_ends(ended.put))
+    try:
+        assert (freed.get(timeout=SOON_S), ended.get(timeout=SOON_S)) == (frozenset(),) * 2
+        begin(other, "w")
+        assert freed.get(timeout=SOON_S) == {"default"}
+        fence, _ = claim(other, "w")
+        threading.Event().wait(2 * hints.MIN_INTERVAL_S)
+        other.claims.release({"w": fence})
+        assert freed.get(timeout=SOON_S) == {"default"}
+        threading.Event().wait(2 * hints.MIN_INTERVAL_S)
+        parked(other, "w", end="finish", status=COMPLETED)
+        assert ended.get(timeout=SOON_S) == {"w"}
+        assert other._notifier._thread is None
+        assert len(other.db.backends) == 1
+        assert other.reading.get(["w"])["w"].status == "completed"
+    finally:
+        for each in listening:
+            each.close()
+        other.close()
+
+
+@pytest.mark.parametrize("statement", [b"SELECT 1 / 0", b"SELECT pg_notify('', '')", b"nonsense"])
+def test_a_hint_that_fails_touches_neither_the_commit_nor_what_comes_next(
+    told: PostgresStore,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    statement: bytes,
+) -> None:
+    monkeypatch.setattr(told._notifier, "statements", lambda hints: [BoundStatement(statement)])
+    with caplog.at_level(logging.DEBUG, "rhythm.store"):
+        begin(told, "w")
+        begin(told, "v")  # the answer to the first hint comes before its own
+        parked(told, "w", end="finish", status=COMPLETED)  # this one goes with a commit
+        with pytest.raises(KeyError):
+            told.db.transaction(lambda: told.db.all("now") and {}["x"])
+        assert told.reading.get(["w", "v"])["w"].status == "completed"
+    assert len(told.db.backends) == 1
+    failed = [record for record in caplog.records if "nobody waited for" in record.getMessage()]
+    assert (len(failed), {record.levelname for record in failed}) == (3, {"DEBUG"})
+
+
+def test_a_commit_that_fails_tells_nobody(told: PostgresStore, says: Says) -> None:
+    def fails() -> None:
+        begin(told, "w")
+        told.db.do("lock", ids=["w"])
+        told.db.send(b"SELECT 1 / %(n)s", {"n": 0})
+
+    heard: queue.SimpleQueue[frozenset[str]] = queue.SimpleQueue()
+    listening = told.sibling().listen(heard.put)
+    assert heard.get(timeout=SOON_S) == frozenset()
+    with pytest.raises(AssertionError, match="a statement found what cannot be"):
+        says(lambda: told.db.transaction(fails))
+    assert told.reading.get(["w"]) == {}
+    assert says(lambda: begin(told, "v")) == {"default"}
+    assert heard.get(timeout=SOON_S) == {"default"}
+    assert heard.empty()
+    listening.close()
+
+
+def test_what_was_told_is_sent_before_a_store_is_closed(
+    told: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer is awaited: a pooler forgets what was sent by a client that is gone."""
+    settled: list[Wire] = []
+    settle = Wire.settle
+    monkeypatch.setattr(
+        Wire, "settle", lambda self, answer_s: settled.append(self) or settle(self, answer_s)
+    )
+    other = told.sibling()
+    begin(other, "w")
+    (idle,) = other.db._idle
+    assert idle.wire.posted
+    other.close()
+    assert settled == [idle.wire]
+    assert idle.wire.posted == []
 
 
 def test_a_listener_can_be_closed_while_there_is_no_database() -> None:
@@ -576,8 +662,9 @@ def test_ends_are_told_to_those_who_wait_for_them(told: PostgresStore) -> None:
         listening.close()
 
 
-def test_a_store_tells_its_own_listeners_at_once_and_once(told: PostgresStore) -> None:
-    heard: queue.SimpleQueue[frozenset[str]] = queue.SimpleQueue()
+def test_a_store_tells_its_own_listeners_at_once_and_once(schemas: Schemas) -> None:
+    """A pooler hides which session says a hint: then they hear it twice."""
+    told, heard = schemas.direct_store(), queue.SimpleQueue[frozenset[str]]()
     listening = told.listen(heard.put)
     try:
         while not listening.hears_all:

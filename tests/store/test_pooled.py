@@ -4,6 +4,7 @@ everything through the real one."""
 from __future__ import annotations
 
 import os
+import queue
 import subprocess
 import sys
 import tempfile
@@ -166,6 +167,22 @@ def test_a_handler_that_writes_gets_a_connection_of_the_pooler_too(
         "completed"
     }
     store.close()
+
+
+def test_hints_travel_behind_a_commit_through_a_pooler_too(
+    pooler: Pooler, schemas: Schemas
+) -> None:
+    direct, heard = schemas.direct_store(), queue.SimpleQueue[frozenset[str]]()
+    listening = direct.listen(heard.put)
+    assert heard.get(timeout=120.0) == frozenset()
+    store = PostgresStore(pooler.url, schemas.name, access=POOLED)
+    for n in range(8):
+        store.executions.start([NewExecution(f"w{n}", WORKFLOW, "main", "default")])
+        assert heard.get(timeout=120.0) == {"default"}
+    assert store._notifier._thread is None
+    store.close()
+    assert heard.empty()
+    listening.close()
 
 
 def test_nothing_can_be_heard_through_a_pooler_and_that_is_said_at_once(

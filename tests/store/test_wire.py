@@ -135,6 +135,39 @@ def test_a_server_that_does_not_answer_is_given_up(database_url: str) -> None:
         assert session.closed
 
 
+def test_what_is_posted_is_done_without_waiting_and_answered_before_what_follows(
+    session: PatientConnection,
+) -> None:
+    session.execute("CREATE TEMP TABLE posted (n bigint)")
+    insert = [bind(b"INSERT INTO posted VALUES (%(n)s)", {"n": n}) for n in (1, 2)]
+    fails = bind(b"SELECT 1 / %(n)s", {"n": 0})
+    session.wire.post(insert[:1], ANSWER_S)
+    session.wire.post([insert[0], fails], ANSWER_S)  # is undone
+    assert len(session.wire.posted) == 2
+    one = bind(b"SELECT 'x'", {})
+    answers = session.wire.exchange([one], ANSWER_S, behind=insert[1:])
+    assert ([answer.rows for answer in answers], len(session.wire.posted)) == ([[("x",)]], 1)
+    long = "x" * 1_000_000
+    many = [bind(b"SELECT %(x)s", {"x": long})] * 20
+    assert [answer.rows for answer in session.wire.exchange(many, ANSWER_S)] == [[(long,)]] * 20
+    assert session.wire.posted == []
+    assert asked(session, b"SELECT n FROM posted ORDER BY n") == [(1,), (2,)]
+    session.wire.post([bind(b"SELECT %(x)s", {"x": long})] * 20, ANSWER_S)
+    session.wire.settle(ANSWER_S)
+    assert session.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_what_is_behind_a_transaction_that_fails_is_not_done(session: PatientConnection) -> None:
+    session.execute("CREATE TEMP TABLE behind (n bigint)")
+    begin, fails, rollback = (bind(text, {}) for text in (b"BEGIN", b"SELECT 1 / 0", b"ROLLBACK"))
+    insert = bind(b"INSERT INTO behind VALUES (1)", {})
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        session.wire.exchange([begin, fails], ANSWER_S, behind=[insert])
+    assert session.wire.in_transaction
+    session.wire.exchange([rollback], ANSWER_S)
+    assert asked(session, b"SELECT count(*) FROM behind") == [(0,)]
+
+
 def test_a_connection_that_breaks_in_the_middle_is_an_error(
     database_url: str, schemas: Schemas
 ) -> None:

@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import psycopg
 from psycopg import errors, sql
@@ -102,6 +102,21 @@ class Hints(NamedTuple):
     freed: set[str]  # queues that have something to claim
     ended: set[str]  # executions without a parent that have ended
 
+    def and_those(self, others: Hints) -> Hints:
+        """Returns these hints and others as one."""
+        return Hints(self.freed | others.freed, self.ended | others.ended)
+
+
+class Announcer(Protocol):
+    """Tells others of what was committed."""
+
+    def statements(self, hints: Hints) -> Sequence[BoundStatement]:
+        """Returns what to send behind a commit, so that other processes hear of it; nothing if
+        that was done a moment ago."""
+
+    def announce(self, sent: Hints, unsent: Hints) -> object:
+        """Tells of what was committed: of what is unsent other processes do not know yet."""
+
 
 class Later:
     """The answer to a statement that is sent together with others.
@@ -124,6 +139,9 @@ NOTHING = Later(b"")  # of a statement that did not run, since there were no row
 NOTHING.rows = []
 
 
+NO_HINTS = Hints(set(), set())
+
+
 class ThreadState(threading.local):
     """The session that the calling thread uses, and its state."""
 
@@ -139,6 +157,7 @@ class ThreadState(threading.local):
         self.freed: set[str] = set()
         self.freeing: list[Callable[[], Iterable[str]]] = []
         self.ended: set[str] = set()  # executions without a parent that end with this
+        self.sent = NO_HINTS  # what other processes were told of during the call
 
     def take_hints(self) -> Hints:
         """Returns what others may want to hear of after the commit, and forgets it."""
@@ -149,6 +168,15 @@ class ThreadState(threading.local):
     def forget_hints(self) -> None:
         """Forgets what others may want to hear of: nothing was committed."""
         self.freed, self.freeing, self.ended = set(), [], set()
+
+    def note_sent(self, hints: Hints) -> None:
+        """Remembers that other processes were told of this."""
+        self.sent = self.sent.and_those(hints)
+
+    def take_sent(self) -> Hints:
+        """Returns what other processes were told of, and forgets it."""
+        sent, self.sent = self.sent, NO_HINTS
+        return sent
 
     def take_unsent(self) -> list[tuple[BoundStatement, Later | None]]:
         """Returns the statements that were not sent yet, and forgets them."""
@@ -169,18 +197,19 @@ class Connection:
         schema: str,
         clock: Clock | None,
         access: Access = DIRECT,
-        notify: Callable[[Hints], object] | None = None,
+        announcer: Announcer | None = None,
     ) -> None:
-        """`notify` is called after a commit, with what others may want to hear of."""
         self.url = url
         self.schema = schema
         self.clock = clock
         self.access = access
-        self._notify = notify
+        self._announcer = announcer
         self._thread = ThreadState()
         self._room = threading.Semaphore(SESSIONS)
         self._sessions = SESSIONS
         self._idle: list[PatientConnection] = []
+        self._opened: list[PatientConnection] = []  # all sessions that are open
+        self._opening = threading.Lock()
         self._last: PatientConnection | None = None
         # Counts how often sessions were lost. Sessions of an earlier era are not used again.
         self.era = 0
@@ -191,6 +220,9 @@ class Connection:
     def close(self) -> None:
         """Closes all sessions. Waits a short time for calls that are under way."""
         taken = [self._room.acquire(timeout=PATIENCE_S) for _ in range(self._sessions)]
+        for session in list(self._idle):
+            with suppress(psycopg.Error):
+                session.wire.settle(PATIENCE_S)
         self._forget()
         self._room.release(sum(taken))
 
@@ -210,6 +242,11 @@ class Connection:
         return (
             self._last.info.backend_pid if self._last is not None and not self._last.closed else 0
         )
+
+    @property
+    def backends(self) -> set[int]:
+        """The process ids of the servers behind all sessions. Any thread may ask."""
+        return {session.info.backend_pid for session in list(self._opened) if not session.closed}
 
     @property
     def _open(self) -> PatientConnection | None:
@@ -316,6 +353,11 @@ class Connection:
         """As `free`, for queues that are known once the answers to all statements are there."""
         self._thread.freeing.append(find)
 
+    def announce(self, hints: Hints) -> None:
+        """Tells others of what was committed on a connection that is not ours."""
+        if self._announcer is not None:
+            self._announcer.announce(NO_HINTS, hints)
+
     def set(self, name: str, value: str, local: bool = False) -> None:
         """Sets a parameter of the session, or only of the transaction."""
         self.send(
@@ -411,10 +453,32 @@ class Connection:
                 self._thread.open = self._idle.pop()
             yield
         finally:
-            self._give_back(stays)
-            hints = self._thread.take_hints()
-            if self._notify and any(hints):
-                self._notify(hints)
+            try:
+                self._post_hints()
+            finally:
+                sent, unsent = self._thread.take_sent(), self._thread.take_hints()
+                self._give_back(stays)
+            if self._announcer is not None:
+                self._announcer.announce(sent, unsent)
+
+    def _hint(self, hints: Hints) -> Sequence[BoundStatement]:
+        """Returns what to send, behind the commit, so that other processes hear of this."""
+        if self._announcer is None or not any(hints):
+            return ()
+        return self._announcer.statements(hints)
+
+    def _post_hints(self) -> None:
+        """Sends the hints of this call that did not go with its commit, and waits for nothing."""
+        state = self._thread
+        hints = state.take_hints()
+        if state.open is None or not (hint := self._hint(hints)):
+            state.freed, state.ended = hints
+            return
+        try:
+            state.open.wire.post(hint, state.open.answer_s)
+            state.note_sent(hints)
+        except psycopg.Error:  # the session is lost, and closed
+            state.freed, state.ended = hints
 
     def _give_back(self, stays: bool) -> None:
         used, self._thread.open, self._thread.busy = self._thread.open, None, False
@@ -441,7 +505,7 @@ class Connection:
         try:
             answer = work()
             if state.unsent != begin:
-                self._exchange([COMMIT])
+                self._commit()
             return answer
         except UndoneError as undone:
             self._roll_back()
@@ -453,6 +517,16 @@ class Connection:
             raise
         finally:
             state.inside, state.unsent = False, []
+
+    def _commit(self) -> None:
+        """Commits. The hints travel behind it, unless they are known only with the answers."""
+        state = self._thread
+        hints = Hints(state.freed, state.ended)
+        hint = () if state.freeing else self._hint(hints)
+        self._exchange([COMMIT], hint)
+        if hint:
+            state.forget_hints()
+            state.note_sent(hints)
 
     def _in_savepoint(self, work: Callable[[], T]) -> T:
         self._thread.unsent.append((SAVEPOINT, None))
@@ -500,15 +574,21 @@ class Connection:
                 self._roll_back()
             raise
 
-    def _exchange(self, asked: Sequence[BoundStatement]) -> list[FetchedRows]:
+    def _exchange(
+        self, asked: Sequence[BoundStatement], behind: Sequence[BoundStatement] = ()
+    ) -> list[FetchedRows]:
         """Sends what was not sent yet, and these statements, in one round trip. Returns the
-        answers."""
+        answers.
+
+        What is sent `behind` them is not waited for.
+        """
         session, unsent = self._open, self._thread.take_unsent()
         assert session is not None
         if not unsent and not asked:
+            session.wire.settle(session.answer_s)
             return []
         sent = [*(each for each, _ in unsent), *asked]
-        answers = session.wire.exchange(sent, session.answer_s)
+        answers = session.wire.exchange(sent, session.answer_s, behind)
         for (_, later), answer in zip(unsent, answers, strict=False):
             if later is not None:
                 later.take(answer)
@@ -534,6 +614,8 @@ class Connection:
         prepares = not self.access.pooled
         session = connected(self.url, self.access.answer_s, prepares)
         session.era, session.wire = self.era, Wire(session, prepares)
+        with self._opening:
+            self._opened = [*(each for each in self._opened if not each.closed), session]
         return session
 
     def _refuse_pooler(self, opened: PatientConnection) -> None:

@@ -1,8 +1,9 @@
 """Hints to other processes, by NOTIFY: there is something to claim, or executions have ended.
 
-A process that misses a hint finds out by polling. A hint is sent after the commit and apart
-from it, several in one: a transaction that notifies takes a lock that every other notifying
-transaction of the server takes, and fails when the queue of the server is full.
+A process that misses a hint finds out by polling. A hint is a transaction of its own behind the
+commit, since one that notifies takes a lock that every other notifying transaction of the server
+takes, and fails when the queue of the server is full. Whoever commits sends it along, and does not
+wait for its answer; what would follow another hint too soon is left to a thread, several in one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import math
 import random
 import secrets
 import selectors
@@ -44,9 +46,10 @@ PING_S = 30.0  # checks a connection that hears nothing: it may be dead
 # The first and the longest pause before a connection is opened again.
 RETRY_S = (0.1, 10.0)
 
-BEGIN, COMMIT = BoundStatement(b"BEGIN"), BoundStatement(b"COMMIT")
-QUICK = BoundStatement(b"SET LOCAL synchronous_commit = off")
-NOTIFY = b"SELECT pg_notify(%(channel)s, %(hint)s)"
+# What is sent together without BEGIN is one transaction. This one waits for no disk and no standby,
+# and leaves no setting behind.
+NOTIFY = b"""SELECT set_config('synchronous_commit', 'off', true),
+  pg_notify(%(channel)s, %(hint)s)"""
 
 Connect = Callable[[], PatientConnection]
 Heard = Callable[[frozenset[str]], None]
@@ -93,11 +96,9 @@ def notify(channel: str, hint: str) -> sql.Composed:
     return sql.SQL("SELECT pg_notify({}, {})").format(channel, hint)
 
 
-def _send(session: PatientConnection, hints: Mapping[str, str]) -> None:
-    """Sends hints by channel in one round trip, without a lasting setting, and without waiting for
-    a disk or a standby."""
-    notices = [bind(NOTIFY, {"channel": channel, "hint": hint}) for channel, hint in hints.items()]
-    session.wire.exchange([BEGIN, QUICK, *notices, COMMIT], session.answer_s)
+def hint_statements(hints: Mapping[str, str]) -> list[BoundStatement]:
+    """Returns the statements that send hints by channel, together as one transaction."""
+    return [bind(NOTIFY, {"channel": channel, "hint": hint}) for channel, hint in hints.items()]
 
 
 def _rest_s(failures: int) -> float:
@@ -107,27 +108,51 @@ def _rest_s(failures: int) -> float:
 
 
 class Notifier:
-    """Sends the hints of one store, from a thread that exists while there are hints to send.
+    """Tells others what one store has committed: its listeners at once, other processes by NOTIFY.
 
-    Failures are only logged: hints may be lost.
+    Those who commit send `statements` themselves. What comes too soon after that goes by a thread
+    that exists while there is something to send. Failures are only logged: hints may be lost.
     """
 
     def __init__(self, connect: Connect, queues: str, ends: str) -> None:
         """`queues`, `ends`: the channels of the two kinds of hints."""
         self._connect, self._queues, self._ends = connect, queues, ends
+        self.heard: list[Heard] = []  # listeners of this store
         self._lock = threading.Lock()
         self._due = threading.Event()
         self._closing = threading.Event()
         self._pending: dict[str, set[str]] = {}  # by channel
+        self._sent_at = -math.inf  # the last hint
         self._thread: threading.Thread | None = None
-        self.pid = 0  # of the server's process that sends the hints
+        self.pid = 0  # of the server's process that sends the hints of the thread
+
+    def statements(self, hints: Hints) -> list[BoundStatement]:
+        """Returns what sends these hints now; nothing if they are left to the thread."""
+        with self._lock:
+            now = time.monotonic()
+            if now < self._sent_at + MIN_INTERVAL_S:
+                return []
+            self._sent_at = now
+        return hint_statements(
+            {channel: written(named) for channel, named in self._named(hints).items()}
+        )
+
+    def announce(self, sent: Hints, unsent: Hints) -> None:
+        """Tells the listeners of this store of everything, and other processes of what is unsent.
+
+        Returns at once.
+        """
+        if freed := sent.freed | unsent.freed:
+            for heard in list(self.heard):
+                heard(frozenset(freed))
+        if any(unsent):
+            self.notify(unsent)
 
     def notify(self, hints: Hints) -> None:
-        """Sends hints. Returns at once."""
+        """Has the thread send hints. Returns at once."""
         with self._lock:
-            for channel, named in ((self._queues, hints.freed), (self._ends, hints.ended)):
-                if named:
-                    self._pending.setdefault(channel, set()).update(named)
+            for channel, named in self._named(hints).items():
+                self._pending.setdefault(channel, set()).update(named)
             # In a forked process the thread does not exist.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
@@ -136,6 +161,11 @@ class Notifier:
                 self._thread.start()
                 atexit.register(self.close)
         self._due.set()
+
+    def _named(self, hints: Hints) -> dict[str, set[str]]:
+        """Returns hints by the channel that they are sent on."""
+        kinds = ((self._queues, hints.freed), (self._ends, hints.ended))
+        return {channel: named for channel, named in kinds if named}
 
     def close(self) -> None:
         """Sends what has not been sent yet, if that is possible soon, and stops the thread."""
@@ -150,9 +180,9 @@ class Notifier:
         while self._waits():
             try:
                 session = session or self._connected()
+                self._closing.wait(self._sent_at + MIN_INTERVAL_S - time.monotonic())
                 self._send(session)
                 failures = 0
-                self._closing.wait(MIN_INTERVAL_S)
             except (psycopg.Error, StoreError, OSError) as problem:
                 log.debug("nobody was told of work: %s", problem)
                 if session is not None:
@@ -185,8 +215,10 @@ class Notifier:
     def _send(self, session: PatientConnection) -> None:
         with self._lock:
             pending, self._pending = self._pending, {}
+            self._sent_at = time.monotonic()
+        hints = {channel: written(named) for channel, named in pending.items()}
         try:
-            _send(session, {channel: written(named) for channel, named in pending.items()})
+            session.wire.exchange(hint_statements(hints), session.answer_s)
         except BaseException:
             with self._lock:
                 for channel, named in pending.items():
@@ -206,14 +238,14 @@ class PostgresListening(Listening):
         send: Connect,
         channel: str,
         heard: Heard,
-        ignored: Callable[[], int] = lambda: 0,
+        ignored: Callable[[], set[int]] = set,
         closed: Callable[[], object] = lambda: None,
     ) -> None:
         """`listen` opens a session with the server itself.
 
         `send` opens one as the store does, to test whether its hints are heard. `ignored` returns
-        the server's process whose hints are not passed on: the store says those itself. `closed` is
-        called by `close`.
+        the server's processes whose hints are not passed on: the store says those itself.
+        `closed` is called by `close`.
         """
         self._ignored, self._on_close = ignored, closed
         self._listen = listen
@@ -284,7 +316,7 @@ class PostgresListening(Listening):
         session.pgconn.consume_input()
         ignored = self._ignored()
         while notice := session.pgconn.notifies():
-            if notice.be_pid != ignored:
+            if notice.be_pid not in ignored:
                 self._hints.append(notice.extra.decode())
 
     def _pass_on(self) -> None:
@@ -311,7 +343,8 @@ class PostgresListening(Listening):
             with contextlib.closing(self._connect_sender()) as session:
                 session.answer_s = PROBE_S
                 session.wire = Wire(session, prepares=False)
-                _send(session, {self._channel: self._probe})
+                probe = hint_statements({self._channel: self._probe})
+                session.wire.exchange(probe, session.answer_s)
         except (psycopg.Error, StoreError, OSError) as problem:
             self._probe = ""
             self._say(f"nobody can be told of work by NOTIFY: {str(problem).strip()}")

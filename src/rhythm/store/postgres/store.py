@@ -25,7 +25,6 @@ from rhythm.store.postgres.connection import (
     PACKAGE,
     Clock,
     Connection,
-    Hints,
     Spare,
 )
 from rhythm.store.postgres.definitions import PostgresDefinitions
@@ -65,7 +64,6 @@ class PostgresStore(Store):
         renew_after_fork(self)
 
     def _begin(self, url: str, schema: str, clock: Clock | None, access: Access) -> None:
-        self._heard: list[Callable[[frozenset[str]], None]] = []  # listeners in this process
         self._notifier = Notifier(
             lambda: connected(url, access.answer_s, prepares=False),
             channel_of(schema),
@@ -75,7 +73,7 @@ class PostgresStore(Store):
         self.door = Connection(url, schema, clock, access)
         self.spare = Spare(url, access)
         self._assemble(
-            Connection(url, schema, clock, access, self._notify if access.notify else None)
+            Connection(url, schema, clock, access, self._notifier if access.notify else None)
         )
         self._other = OtherServer(self.db)
 
@@ -89,7 +87,7 @@ class PostgresStore(Store):
         self.definitions = PostgresDefinitions(*shared, schedules)
         self.executions = PostgresExecutions(*shared)
         self.claims = PostgresClaims(*shared)
-        self.turns = PostgresTurns(*shared, self.spare, self._notify)
+        self.turns = PostgresTurns(*shared, self.spare)
         self.messages = PostgresMessages(*shared)
         self.people = people
         self.schedules = schedules
@@ -99,14 +97,6 @@ class PostgresStore(Store):
         self.reading = PostgresReading(*shared)
         self.operating = PostgresOperating(*shared, workers)
         self.schema = PostgresSchema(*shared)
-
-    def _notify(self, hints: Hints) -> None:
-        """Tells listeners of this store at once, and others by NOTIFY."""
-        if hints.freed:
-            for heard in list(self._heard):
-                heard(frozenset(hints.freed))
-        if self.db.access.notify:
-            self._notifier.notify(hints)
 
     def renew(self) -> Any:
         """Opens all connections again, in a forked process. Returns what was open before."""
@@ -158,11 +148,16 @@ class PostgresStore(Store):
         listen = lambda: connected(access.listen_url or url, access.answer_s)  # noqa: E731 - as above
         if not own:
             return PostgresListening(listen, sender, channel, heard)
-        here = self._heard
+        here = self._notifier.heard
         here.append(heard)
         return PostgresListening(
-            listen, sender, channel, heard, lambda: self._notifier.pid, lambda: here.remove(heard)
+            listen, sender, channel, heard, self._backends, lambda: here.remove(heard)
         )
+
+    def _backends(self) -> set[int]:
+        """Returns the processes of the server that send this store's own hints, as far as a pooler
+        does not hide them."""
+        return self.db.backends | {self._notifier.pid}
 
     def within(self, connection: Any) -> PostgresStore:
         joined, definitions = copy(self), self.definitions

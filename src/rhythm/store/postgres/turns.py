@@ -30,7 +30,15 @@ from rhythm.store.light_turns import is_light
 from rhythm.store.loop_calls import call_here
 from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.callers import PsycopgCaller
-from rhythm.store.postgres.connection import NOTHING, SQL, Connection, Hints, Later, Spare
+from rhythm.store.postgres.connection import (
+    NO_HINTS,
+    NOTHING,
+    SQL,
+    Connection,
+    Hints,
+    Later,
+    Spare,
+)
 from rhythm.store.postgres.flush import Flush, light_answers, light_columns
 from rhythm.store.postgres.joined import Joined
 from rhythm.store.postgres.role import PostgresRole
@@ -40,9 +48,6 @@ from rhythm.store.postgres.wire import Row
 from rhythm.store.rows import fields, records, records_with
 
 BRIEFLY_ENDED = b"SELECT " + BRIEF_OUTCOME.encode() + b" FROM (" + SQL["ended"] + b") AS outcome"
-
-
-NO_HINTS = Hints(set(), set())
 
 
 class PostgresTurns(PostgresRole, TurnStore):
@@ -58,11 +63,9 @@ class PostgresTurns(PostgresRole, TurnStore):
         rows: PostgresRows,
         auditor: PostgresAuditor,
         spare: Spare,
-        notify: Callable[[Hints], object],
     ) -> None:
-        """`notify` is called after the commit of a task with what its handler wrote."""
         super().__init__(db, rows, auditor)
-        self.spare, self.notify = spare, notify
+        self.spare = spare
 
     @autocommit
     def load(self, ids: Sequence[str]) -> list[Loaded]:
@@ -165,7 +168,7 @@ class PostgresTurns(PostgresRole, TurnStore):
             outcome, hints = self._complete(connection, end)
             if outcome != "kept":
                 raise psycopg.Rollback(undo)
-        self.notify(hints)
+        self.db.announce(hints)
         return outcome
 
     def _complete(

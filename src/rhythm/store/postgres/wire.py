@@ -6,12 +6,14 @@ out: with them a statement takes four times as long, and five times as much proc
 
 from __future__ import annotations
 
+import logging
 import re
 import select
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from functools import cache, wraps
+from itertools import count
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -20,6 +22,8 @@ from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 from rhythm.store.callers import FetchedRows
+
+log = logging.getLogger("rhythm.store")
 
 Row = Any  # a tuple, as wide as its statement says
 
@@ -155,6 +159,43 @@ def bind(text: bytes, values: Mapping[str, Any]) -> BoundStatement:
 
 # the exchange with the server
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Sent(NamedTuple):
+    """Statements that were sent together: after an error of one the rest are not done."""
+
+    statements: Sequence[BoundStatement]
+    # Whether each is prepared with it: that is answered, too.
+    unprepared: Sequence[bool]
+
+
+def piped(
+    method: Callable[Concatenate[Wire, P], T],
+) -> Callable[Concatenate[Wire, P], T]:
+    """Runs the method in libpq's pipeline mode, which ends once all answers were read.
+
+    If it does not end as it should, the connection is closed: nobody knows what is still to come
+    on it.
+    """
+
+    @wraps(method)
+    def inside(self: Wire, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        pgconn = self.pgconn
+        try:
+            pgconn.enter_pipeline_mode()
+            answer = method(self, *args, **kwargs)
+            if not self.posted:
+                pgconn.exit_pipeline_mode()
+            return answer
+        except BaseException as problem:
+            if not isinstance(problem, psycopg.Error) or pgconn.pipeline_status:
+                pgconn.finish()
+            raise
+
+    return inside
+
 
 class Wire:
     """Exchanges statements for answers with the server of one connection.
@@ -163,40 +204,65 @@ class Wire:
     """
 
     def __init__(self, connection: psycopg.Connection[Row], prepares: bool) -> None:
-        self._pgconn: PGconn = connection.pgconn
+        self.pgconn: PGconn = connection.pgconn
+        self.posted: list[Sent] = []  # what was sent, and its answers were not read yet
         self._reader, self._prepares = Transformer(connection), prepares
         self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
+        self._numbers = count()  # of their names: one that failed is not used again
         self._poll = select.poll()
-        self._poll.register(self._pgconn.socket, select.POLLIN)
+        self._poll.register(self.pgconn.socket, select.POLLIN)
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open, or has failed and must be rolled back."""
-        return self._pgconn.transaction_status in (
+        return self.pgconn.transaction_status in (
             TransactionStatus.INTRANS,
             TransactionStatus.INERROR,
         )
 
-    def exchange(self, asked: Sequence[BoundStatement], answer_s: float) -> list[FetchedRows]:
+    @piped
+    def exchange(
+        self,
+        asked: Sequence[BoundStatement],
+        answer_s: float,
+        behind: Sequence[BoundStatement] = (),
+    ) -> list[FetchedRows]:
         """Sends statements in one round trip. Returns the answer to each.
 
         Raises the server's error about the first that fails; those after it are not done. A server
         that does not answer for `answer_s` is given up, and so is the connection after any other
-        exception: nobody knows what is still to come on it.
+        exception. What is `behind` travels with them, and is posted.
         """
-        pgconn = self._pgconn
-        try:
-            pgconn.enter_pipeline_mode()
-            unprepared = [self._send(each) for each in asked]
-            pgconn.pipeline_sync()
-            self._flush(answer_s)
-            answers = self._answers(asked, unprepared, answer_s)
-            pgconn.exit_pipeline_mode()
-        except BaseException as problem:
-            if not isinstance(problem, psycopg.Error) or pgconn.pipeline_status:
-                pgconn.finish()
-            raise
+        sent = self._send_all(asked)
+        posted = [self._send_all(behind)] if behind else []
+        self._flush(answer_s)
+        self._read_posted(answer_s)
+        self.posted = posted
+        answers, failed = self._answers(sent, answer_s)
+        if failed is not None:
+            self._read_posted(answer_s)
+            self.pgconn.exit_pipeline_mode()
+            raise errors.error_from_result(failed, "utf-8")
         return answers
+
+    @piped
+    def post(self, statements: Sequence[BoundStatement], answer_s: float) -> None:
+        """Sends statements that are a transaction of their own, and does not wait for the answers.
+
+        They are read when the connection is used the next time. A failure is only logged.
+        """
+        self.posted.append(self._send_all(statements))
+        self._flush(answer_s)
+
+    @piped
+    def settle(self, answer_s: float) -> None:
+        """Reads the answers to what was posted."""
+        self._read_posted(answer_s)
+
+    def _send_all(self, statements: Sequence[BoundStatement]) -> Sent:
+        sent = Sent(statements, [self._send(each) for each in statements])
+        self.pgconn.pipeline_sync()
+        return sent
 
     def _send(self, asked: BoundStatement) -> bool:
         """Sends a statement. Returns whether it is prepared with it: that is answered, too."""
@@ -204,20 +270,20 @@ class Wire:
         formats = [BINARY] * len(values)
         full = len(self._names) >= MAX_PREPARED and (text, types) not in self._names
         if full or not self._prepares:
-            self._pgconn.send_query_params(text, values, types, formats, BINARY)
+            self.pgconn.send_query_params(text, values, types, formats, BINARY)
             return False
         name = self._names.get((text, types))
         unprepared = name is None
         if name is None:
-            name = b"rhythm%d" % len(self._names)
+            name = b"rhythm%d" % next(self._numbers)
             self._names[text, types] = name
-            self._pgconn.send_prepare(name, text, types)
-        self._pgconn.send_query_prepared(name, values, formats, BINARY)
+            self.pgconn.send_prepare(name, text, types)
+        self.pgconn.send_query_prepared(name, values, formats, BINARY)
         return unprepared
 
     def _flush(self, answer_s: float) -> None:
         """Sends what is still here; the server may have to be read from before it takes more."""
-        pgconn = self._pgconn
+        pgconn = self.pgconn
         if pgconn.flush():
             both = select.poll()
             both.register(pgconn.socket, select.POLLIN | select.POLLOUT)
@@ -227,12 +293,16 @@ class Wire:
                 pgconn.consume_input()
 
     def _answers(
-        self, asked: Sequence[BoundStatement], unprepared: Sequence[bool], answer_s: float
-    ) -> list[FetchedRows]:
-        """Reads the answers up to the end of the exchange."""
+        self, sent: Sent, answer_s: float, wanted: bool = True
+    ) -> tuple[list[FetchedRows], PGresult | None]:
+        """Reads the answers to statements that were sent together, and the first error among
+        them.
+
+        Rows that nobody wants are not read.
+        """
         failed: PGresult | None = None
         answers = []
-        for each, was_unprepared in zip(asked, unprepared, strict=True):
+        for each, was_unprepared in zip(*sent, strict=True):
             done = True
             if was_unprepared:
                 prepared = self._result(answer_s)
@@ -242,12 +312,17 @@ class Wire:
                 del self._names[each.text, each.types]
             result = self._result(answer_s)
             failed = failed or self._problem(result)
-            answers.append(self._read(result) if failed is None else NO_ROWS)
+            answers.append(self._read(result) if wanted and failed is None else NO_ROWS)
         self._end(answer_s)
-        if failed is not None:
-            self._pgconn.exit_pipeline_mode()
-            raise errors.error_from_result(failed, "utf-8")
-        return answers
+        return answers, failed
+
+    def _read_posted(self, answer_s: float) -> None:
+        for sent in self.posted:
+            _, failed = self._answers(sent, answer_s, wanted=False)
+            if failed is not None:
+                problem = errors.error_from_result(failed, "utf-8")
+                log.debug("what nobody waited for has failed: %s", problem)
+        self.posted = []
 
     @staticmethod
     def _problem(result: PGresult) -> PGresult | None:
@@ -268,7 +343,7 @@ class Wire:
         if result is None:  # the end of the results of the one before
             result = self._next(answer_s)
         if result is None:
-            message = self._pgconn.get_error_message() or "the connection is lost"
+            message = self.pgconn.get_error_message() or "the connection is lost"
             raise psycopg.OperationalError(message)
         return result
 
@@ -278,7 +353,7 @@ class Wire:
             pass
 
     def _next(self, answer_s: float) -> PGresult | None:
-        pgconn = self._pgconn
+        pgconn = self.pgconn
         while pgconn.is_busy():
             if not self._poll.poll(answer_s * 1000):
                 self._give_up(answer_s)
@@ -286,7 +361,7 @@ class Wire:
         return pgconn.get_result()
 
     def _give_up(self, answer_s: float) -> None:
-        self._pgconn.finish()
+        self.pgconn.finish()
         raise psycopg.OperationalError(f"the server has not answered for {answer_s:g} s")
 
 
