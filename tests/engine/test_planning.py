@@ -46,6 +46,7 @@ def loaded(**changes: Any) -> Loaded:
         snapshot=None,
         owned="[]",
         now=0,
+        has_mail=False,
     )
     return row.replace(**changes)
 

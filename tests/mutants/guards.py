@@ -352,6 +352,18 @@ WAKES = (
         pg("wake", "DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0", "DO NOTHING"),
     ),
     Guard(
+        "what a claim brings is read after its locks",
+        server("what_a_claim_brings_is_newer_than_the_wakes_that_it_has_counted"),
+        postgres=pg_code("connection", "_in_transaction", "for each in (BEGIN, ",
+            'for each in (BoundStatement(b"BEGIN ISOLATION LEVEL REPEATABLE READ"), '),
+    ),
+    Guard(
+        "a mailbox is empty only if nothing in it is left to consume",
+        rule("a_workflow_has_mail_until_it_has_consumed_all_of_it"),
+        lite("load", " AND s.consumed_seq IS NULL", ""),
+        pg("load", " AND s.consumed_seq IS NULL", ""),
+    ),
+    Guard(
         "a wake does not free what is delayed",
         rule("a_delayed_start_is_free_when_it_is_due_and_not_before"),
         lite("wake", "wakes = wakes + 1 WHERE",

@@ -444,6 +444,70 @@ def test_history_has_no_gaps_and_the_witness_tells_the_fence(store: Store) -> No
     assert (store.turns.witness("w", 4), store.turns.witness("w", 5)) == (claim.fence, None)
 
 
+def test_a_claim_brings_the_rows_of_what_it_claims(store: Store) -> None:
+    parked = turn(begun(store, inputs='"mine"'), starts=(task("w.1", inputs='"its"'),))
+    assert outcome(store, parked) == "parked"
+    store.executions.start([workflow("x", inputs='"x"')])
+    claimed = store.claims.claim("a", ["default"], 10, TTL)
+    assert [claim.id for claim in claimed] == ["w.1", "x"]
+    assert {id: task.inputs for id, task in claimed.tasks.items()} == {"w.1": '"its"'}
+    (loaded,) = store.turns.load(["x"])
+    assert claimed.workflows == {"x": loaded}
+    assert loaded.inputs == '"x"'
+
+
+def test_a_claim_brings_the_rows_of_no_other_claim(store: Store) -> None:
+    store.executions.start([workflow("x"), task("t")])
+    first = store.claims.claim("a", ["default"], 10, TTL)
+    assert (list(first.workflows), list(first.tasks)) == (["x"], ["t"])
+    none = store.claims.claim("a", ["default"], 10, TTL)
+    assert (none, none.workflows, none.tasks) == ([], {}, {})
+    store.executions.start([workflow("y")])
+    last = store.claims.claim("a", ["default"], 10, TTL)
+    assert (list(last.workflows), list(last.tasks)) == (["y"], [])
+
+
+def test_whatever_stands_in_an_id_its_row_comes_with_the_claim(store: Store) -> None:
+    ids = ["a,b", '"', "{}", "NULL", "\\", "a b", "'", "é", "[1]"]
+    store.executions.start([workflow(id) for id in ids])
+    store.executions.start([task(f"t {id}") for id in ids])
+    claimed = store.claims.claim("a", ["default"], 100, TTL)
+    assert {claim.id for claim in claimed} == {*ids, *(f"t {id}" for id in ids)}
+    assert (sorted(claimed.workflows), sorted(claimed.tasks)) == (
+        sorted(ids),
+        sorted(f"t {id}" for id in ids),
+    )
+
+
+def test_what_does_not_exist_is_claimed_without_a_row(store: Store) -> None:
+    for id, kind in (("gone", 0), ("gone.1", 1)):
+        rows(
+            store,
+            "INSERT INTO ready (id, kind, queue, priority, order_key, state) "
+            "VALUES (?, ?, 'default', 0, 0, 0)",
+            (id, kind),
+        )
+    claimed = store.claims.claim("a", ["default"], 10, TTL)
+    assert [claim.id for claim in claimed] == ["gone", "gone.1"]
+    assert (claimed.workflows, claimed.tasks) == ({}, {})
+
+
+def test_a_workflow_has_mail_until_it_has_consumed_all_of_it(store: Store) -> None:
+    def has_mail(id: str = "w") -> bool:
+        return store.turns.load([id])[0].has_mail
+
+    store.executions.start([workflow("w"), workflow("x")])
+    assert not has_mail()
+    assert send(store, "one") == send(store, "two") == "sent"
+    claimed = store.claims.claim("a", ["default"], 10, TTL)
+    assert {id: row.has_mail for id, row in claimed.workflows.items()} == {"w": True, "x": False}
+    held = {claim.id: claim for claim in claimed}["w"]
+    assert outcome(store, turn(held, end="own", consumed=("one",))) == "own"
+    assert has_mail()
+    assert outcome(store, turn(held, 1, end="own", consumed=("two",))) == "own"
+    assert not has_mail()
+
+
 def test_a_turn_keeps_its_snapshot_unless_it_brings_a_new_one(store: Store) -> None:
     claim = begun(store)
     assert outcome(store, turn(claim, end="own", snapshot=b"\x00one", owned='[["x"]]')) == "own"
@@ -1239,10 +1303,6 @@ def test_a_cancelled_task_that_runs_may_still_complete_but_is_not_tried_again(st
     )
     tasks = claims(store)
     assert store.executions.cancel(["w.1", "w.2"]) == {"w.1": True, "w.2": True}
-    assert [task.cancel_requested for task in store.turns.load_tasks(["w.1", "w.2"])] == [
-        True,
-        True,
-    ]
     assert store.turns.cancelled(["w", "w.1", "w.2", "nobody"]) == {"w.1", "w.2"}
     assert end(store, tasks["w.1"])
     assert end(store, tasks["w.2"], FAILED, retry_s=1.0)

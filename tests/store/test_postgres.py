@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import cast
 
 import psycopg
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.interfaces.claims import Claim
+from rhythm.store.interfaces.claims import Claim, Claimed
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
 from rhythm.store.interfaces.store import Store
@@ -101,6 +102,42 @@ def test_many_claimers_never_get_the_same_row(
 
     taken = [id for ids in pool.map(take, workers) for id in ids]
     assert (len(taken), len(set(taken))) == (300, 300)
+
+
+@contextmanager
+def held_up(schemas: Schemas) -> Iterator[None]:
+    """Until the end of this, whoever claims waits: the statement has begun, and has locked no
+    row."""
+    admin = schemas.admin
+    admin.execute(
+        """
+        SELECT pg_advisory_lock(1);
+        CREATE FUNCTION hold_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+          IF current_query() LIKE '%SKIP LOCKED%' THEN PERFORM pg_advisory_xact_lock(1); END IF;
+          RETURN NULL; END $$;
+        CREATE TRIGGER held_up BEFORE UPDATE ON ready FOR EACH STATEMENT EXECUTE FUNCTION hold_up()
+        """
+    )
+    try:
+        yield
+    finally:
+        admin.execute("SELECT pg_advisory_unlock(1)")
+        admin.execute("DROP FUNCTION hold_up CASCADE")
+
+
+def test_what_a_claim_brings_is_newer_than_the_wakes_that_it_has_counted(
+    schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor
+) -> None:
+    """A wake of a row that is free is not counted: whoever claims the row must see its cause."""
+    start(store, "w")
+    with (
+        held_up(schemas),
+        blocked(schemas, pool, lambda: store.claims.claim("a", ["default"], 1, TTL)) as answer,
+    ):
+        assert store.messages.signal(NewSignal("s", "w", "go", "1"), 10) == "sent"
+    claimed = cast(Claimed, answer.result())
+    assert [(each.id, each.wakes) for each in claimed] == [("w", 0)]
+    assert claimed.workflows["w"].has_mail
 
 
 def test_a_park_that_waits_for_a_wake_is_refused(

@@ -207,9 +207,8 @@ def test_retry_is_stored_whole_and_what_is_not_held_back_can_be_claimed(
         "v.4": ("{}", None, None),
         "v.6": ("null", None, "1"),
     }
-    assert [task.options for task in store.turns.load_tasks(["v.1", "v.4"])] == [
-        '{"retries":1}'
-    ] * 2
+    claimed = store.claims.claim("a", ["default"], 10, 30.0)
+    assert claimed.tasks["v.4"].options == '{"retries":1}'
     assert store.reading.get(["v"])["v"].awaiting == '{"n":1}'
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import psycopg
@@ -31,6 +32,7 @@ from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.postgres.wire import Wire
 from rhythm.store.schedules import Due, Fire, Firing, NewFire, Schedule
 from rhythm.worker.services import Rescuer, ServiceSettings
+from tests.engine.driver import World
 from tests.support.postgres import Schemas
 
 BEAT = Beat("a", "host", 1, ("default", "mail"), 8, 0, False, "1")
@@ -143,9 +145,9 @@ def test_every_operation_asks_a_fixed_number_of_times(
         0
     ]
     assert {answer.outcome for answer in answers} == {"parked"}
-    bodies = claimed(store)
-    measure("load tasks", lambda: store.turns.load_tasks(list(bodies)))
-    ends = [TaskEnd(claim.id, claim.fence, COMPLETED, "1") for claim in bodies.values()]
+    bodies = measure("claim tasks", lambda: store.claims.claim("a", ["default"], 1000, 30.0))
+    assert len(bodies.tasks) == 2 * count
+    ends = [TaskEnd(claim.id, claim.fence, COMPLETED, "1") for claim in bodies]
     assert len(measure("ends of tasks", lambda: store.turns.commit([], ends))[1]) == 2 * count
     held = claimed(store)
     assert {
@@ -175,12 +177,33 @@ def test_every_operation_asks_a_fixed_number_of_times(
         "extend": 1,
         "beat": 2,
         "declare": 1,
-        "load tasks": 1,
+        "claim tasks": 1,
         "park": 1,
         "turns that queue tasks and park": 2,
         "ends of tasks": 2,
         "turns that finish, and steps": 3,
     }
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_a_worker_asks_once_for_all_that_new_workflows_and_tasks_need_to_begin(
+    schemas: Schemas, asked: list[None], count: int
+) -> None:
+    world = World("return inputs", make_store=schemas.empty_store)
+    world.worker.loader.programs = cache(world.program)
+    world.handlers.begins = lambda id, inputs: None  # it would ask, too
+    world.start()
+    world.run()  # connects, beats, and reads the program
+    version = world.inner.reading.get(["run"])["run"].version
+    found = {}
+    for kind, name in ((WORKFLOW, "main"), (TASK, "value")):
+        new = NewExecution(name, kind, name, "default", "{}", version)
+        world.inner.executions.start([new.replace(id=f"{name}{n}") for n in range(count)])
+        del asked[:]
+        world.worker.run_round()
+        found[name] = len(asked)
+    assert found == {"main": 1 + 2, "value": 1}, "a claim and a flush of ends, a claim"
+    assert len(world.handlers.agenda) == count
 
 
 @pytest.mark.parametrize("count", [1, 100])

@@ -2,9 +2,9 @@
 
 A workflow may wait for thousands of things, and it is woken whenever one of them ends. So a turn is
 told no more than it can use: of a group that cannot end yet, only how many of its items may begin;
-for a loop over `completed`, some items that have ended first; of a mailbox, its first signals. What
-has ended stays so, and nobody else takes signals out of a mailbox: the owner of a workflow keeps
-what was not used yet, and reads more when it has none.
+for a loop over `completed`, some items that have ended first; of a mailbox that is not empty, its
+first signals. What has ended stays so, and nobody else takes signals out of a mailbox: the owner of
+a workflow keeps what was not used yet, and reads more when it has none.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Reading(Record):
 
 
 def reading(
-    id: str,
+    loaded: Loaded,
     snapshot: Snapshot,
     items: Mapping[int, Outcome] = {},
     signals: Sequence[Signal] = (),
@@ -107,6 +107,7 @@ def reading(
     of those that run in the background. `items` of loops and `signals`: what its owner has read
     before, and what no turn has used.
     """
+    id = loaded.id
     plan = snapshot.awaiting
     loop = plan if plan is not None and is_loop(plan) and is_range(plan) else None
     groups = tuple(whole_groups(plan))
@@ -120,7 +121,7 @@ def reading(
     apart = [] if loop else list(apart_from_whole_groups(plan))
     apart += [n for kept in behind if kept["n"] not in limited for n in numbers(kept)]
     known = known_of_loops(snapshot, items)
-    mail = tuple(_mail_asked(id, plan, signals))
+    mail = tuple(_mail_asked(id, plan, signals)) if loaded.has_mail else ()
     names = {asked.name for asked in mail}
     others = tuple(signal for signal in signals if signal.name not in names)
     return Reading(
@@ -195,7 +196,7 @@ def inputs_read(
         outcomes={**read.known, **inputs.outcomes},
         firsts={*read.known, *(item.n for item in items or ())},
         signals=(*read.signals, *inputs.signals),
-        read=_names_read(read.mail, inputs.signals),
+        read=_names_read(read.mail, inputs.signals) if loaded.has_mail else None,
         asked={*read.apart, *awaited, *(group["n"] for group in read.groups)},
         undecided=_without_ends(read.groups, outcomes),
         may_begin=may_begin,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from rhythm.store.interfaces.claims import SYSTEM_QUEUE, Claim
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rhythm.store.interfaces.claims import SYSTEM_QUEUE, Claim, Claimed
+from rhythm.store.interfaces.turns import LoadedTask
 from rhythm.store.lifecycle import TASK
 from rhythm.worker.context import Context
 from rhythm.worker.dispatch import Dispatcher
@@ -10,6 +14,16 @@ from rhythm.worker.ownership import Ownership
 from rhythm.worker.quarantine import ClaimedTask, Suspects
 from rhythm.worker.queue_hints import QueueHints
 from rhythm.worker.slots import Slots
+
+
+class JustClaimed(NamedTuple):
+    """What was claimed in this round, with its rows, and when the database was asked for it."""
+
+    claims: Claimed
+    began: float
+
+
+NOTHING = JustClaimed(Claimed(), 0.0)
 
 
 class Claimer:
@@ -33,19 +47,20 @@ class Claimer:
         # The last claim was full, and had nothing but workflows that go on.
         self._crowded = False
 
-    def claim(self) -> bool:
-        """Claims as much as there are slots for; returns whether it claimed anything.
+    def claim(self) -> JustClaimed:
+        """Claims as much as there are slots for; returns what it claimed.
 
         Without a free slot it still claims workflows that go on: a cancel, a timer or a signal may
         be what frees a slot.
         """
         room = min(self.settings.batch, self.slots.for_claims())
         if self.slots.draining or not self.ownership.may_begin():
-            return False
+            return NOTHING
         queues = self._queues() if room > 0 else ()
         if self.hints is not None and not self.hints.take((SYSTEM_QUEUE, *queues)):
-            return False
-        deadline = self.ownership.deadline(self.now())
+            return NOTHING
+        began = self.now()
+        deadline = self.ownership.deadline(began)
         limit = room if room > 0 else self.settings.batch
         claims = self.store.claims.claim(
             self.ownership.worker, queues, limit, self.settings.claim_ttl_s
@@ -60,8 +75,8 @@ class Claimer:
             if claim.kind != TASK:
                 self.ownership.take(claim, deadline)
         if tasks := {claim.id: claim for claim in claims if claim.kind == TASK}:
-            self._take_tasks(tasks, deadline)
-        return bool(claims)
+            self._take_tasks(tasks, claims.tasks, deadline)
+        return JustClaimed(claims, began)
 
     def _queues(self) -> tuple[str, ...]:
         """Returns the queues to claim from, in this order.
@@ -72,9 +87,10 @@ class Claimer:
         own = self.settings.queues
         return (*own, SYSTEM_QUEUE) if self._crowded else own
 
-    def _take_tasks(self, claims: dict[str, Claim], deadline: float) -> None:
+    def _take_tasks(
+        self, claims: dict[str, Claim], rows: Mapping[str, LoadedTask], deadline: float
+    ) -> None:
         """Begins claimed tasks, except suspects, which wait or are put back."""
-        rows = {task.id: task for task in self.store.turns.load_tasks(list(claims))}
         if gone := {id: claim.fence for id, claim in claims.items() if id not in rows}:
             self.store.claims.drop(gone)
         later = self.suspects.put_back({id: claims[id] for id in rows})

@@ -15,6 +15,7 @@ from rhythm.ir.program import Program
 from rhythm.store.interfaces.turns import Loaded
 from rhythm.store.lifecycle import TERMINAL
 from rhythm.vm.snapshot import Snapshot, decode_snapshot
+from rhythm.worker.claiming import JustClaimed
 from rhythm.worker.context import Context
 from rhythm.worker.ownership import OwnedWorkflow, Ownership
 
@@ -31,20 +32,22 @@ class Loader:
         self.newer_retry_s, self.seed = context.settings.newer_retry_s, context.seed
         self.programs, self.ownership = programs, ownership
 
-    def load_stale(self) -> None:
-        """Loads the owned workflows about which there may be something new."""
+    def load_stale(self, just_claimed: JustClaimed) -> None:
+        """Loads the owned workflows about which there may be something new.
+
+        The rows of those that were claimed in this round are there already.
+        """
         workflows = self.ownership.workflows.values()
         stale = [each for each in workflows if each.stale and each.planned is None]
         if not stale:
             return
-        began = self.now()
-        rows = {row.id: row for row in self.store.turns.load([each.id for each in stale])}
-        here = [each for each in stale if self._take_row(each, rows.get(each.id), began)]
+        rows = self._read_rows(stale, just_claimed)
+        here = [each for each, row, began in rows if self._take_row(each, row, began)]
         here = self._without_deferred(here)
         if not here:
             return
         turns = self.store.turns
-        readings = [reading(each.id, each.snapshot, each.items, each.signals) for each in here]
+        readings = [reading(each.row, each.snapshot, each.items, each.signals) for each in here]
         limited = [each for read in readings for each in read.unfinished()]
         found = iter(turns.nth_unfinished(limited) if limited else ())
         unfinished = {read.id: list(islice(found, len(read.limited))) for read in readings}
@@ -73,6 +76,22 @@ class Loader:
             each.outcomes, each.signals = dict(each.inputs.outcomes), each.inputs.signals
             each.items = {n: end for n, end in each.outcomes.items() if n in each.inputs.firsts}
             each.stale = False
+
+    def _read_rows(
+        self, workflows: Sequence[OwnedWorkflow], just_claimed: JustClaimed
+    ) -> list[tuple[OwnedWorkflow, Loaded | None, float]]:
+        """Returns the workflows with their rows, and when the database was asked for each."""
+        claims = just_claimed.claims
+        new = {claim.id for claim in claims}
+        others = [each.id for each in workflows if each.id not in new]
+        began = self.now()
+        loaded = {row.id: row for row in self.store.turns.load(others)} if others else {}
+        return [
+            (each, claims.workflows.get(each.id), just_claimed.began)
+            if each.id in new
+            else (each, loaded.get(each.id), began)
+            for each in workflows
+        ]
 
     def _without_deferred(self, workflows: Sequence[OwnedWorkflow]) -> list[OwnedWorkflow]:
         """Returns the workflows that are loaded in this round.

@@ -115,12 +115,12 @@ class Worker:
             if self.liveness.doubts:
                 self._follow_commit()
             self.liveness.catch_up()
-            claimed = self.claimer.claim()
+            just_claimed = self.claimer.claim()
             self._check_on_running()
-            self.loader.load_stale()
+            self.loader.load_stale(just_claimed)
             committed = self._commit()
             self.claimer.begin_suspects()
-            return committed or claimed or bool(ended)
+            return committed or bool(just_claimed.claims or ended)
         except StoreError as problem:
             self.narrator.unanswered(problem)
         # A bug: everything that is owned is loaded again, and the worker goes on.

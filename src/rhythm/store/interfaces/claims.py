@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rhythm.record import Record
-from rhythm.store.interfaces.turns import Committed
+from rhythm.store.interfaces.turns import Committed, Loaded, LoadedTask
 
 SYSTEM_QUEUE = "system"  # workflows that are woken wait here; every worker serves it
 
@@ -26,12 +26,32 @@ class Claim(Record):
     crashes: int
 
 
+class Claimed(list[Claim]):
+    """Claims, and the rows of what was claimed, by id: what its owner needs to begin.
+
+    The rows are read after the claims, in the same transaction, so they are as new as the `wakes`
+    of the claims: whatever is not in them counts a wake later. An execution that no longer exists
+    has no row.
+    """
+
+    def __init__(
+        self,
+        claims: Iterable[Claim] = (),
+        workflows: Iterable[Loaded] = (),
+        tasks: Iterable[LoadedTask] = (),
+    ) -> None:
+        super().__init__(claims)
+        self.workflows = {row.id: row for row in workflows}
+        self.tasks = {row.id: row for row in tasks}
+
+
 class ClaimStore(ABC):
     """Claims, extends, releases and parks ready rows."""
 
     @abstractmethod
-    def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
-        """Claims up to `limit` free rows of these queues, in their order.
+    def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> Claimed:
+        """Claims up to `limit` free rows of these queues, in their order, and reads what was
+        claimed.
 
         Paused queues are skipped. Woken workflows (the system queue) come first, unless `queues`
         names that queue in another place.

@@ -46,6 +46,9 @@ class Loaded(Record):
     snapshot: bytes | None
     owned: str  # JSON: the tasks that it awaits and that have no row yet
     now: int
+    # Whether there is a signal that it has not consumed. It is read with the rest, so after the
+    # claim: a signal that comes later counts a wake, and then the workflow is loaded again.
+    has_mail: bool
     # JSON: the resumes since its last turn, as [id, data that was given with it]
     resumes: str | None = None
     authority: str | None = None  # JSON: the roles of everybody who asked for it
@@ -254,11 +257,10 @@ class TurnStore(ABC):
 
     @abstractmethod
     def load(self, ids: Sequence[str]) -> list[Loaded]:
-        """Returns the claimed workflows. Those that no longer exist are left out."""
+        """Returns workflows that were claimed before, and about which there may be something new.
 
-    @abstractmethod
-    def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
-        """Returns the claimed tasks. Those that no longer exist are left out."""
+        Those that no longer exist are left out.
+        """
 
     @abstractmethod
     def cancelled(self, ids: Sequence[str]) -> set[str]:

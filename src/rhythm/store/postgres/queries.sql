@@ -168,7 +168,8 @@ RETURNING state
 -- Claims free rows of these queues for a worker, up to the limit, each with a new fence.
 -- One statement claims from all queues, in their order. The array is filled lazily, so no more rows
 -- are locked than the limit; a join might run the subquery again and claim more. Paused queues are
--- left out first, also as an array, so that none of their rows is locked.
+-- left out first, also as an array, so that none of their rows is locked. The ids of what was claimed
+-- are kept for the statements after it, up to the end of the transaction.
 WITH won AS (
   UPDATE ready SET state = 1, claimed_by = %(worker)s, claim_expires_at = (SELECT now_us()) + %(ttl_us)s, fence = nextval('fences'), attempt = attempt + 1
   WHERE id = ANY(ARRAY(
@@ -178,8 +179,11 @@ WITH won AS (
       SELECT id FROM ready WHERE ready.queue = q.queue AND state = 0
       ORDER BY priority DESC, order_key, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS r
     LIMIT %(limit)s))
-  RETURNING {Claim}, priority, order_key)
-SELECT {Claim} FROM won ORDER BY array_position(%(queues)s::text[], queue), priority DESC, order_key, id
+  RETURNING {Claim}, priority, order_key),
+kept AS (
+  SELECT set_config('rhythm.workflows', (array_agg(id) FILTER (WHERE kind <> 1))::text, true),
+    set_config('rhythm.tasks', (array_agg(id) FILTER (WHERE kind = 1))::text, true) FROM won)
+SELECT {Claim} FROM won CROSS JOIN kept ORDER BY array_position(%(queues)s::text[], queue), priority DESC, order_key, id
 
 -- name: extend
 -- Extends claims and returns their wakes; a lost claim has no row.
@@ -338,21 +342,25 @@ UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ANY(%(i
 
 -- name: load
 -- Claimed workflows with what their next turns need; one that no longer exists has no row.
--- Blobs are looked up one by one, and only where a snapshot refers to one: a join would be planned
--- over the whole table.
-SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, owned, now, resumes},
+-- Without ids, those that this transaction has just claimed; the setting is null or empty if there
+-- are none. Blobs are looked up one by one, and only where a snapshot refers to one: a join would be
+-- planned over the whole table. OFFSET 0 keeps a look-up of the mailbox from becoming a hash of all.
+SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, owned, now, has_mail, resumes},
   e.cancel_requested_at IS NOT NULL AS cancel_requested, e.paused_at IS NOT NULL AS paused, e.timed_out_at IS NOT NULL AS timed_out,
   c.seq, c.fence, c.owned, (SELECT now_us()) AS now,
   coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) AS snapshot,
+  EXISTS (SELECT 1 FROM workflow_signals s WHERE s.execution_id = e.id AND s.consumed_seq IS NULL OFFSET 0) AS has_mail,
   (SELECT json_agg(json_build_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END) ORDER BY q.id)::text
     FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL) AS resumes
-FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHERE e.id = ANY(%(ids)s::text[])
+FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
+WHERE e.id = ANY(coalesce(%(ids)s::text[], nullif(current_setting('rhythm.workflows', true), '')::text[]))
 
 -- name: load_tasks
--- Claimed tasks with what their handlers need; one that no longer exists has no row.
+-- Tasks that this transaction has just claimed, with what their handlers need; one that no longer
+-- exists has no row.
 SELECT {e.LoadedTask but age_us, cancel_requested, timed_out, ended}, (SELECT now_us()) - e.created_at AS age_us,
   e.cancel_requested_at IS NOT NULL AS cancel_requested, e.timed_out_at IS NOT NULL AS timed_out, e.finished_at IS NOT NULL AS ended
-FROM executions e WHERE e.id = ANY(%(ids)s::text[])
+FROM executions e WHERE e.id = ANY(nullif(current_setting('rhythm.tasks', true), '')::text[])
 
 -- name: cancelled
 -- Tasks, of those that a worker runs, that were asked to end.

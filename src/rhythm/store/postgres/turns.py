@@ -15,7 +15,6 @@ from rhythm.store.interfaces.turns import (
     ChildOutcome,
     Committed,
     Loaded,
-    LoadedTask,
     Needed,
     NextEnded,
     NthUnfinished,
@@ -70,10 +69,6 @@ class PostgresTurns(PostgresRole, TurnStore):
     @autocommit
     def load(self, ids: Sequence[str]) -> list[Loaded]:
         return records(Loaded, self.db.all("load", ids=list(ids)))
-
-    @autocommit
-    def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
-        return records(LoadedTask, self.db.all("load_tasks", ids=list(ids)))
 
     def cancelled(self, ids: Sequence[str]) -> set[str]:
         return {id for (id,) in self.db.ask("cancelled", ids=list(ids))}

@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 
-from rhythm.store.interfaces.claims import SYSTEM_QUEUE, Claim, ClaimStore
-from rhythm.store.interfaces.turns import Committed
+from rhythm.store.interfaces.claims import SYSTEM_QUEUE, Claim, Claimed, ClaimStore
+from rhythm.store.interfaces.turns import Committed, Loaded, LoadedTask
+from rhythm.store.lifecycle import TASK
 from rhythm.store.rows import records
 from rhythm.store.sqlite.role import SqliteRole
 from rhythm.store.sqlite.session import US
@@ -15,17 +16,17 @@ from rhythm.store.verdicts import answer_to_park
 
 
 class SqliteClaims(SqliteRole, ClaimStore):
-    def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
+    def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> Claimed:
         wanted = list(dict.fromkeys(queues if SYSTEM_QUEUE in queues else (SYSTEM_QUEUE, *queues)))
         if not self.db.one("any_free", json.dumps(wanted)):
-            return []
+            return Claimed()
         with self.db.transaction():
             ids: list[str] = []
             for (queue,) in self.db.all("open_queues", json.dumps(wanted)):
                 if len(ids) < limit:
                     ids += [id for (id,) in self.db.all("free_rows", queue, limit - len(ids))]
             if not ids:
-                return []
+                return Claimed()
             highest = self.db.one("fences_up", len(ids))[0]
             taken = {
                 "worker": worker,
@@ -34,7 +35,17 @@ class SqliteClaims(SqliteRole, ClaimStore):
                 "ids": json.dumps(ids),
             }
             claims = records(Claim, self.db.all("claim_rows", taken))
-            return sorted(claims, key=attrgetter("fence"))
+            return self._with_rows(sorted(claims, key=attrgetter("fence")))
+
+    def _with_rows(self, claims: Sequence[Claim]) -> Claimed:
+        """Returns claims with the rows of what they are on, inside their transaction."""
+        tasks = [claim.id for claim in claims if claim.kind == TASK]
+        workflows = [claim.id for claim in claims if claim.kind != TASK]
+        return Claimed(
+            claims,
+            records(Loaded, self.db.all("load", json.dumps(workflows))) if workflows else (),
+            records(LoadedTask, self.db.all("load_tasks", json.dumps(tasks))) if tasks else (),
+        )
 
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
         with self.db.transaction():

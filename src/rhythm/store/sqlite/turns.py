@@ -13,7 +13,6 @@ from rhythm.store.interfaces.turns import (
     ChildOutcome,
     Committed,
     Loaded,
-    LoadedTask,
     Needed,
     NextEnded,
     NthUnfinished,
@@ -42,9 +41,6 @@ class SqliteTurns(SqliteRole, TurnStore):
 
     def load(self, ids: Sequence[str]) -> list[Loaded]:
         return records(Loaded, self.db.all("load", json.dumps(list(ids))))
-
-    def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
-        return records(LoadedTask, self.db.all("load_tasks", json.dumps(list(ids))))
 
     def cancelled(self, ids: Sequence[str]) -> set[str]:
         return {id for (id,) in self.db.read(SQL["cancelled"], (json.dumps(list(ids)),))}
