@@ -13,6 +13,12 @@ LENGTH = 26
 # Two digits at a time take half as long.
 _PAIRS = [first + second for first in _DIGITS for second in _DIGITS]
 _SHIFTS = range(5 * (LENGTH - 2), -1, -10)
+RANDOM = 16  # digits after those of the time, and random bytes for an id of many
+# Digits for random bytes: any, that with the version (0111r), and that with the variant (r10rr).
+_ANY, _VERSION, _VARIANT = (
+    "".join(_DIGITS[byte & keeps | sets] for byte in range(256)).encode()
+    for keeps, sets in ((0b11111, 0), (0b00001, 0b01110), (0b10011, 0b01000))
+)
 MAX_ID_CHARACTERS = TEXTS.id
 
 
@@ -26,6 +32,18 @@ def encode_id(time_ms: int, random_bits: int) -> str:
         | random_bits & (1 << 62) - 1
     )
     return "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
+
+
+def encode_ids(time_ms: int, random: bytes) -> list[str]:
+    """Returns new ids of one time in rising order, one for each 16 random bytes.
+
+    Each byte makes a digit. It takes a tenth of the time of as many calls of `encode_id`.
+    """
+    digits = bytearray(random.translate(_ANY))
+    digits[::RANDOM] = digits[::RANDOM].translate(_VERSION)
+    digits[3::RANDOM] = digits[3::RANDOM].translate(_VARIANT)
+    text, time = digits.decode(), encode_id(time_ms, 0)[:-RANDOM]
+    return sorted([time + text[n : n + RANDOM] for n in range(0, len(text), RANDOM)])
 
 
 def child_id(parent: str, n: int) -> str:

@@ -1602,8 +1602,14 @@ ACCESS = (
         acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
         sqlite=lite_code("executions", "start", "if any(found.created for found in started):",
             "if False:"),
-        postgres=pg_code("rows", "start",
-            "if rows and actor is not None and token is not None:", "if False:"),
+        postgres=pg_code("rows", "_authorise",
+            "if actor is not None and actor.token is not None:", "if False:"),
+    ),
+    Guard(
+        "starts that are alike with a token are allowed when they are done",
+        acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
+        sqlite=lite_code("executions", "start_alike", "self.auditor.authorise(actor, now)", "pass"),
+        postgres=pg_code("rows", "start_alike", "_authorise(actor, token)", "pass"),
     ),
     Guard(
         "a registration with a token is allowed when it is done",
@@ -1628,6 +1634,11 @@ ACCESS = (
         "a token keeps its roles until what it starts is committed",
         acting("a_revocation_waits_for_what_is_done_with_the_token"),
         postgres=pg("start_executions", " FOR SHARE", ""),
+    ),
+    Guard(
+        "a token keeps its roles until what it starts alike is committed",
+        acting("a_revocation_waits_for_what_is_done_with_the_token"),
+        postgres=pg("start_alike", " FOR SHARE", ""),
     ),
     Guard(
         "a token that is revoked has no roles",

@@ -57,6 +57,9 @@ ACTS: dict[str, Callable[[Store, Actor], Any]] = {
         NewSignal("live#1", "live", "go", "1"), 10, actor
     ),
     "publish": lambda store, actor: store.messages.publish(NewEvent("e1", "paid", "1"), actor),
+    "start_alike": lambda store, actor: store.executions.start_alike(
+        execution(""), {"new": "1"}, actor
+    ),
     "cancel": lambda store, actor: store.executions.cancel(["live"], actor),
     "terminate": lambda store, actor: store.executions.terminate(["live"], actor),
     "pause": lambda store, actor: store.people.pause(["live"], actor=actor),

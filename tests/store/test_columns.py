@@ -117,8 +117,9 @@ def test_retry_keeps_every_column_that_a_new_execution_has(kind: str) -> None:
     """But for the key: the first one keeps that."""
     sql = statements(f"rhythm.store.{kind}", "queries.sql")
     start = "insert_execution" if kind == "sqlite" else "start_executions"
-    new, stored = (inserted(sql, name) for name in (start, "insert_stored"))
+    new, alike, stored = (inserted(sql, name) for name in (start, "start_alike", "insert_stored"))
     assert new - stored == {"key"}
+    assert alike == new
 
 
 def inserted(sql: dict[str, str], name: str) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from rhythm.store.access import Actor
 from rhythm.store.attributes import with_attributes
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.definitions import Definition
-from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.executions import ExecutionStore, NewExecution
 from rhythm.store.interfaces.messages import MailAsked, NewSignal
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import (
@@ -214,6 +215,43 @@ def test_a_delayed_start_is_free_when_it_is_due_and_not_before(store: Store, clo
     clock.forward(0.000001)
     assert store.maintenance.fire_timers(10) == (1, None)
     assert list(claims(store)) == ["w"]
+
+
+@pytest.mark.parametrize(
+    "alike",
+    [
+        workflow(),
+        workflow(timeout_s=60.0, delay_s=5.0, queue="mail", priority=3, attributes='{"a": 1}'),
+        workflow(started_by="ann", authority='["x"]', contributors=("ann", "bob")),
+        workflow(type=TASK, version="", max_attempts=4, options='{"retries": 3}'),
+        workflow(type=TASK, version="", delay_s=1.5),
+    ],
+)
+def test_starts_that_are_alike_store_what_the_same_starts_store_one_by_one(
+    stores: Stores, clock: Clock, alike: NewExecution
+) -> None:
+    inputs = {f"w{i:03}": f'{{"n": {i}, "é": "\\u0001\\n\\" 💡 %s"}}' for i in range(300)}
+    one_by_one = [alike.replace(id=id, inputs=text) for id, text in inputs.items()]
+
+    def stored(start: Callable[[ExecutionStore], object]) -> list[Any]:
+        store = stores.empty_store(clock)
+        start(store.executions)
+        tables = "executions", "workflow_execution_context", "ready", "execution_contributors"
+        return [sorted(rows(store, f"SELECT * FROM {table}")) for table in tables]
+
+    apart = stored(lambda executions: executions.start(one_by_one))
+    assert stored(lambda executions: executions.start_alike(alike, inputs)) == apart
+    assert [len(table) for table in apart][::2] == [300, 300]
+
+
+def test_starts_that_are_alike_are_claimed_in_the_order_of_their_ids(
+    store: Store, clock: Clock
+) -> None:
+    store.executions.start_alike(workflow(delay_s=5.0), {f"w{i}": "1" for i in range(3)})
+    assert claims(store) == {}
+    clock.forward(5.0)
+    assert store.maintenance.fire_timers(10) == (3, None)
+    assert list(claims(store)) == ["w0", "w1", "w2"]
 
 
 # claims

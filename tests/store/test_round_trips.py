@@ -99,6 +99,9 @@ def test_every_operation_asks_a_fixed_number_of_times(
             [NewExecution(id, WORKFLOW, "main", "default") for id in ids]
         ),
     )
+    alike = NewExecution("", TASK, "work", "other")
+    inputs = {f"t{i:02}": "1" for i in range(count)}
+    measure("start alike", lambda: store.executions.start_alike(alike, inputs))
     held = measure("claim", lambda: claimed(store))
     assert list(held) == ids
     fences = {id: claim.fence for id, claim in held.items()}
@@ -166,6 +169,7 @@ def test_every_operation_asks_a_fixed_number_of_times(
     assert [answer.outcome for answer in answers] == ["finished"] * count + ["own"] * count
     assert found == {
         "start": 1,
+        "start alike": 1,
         "claim": 1,
         "load": 1,
         "outcomes": 2,

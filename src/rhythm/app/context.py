@@ -17,7 +17,7 @@ from rhythm.app.closing import StoreUntilClosed
 from rhythm.app.python_workflows import PythonRegistration
 from rhythm.app.waiting import Changes
 from rhythm.engine.programs import ProgramCache
-from rhythm.ids import encode_id
+from rhythm.ids import RANDOM, encode_id, encode_ids
 from rhythm.permissions import Scope, prefixes, within
 from rhythm.worker.sizes import Sizes
 
@@ -51,6 +51,10 @@ class AppContext:
     def new_id(self) -> str:
         """Returns a new id."""
         return encode_id(time.time_ns() // 1_000_000, secrets.randbits(80))
+
+    def new_ids(self, count: int) -> list[str]:
+        """Returns so many new ids, in rising order."""
+        return encode_ids(time.time_ns() // 1_000_000, secrets.token_bytes(RANDOM * count))
 
     def wake(self) -> None:
         """Makes the workers of this process look for work at once.

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rhythm.app.executions import Executions
     from rhythm.app.workflows import Workflows
     from rhythm.authoring.workflow import Workflow
-    from rhythm.ir.program import Program
     from rhythm.store.access import Actor
     from rhythm.store.interfaces.store import Store
 
@@ -91,27 +90,18 @@ class Starts:
         store = self._context.store_on(connection)
         self._context.python.register(store=store)
         program = self._workflows.current(name if isinstance(name, str) else name.name, store)
-        asked = [request if isinstance(request, Start) else Start(request) for request in requests]
-        declared = program.options.get("inputs")
-        inputs = None if declared is None else DeclaredInputs(declared)
-        rows = [self._workflow_row(program, inputs, request) for request in asked]
-        actor = acting(by) if by else None
-        return self._start(
-            [_started_by(row, actor) for row in rows] if actor else rows, on_conflict, store, actor
+        options, actor = program.options, acting(by) if by else None
+        common = NewExecution(
+            "",
+            WORKFLOW,
+            program.name,
+            options.get("queue") or "default",
+            version=program.version,
+            timeout_s=options.get("timeout"),
+            **(_provenance(actor) if actor else {}),
         )
-
-    def _workflow_row(
-        self, program: Program, declared: DeclaredInputs | None, request: Start
-    ) -> NewExecution:
-        queue = request.queue or program.options.get("queue") or "default"
-        timeout_s = program.options.get("timeout")
-        version = program.version
-        row = self._row(
-            WORKFLOW, program.name, request, queue, version=version, timeout_s=timeout_s
-        )
-        if declared is not None:
-            declared.check(program.name, load(row.inputs))
-        return row
+        declared = DeclaredInputs(options["inputs"]) if "inputs" in options else None
+        return self._start(common, requests, on_conflict, store, actor, declared)
 
     def task(
         self,
@@ -164,61 +154,108 @@ class Starts:
         if timeout is not None:
             options["timeout_s"] = duration_s(timeout)
         attempts = 1 + (retries if retries is not None else task.retries if task else 0)
-        given = dump(options, "options")
-        name, queue = valid_name(name, "a task's name"), (task and task.queue) or "default"
-        asked = [request if isinstance(request, Start) else Start(request) for request in requests]
-        rows = [
-            self._row(
-                TASK, name, request, request.queue or queue, max_attempts=attempts, options=given
-            )
-            for request in asked
-        ]
-        return self._start(rows, on_conflict, self._context.store_on(connection))
-
-    def _row(self, type: int, name: str, request: Start, queue: str, **more: Any) -> NewExecution:
-        """Returns the row of a start. `more`: other fields of it."""
-        key, attributes = request.idempotency_key, request.attributes
-        return NewExecution(
-            self._context.new_id() if request.id is None else valid_id(request.id),
-            type,
-            name,
-            valid_name(queue, "a queue"),
-            dump(request.inputs, "inputs"),
-            priority=at_least(request.priority, -(2**31), "priority"),
-            delay_s=0.0 if request.delay is None else duration_s(request.delay),
-            key=None if key is None else start_key(key, "an idempotency_key"),
-            attributes="{}" if attributes is None else valid_attributes(attributes),
-            **more,
+        common = NewExecution(
+            "",
+            TASK,
+            valid_name(name, "a task's name"),
+            (task and task.queue) or "default",
+            max_attempts=attempts,
+            options=dump(options, "options"),
         )
+        return self._start(common, requests, on_conflict, self._context.store_on(connection))
 
     def _start(
         self,
-        rows: Sequence[NewExecution],
+        common: NewExecution,
+        requests: Iterable[Any],
         on_conflict: OnConflict,
         store: Store,
         actor: Actor | None = None,
+        declared: DeclaredInputs | None = None,
     ) -> list[Handle]:
+        """Starts an execution for each request. `common`: what does not come from requests."""
         if on_conflict not in ON_CONFLICT:
             raise ValueError(
                 f"on_conflict is one of {', '.join(ON_CONFLICT)}, not {on_conflict!r:.80}"
             )
-        if on_conflict == "replace":
-            keys = [row.key for row in rows]
-            if None in keys or len(set(keys)) < len(keys):
-                raise ValueError(
-                    'on_conflict="replace" needs an idempotency_key, another one for each start'
-                )
-        for row in rows:
-            self._sizes.payload("inputs", row.name, row.id, row.inputs)
-        started = store.executions.start(rows, on_conflict, actor)
+        requests = list(requests)
+        texts = [_inputs(common.name, request, declared) for request in requests]
+        ids = self._context.new_ids(len(requests))
+        inputs = dict(zip(ids, texts, strict=True))
+        self._sizes.payloads("inputs", common.name, inputs)
+        if on_conflict != "replace" and requests and _are_alike(requests):
+            store.executions.start_alike(_placed(common, requests[0]), inputs, actor)
+            handles = [Handle(self._executions, id) for id in ids]
+        else:
+            rows = [
+                _row(_placed(common, request), request, id, text)
+                for request, (id, text) in zip(requests, inputs.items(), strict=True)
+            ]
+            _refuse_without_keys(rows, on_conflict)
+            started = store.executions.start(rows, on_conflict, actor)
+            handles = [Handle(self._executions, found.id, found.created) for found in started]
         self._context.wake_if_committed(store)
-        return [Handle(self._executions, found.id, found.created) for found in started]
+        return handles
 
 
-def _started_by(row: NewExecution, actor: Actor) -> NewExecution:
-    """Returns the row with who starts it: name, contributors and authority."""
+def _inputs(name: str, request: Any, declared: DeclaredInputs | None) -> str:
+    """Returns the inputs of a request as JSON. Raises `InvalidInputs` if they are not as
+    declared."""
+    text = dump(request.inputs if isinstance(request, Start) else request, "inputs")
+    if declared is not None:
+        declared.check(name, load(text))
+    return text
+
+
+def _are_alike(requests: Sequence[Any]) -> bool:
+    """Returns whether requests differ only in their inputs, and none names its execution."""
+    if len(requests) > 1:
+        return not any(isinstance(request, Start) for request in requests)
+    (request,) = requests
+    return not isinstance(request, Start) or request.id is request.idempotency_key is None
+
+
+def _placed(common: NewExecution, request: Any) -> NewExecution:
+    """Returns the execution with what the request says of where and when it runs."""
+    queue = request.queue if isinstance(request, Start) else None
+    valid_name(queue or common.queue, "a queue")
+    if not isinstance(request, Start):
+        return common
+    attributes = request.attributes
+    return common.replace(
+        queue=queue or common.queue,
+        priority=at_least(request.priority, -(2**31), "priority"),
+        delay_s=0.0 if request.delay is None else duration_s(request.delay),
+        attributes="{}" if attributes is None else valid_attributes(attributes),
+    )
+
+
+def _row(placed: NewExecution, request: Any, new_id: str, inputs: str) -> NewExecution:
+    """Returns the row of a start. `new_id`: its id, unless the request has one."""
+    if not isinstance(request, Start):
+        return placed.replace(id=new_id, inputs=inputs)
+    key = request.idempotency_key
+    return placed.replace(
+        id=new_id if request.id is None else valid_id(request.id),
+        inputs=inputs,
+        key=None if key is None else start_key(key, "an idempotency_key"),
+    )
+
+
+def _refuse_without_keys(rows: Sequence[NewExecution], on_conflict: OnConflict) -> None:
+    """Raises `ValueError` if existing executions are to be replaced, and rows do not say which."""
+    keys = {row.key for row in rows}
+    if on_conflict == "replace" and (None in keys or len(keys) < len(rows)):
+        raise ValueError(
+            'on_conflict="replace" needs an idempotency_key, another one for each start'
+        )
+
+
+def _provenance(actor: Actor) -> dict[str, Any]:
+    """Returns who starts it, as fields of the row: name, contributors and authority."""
     provenance = provenance_of(actor)
-    authority = dump_authority(provenance.authority)
-    return row.replace(
-        started_by=actor.name, contributors=provenance.contributors, authority=authority
+    return dict(
+        started_by=actor.name,
+        contributors=provenance.contributors,
+        authority=dump_authority(provenance.authority),
     )

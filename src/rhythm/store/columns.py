@@ -80,6 +80,7 @@ US = 1_000_000
 TYPES = {
     "str": "text", "int": "bigint", "bool": "bool", "float": "float8", "bytes": "bytea",
     "StatusNumber": "bigint", "AfterDeadline": "text", "ApprovalOutcome": "text", "Choice": "text",
+    "tuple[str, ...]": "text",  # JSON
 }  # fmt: skip
 PLACEHOLDER = re.compile(
     r"\{(?:(\w+)\.|([:%$])([a-z]+_)?)?([A-Z]\w*)( = excluded)?(?: but ([\w, ]+))?\}"
@@ -104,7 +105,7 @@ def given(record: Record) -> dict[str, Any]:
 
 def new_execution(new: NewExecution) -> dict[str, Any]:
     """Returns the values of a new execution for its columns, and for the columns that are computed
-    from other fields."""
+    from other fields, by name."""
     return {name: column[0] for name, column in new_executions([new]).items()}
 
 
@@ -127,7 +128,7 @@ def filled(text: str, value: str = ":{}") -> str:
     """Returns a statement with columns in place of the names of records.
 
     `KeyError` for an unknown record or column. `value`: how the database writes a value that is
-    given by name.
+    given by name; `{type}` in it is the type's name in PostgreSQL.
     """
     return PLACEHOLDER.sub(lambda found: ", ".join(_columns(found, value)), text)
 
@@ -145,7 +146,7 @@ def _columns(found: re.Match[str], value: str) -> Iterator[str]:
         elif table:
             yield f"{table}.{name} AS {name}"
         elif values == ":":
-            yield value.format(prefix + name)
+            yield value.format(prefix + name, type=_type(_TYPES[record][name]))
         elif values == "%":
             yield f"%({prefix}{name})s::{_type(_TYPES[record][name])}[]"
         elif values == "$":

@@ -10,7 +10,8 @@ from importlib import resources
 
 from rhythm.store.columns import filled
 
-VALUES = {"sqlite": ":{}", "postgres": "%({})s"}  # how a value that is given by name is written
+# how a value that is given by name is written
+VALUES = {"sqlite": ":{}", "postgres": "%({})s::{type}"}
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)  # for readers, not for the database
 

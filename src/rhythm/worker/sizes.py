@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.store.interfaces.turns import TaskEnd, TurnCommit
 from rhythm.worker.logs import log_event
@@ -23,6 +25,12 @@ class Sizes:
         warn = self.limits.payload_warn_bytes
         if len(text) > warn // 4 and (size := len(text.encode())) > warn:
             self._warn("payload_large", what, name, id, size, self.limits.payload_bytes)
+
+    def payloads(self, what: str, name: str, texts: Mapping[str, str]) -> None:
+        """Warns if one of the payloads, which are given by id, is large, as `payload` does."""
+        if max(map(len, texts.values()), default=0) > self.limits.payload_warn_bytes // 4:
+            for id, text in texts.items():
+                self.payload(what, name, id, text)
 
     def snapshot(self, name: str, id: str, size: int) -> None:
         """Warns if the snapshot of a workflow is large."""

@@ -61,6 +61,13 @@ class PostgresExecutions(PostgresRole, ExecutionStore):
         refuse_conflicts(executions, started, on_conflict)
         return started
 
+    def start_alike(
+        self, alike: NewExecution, inputs: Mapping[str, str], actor: Actor | None = None
+    ) -> None:
+        simple = _is_one_statement([alike], "return", actor)
+        run = self.db.autocommit if simple else self.db.transaction
+        run(lambda: self.rows.start_alike(alike, inputs, actor))
+
     def _let_go_of_keys(self, executions: Sequence[NewExecution]) -> list[str]:
         """Cancels the executions that have the keys of the new ones, and takes the keys from them.
         Returns the ids of those that had not ended."""

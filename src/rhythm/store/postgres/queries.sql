@@ -89,6 +89,29 @@ SELECT new.id, new.created_at,
     SELECT row_to_json(k)::text FROM (SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(token)s::text FOR SHARE) k) END AS token
 FROM new
 
+-- name: start_alike
+-- Starts roots that differ only in their ids, which are new, and their inputs.
+-- What they have in common is sent once, and read once.
+WITH x AS MATERIALIZED (SELECT * FROM unnest(%(ids)s::text[], %(inputs_of)s::text[]) AS x(id, inputs)),
+t AS MATERIALIZED (SELECT now_us() AS now),
+new AS (
+  INSERT INTO executions (id, inputs, root_id, {NewExecution but id, inputs, root_id}, status, created_at, timeout_us, timeout_at)
+  SELECT x.id, x.inputs, x.id, {:NewExecution but id, inputs, root_id}, 0, t.now, %(timeout_us)s::bigint,
+    t.now + %(delay_us)s::bigint + %(timeout_us)s::bigint
+  FROM t, x),
+contexts AS (
+  INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
+  SELECT x.id, 0, 0, 1, 0, NULL, '[]', 'null', t.now FROM t, x WHERE %(type)s::bigint = 0),
+queued AS (
+  INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at)
+  SELECT x.id, %(type)s::bigint, %(queue)s::text, %(priority)s::bigint, t.now, CASE WHEN %(delay_us)s::bigint > 0 THEN 2 ELSE 0 END,
+    CASE WHEN %(delay_us)s::bigint > 0 THEN t.now + %(delay_us)s::bigint END
+  FROM t, x)
+SELECT t.now,
+  CASE WHEN %(token)s::text IS NOT NULL THEN (
+    SELECT row_to_json(k)::text FROM (SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(token)s::text FOR SHARE) k) END AS token
+FROM t
+
 -- name: existing_executions
 -- Executions that starts found to exist already, by id, or else by name and key.
 SELECT DISTINCT ON (x.ord) x.ord - 1, e.id, e.name

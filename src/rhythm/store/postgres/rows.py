@@ -18,7 +18,7 @@ from rhythm.record import Record
 from rhythm.store.access import Actor, StoredToken, authorise
 from rhythm.store.approvals import StoredApproval, notice
 from rhythm.store.blobs import inline, is_large
-from rhythm.store.columns import new_executions
+from rhythm.store.columns import new_execution, new_executions
 from rhythm.store.interfaces.claims import SYSTEM_QUEUE
 from rhythm.store.interfaces.executions import NewExecution, Started
 from rhythm.store.lifecycle import FREE, TASK, WORKFLOW, StatusNumber, has_ended, is_orderly
@@ -137,16 +137,32 @@ class PostgresRows:
         They are ready, unless they are held back. Without `now` it is the time of the database.
         Raises `TokenRevoked` or `Denied` if the token of the actor no longer allows it.
         """
-        token = actor.token if actor is not None else None
         starts = _starts(executions, not_queued=())
-        rows = self.db.all("start_executions", now=now, token=token, **starts)
-        if rows and actor is not None and token is not None:
-            shared = rows[0][2]
-            authorise(actor, record_of(StoredToken, json.loads(shared)) if shared else None)
+        rows = self.db.all("start_executions", now=now, token=_token_of(actor), **starts)
+        if rows:
+            _authorise(actor, rows[0][2])
         created, later = {id for id, _, _ in rows}, {new.id: new.later_us for new in executions}
         now = next((created_at - later[id] for id, created_at, _ in rows), 0)
         self._started([new for new in executions if new.id in created], now)
         return created
+
+    def start_alike(
+        self, alike: NewExecution, inputs: Mapping[str, str], actor: Actor | None
+    ) -> None:
+        """Starts roots that differ only in their ids, which are new, and their inputs, by id.
+
+        Raises `TokenRevoked` or `Denied` if the token of the actor no longer allows it.
+        """
+        ((now, token),) = self.db.all(
+            "start_alike",
+            ids=list(inputs),
+            inputs_of=list(inputs.values()),
+            token=_token_of(actor),
+            **new_execution(alike),
+        )
+        _authorise(actor, token)
+        self.contribute([(id, alike.contributors) for id in inputs if alike.contributors], now)
+        self.db.free([alike.queue] if alike.delay_s <= 0 else [])
 
     def start_children(
         self, executions: Sequence[NewExecution], now: int, not_queued: Container[int] = ()
@@ -373,6 +389,17 @@ class PostgresRows:
         if rows:
             freed = self.db.do("queue_again", ids=[row["id"] for row in rows])
             self.db.free_later(lambda: [queue for (queue,) in freed.rows])
+
+
+def _token_of(actor: Actor | None) -> str | None:
+    return None if actor is None else actor.token
+
+
+def _authorise(actor: Actor | None, token: str | None) -> None:
+    """Raises `TokenRevoked` or `Denied` if the token of the actor, which a start returned as JSON,
+    does not allow it."""
+    if actor is not None and actor.token is not None:
+        authorise(actor, record_of(StoredToken, json.loads(token)) if token else None)
 
 
 def _starts(executions: Sequence[NewExecution], not_queued: Container[int]) -> dict[str, list[Any]]:

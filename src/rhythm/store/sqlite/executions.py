@@ -55,6 +55,14 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
             self.auditor.add(actor, replaced_acts(replaced), now)
             return started
 
+    def start_alike(
+        self, alike: NewExecution, inputs: Mapping[str, str], actor: Actor | None = None
+    ) -> None:
+        with self.db.transaction():
+            now = self.db.clock()
+            self.rows.start_alike(alike, inputs, now)
+            self.auditor.authorise(actor, now)
+
     def _let_go_of_key(self, new: NewExecution, now: int) -> list[str]:
         """Cancels the executions that have the key of the new one, and takes the key from them.
         Returns the ids of those that had not ended."""

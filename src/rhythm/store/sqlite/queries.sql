@@ -59,6 +59,23 @@ INSERT INTO executions ({NewExecution but root_id}, root_id, status, created_at,
 VALUES ({:NewExecution but root_id}, :root, 0, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END)
 ON CONFLICT DO NOTHING
 
+-- name: start_alike
+-- Creates the rows of new roots that differ only in their ids, which are new, and their inputs.
+INSERT INTO executions (id, inputs, root_id, {NewExecution but id, inputs, root_id}, status, created_at, timeout_us, timeout_at)
+SELECT x.key, x.value, x.key, {:NewExecution but id, inputs, root_id}, 0, :now, :timeout_us, :now + :delay_us + :timeout_us
+FROM json_each(:inputs_of) x
+
+-- name: start_alike_contexts
+-- Creates the contexts of new workflows that differ only in their ids and inputs.
+INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
+SELECT x.value, 0, 0, 1, 0, NULL, '[]', 'null', :now FROM json_each(:ids) x
+
+-- name: start_alike_ready
+-- Puts new roots that differ only in their ids and inputs into their queue, free or delayed.
+INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at)
+SELECT x.value, :type, :queue, :priority, :now, CASE WHEN :delay_us > 0 THEN 2 ELSE 0 END, CASE WHEN :delay_us > 0 THEN :now + :delay_us END
+FROM json_each(:ids) x
+
 -- name: existing_execution
 -- The execution that has the id, or the name and key, which `insert_execution` found taken.
 SELECT id, name FROM executions WHERE id = :id OR (name = :name AND key = :key) ORDER BY id = :id DESC LIMIT 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress
+from itertools import compress, islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
 from rhythm.store.approvals import StoredApproval, notice
 from rhythm.store.blobs import inline, is_large
-from rhythm.store.columns import COLUMNS
+from rhythm.store.columns import COLUMNS, new_execution
 from rhythm.store.interfaces.executions import NewExecution, Started, StoredExecution
 from rhythm.store.lifecycle import (
     DELAYED,
@@ -32,6 +32,7 @@ from rhythm.store.sqlite.session import SQL, US, SqliteSession
 from rhythm.store.verdicts import Ending, HistoryRow, end_of_cancelled, result_and_error
 
 LAST_CHILD = 2**62  # higher than any child number
+AT_ONCE = 250  # starts in one text of JSON: with the largest inputs SQLite still takes it
 
 
 class SqliteFound(Record):
@@ -116,6 +117,18 @@ class SqliteRows:
             Started(new.id, True) if is_new else self._existing(new)
             for new, is_new in zip(executions, created, strict=True)
         ]
+
+    def start_alike(self, alike: NewExecution, inputs: Mapping[str, str], now: int) -> None:
+        """Starts roots that differ only in their ids, which are new, and their inputs, by id."""
+        common, starts = {**new_execution(alike), "now": now}, iter(inputs.items())
+        while part := dict(islice(starts, AT_ONCE)):
+            given = {**common, "inputs_of": json.dumps(part), "ids": json.dumps([*part])}
+            self.db.all("start_alike", given)
+            if alike.type == WORKFLOW:
+                self.db.all("start_alike_contexts", given)
+            self.db.all("start_alike_ready", given)
+        for id in inputs if alike.contributors else ():
+            self.contribute(id, alike.contributors, now)
 
     def _existing(self, new: NewExecution) -> Started:
         """Returns the execution that has the id, or the name and key, of a new one."""
