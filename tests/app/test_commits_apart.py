@@ -1,5 +1,5 @@
-"""A worker decides while a commit is under way: what ends meanwhile goes into the next one, and
-nothing else is different."""
+"""A worker decides while a commit is under way, where the store can send one and go on; nothing else
+is different."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import rhythm
-from rhythm.worker.committer import Committer
+from rhythm.errors import Unavailable
+from rhythm.store.postgres.turns import PostgresTurns
 from rhythm.worker.settings import WorkerSettings
 from rhythm.worker.turns import Turns
 from tests.app.conftest import MakeApp
@@ -28,42 +29,56 @@ SOON_S = 120.0
 
 
 @pytest.fixture(autouse=True)
-def apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rhythm.app.pooled.COMMITS_APART", True)
-
-
-def test_what_ends_while_a_commit_is_under_way_is_decided_meanwhile(
-    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The last commit of `a` is held up until the last turn of `b` has been decided."""
-    begun = {name: threading.Event() for name in "ab"}
-    under_way, decided = threading.Event(), threading.Event()
-    commit, turn = Committer.commit, Turns._turn
-
-    def slow(x: str) -> str:
-        begun[x].set()
-        (under_way if x == "b" else begun["b"]).wait(SOON_S)
-        return x
-
-    def held_up(self: Any, turns: Any, ends: Any) -> Any:
-        if any(each.id == "a" and each.done for each in turns):
-            under_way.set()
-            assert decided.wait(SOON_S), "nothing was decided meanwhile"
-        return commit(self, turns, ends)
-
-    def noted(self: Any, workflow: Any, *args: Any) -> Any:
-        if workflow.id == "b" and workflow.ended:
-            decided.set()
-        return turn(self, workflow, *args)
-
-    # Otherwise the tasks get rows of their own on a busy machine.
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a few workflows are one commit; and on a busy machine tasks get rows."""
+    monkeypatch.setattr(WorkerSettings, "min_group", 1)
     monkeypatch.setattr(WorkerSettings, "owner_run_limit_s", 3600.0)
-    monkeypatch.setattr(Committer, "commit", held_up)
-    monkeypatch.setattr(Turns, "_turn", noted)
-    app = make_app(slow, flows=('workflow one(x: text) { return await task("slow", { x }) }',))
+
+
+class Order:
+    """What a worker on PostgreSQL does, in order: `sent`, `decided` and `answered`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seen: list[str] = []
+        begin, turn = PostgresTurns.begin_commit, Turns._turn
+
+        def sent(turns: Any, commits: Any, ends: Any) -> Any:
+            answer = begin(turns, commits, ends)
+            self.seen.append("sent")
+
+            def answered() -> Any:
+                self.seen.append("answered")
+                return answer()
+
+            return answered
+
+        def decided(turns: Any, *args: Any) -> Any:
+            self.seen.append("decided")
+            return turn(turns, *args)
+
+        monkeypatch.setattr(PostgresTurns, "begin_commit", sent)
+        monkeypatch.setattr(Turns, "_turn", decided)
+
+
+def add(x: int) -> int:
+    return x
+
+
+def run_steps(app: rhythm.Rhythm) -> None:
     with app.worker():
-        handles = [app.start_workflow("one", {"x": name}, id=name) for name in "ab"]
-        assert [handle.result(SOON_S) for handle in handles] == ["a", "b"]
+        handles = app.start_many("steps", [{"n": 10}] * 20)
+        assert [handle.result(SOON_S) for handle in handles] == [45] * 20
+
+
+def test_half_of_the_turns_are_decided_while_the_commit_of_the_others_is_under_way(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    order = Order(monkeypatch)
+    run_steps(make_app(add, flows=(STEPS,)))
+    meanwhile = [
+        order.seen[at + 1] == "decided" for at, what in enumerate(order.seen) if what == "sent"
+    ]
+    assert any(meanwhile) == url.startswith("postgresql")
 
 
 def test_no_more_tasks_run_at_once_than_there_are_slots(make_app: MakeApp) -> None:
@@ -116,25 +131,30 @@ def test_what_is_given_up_while_it_ends_leaves_one_row(make_app: MakeApp) -> Non
     assert all(len(app.children(handle.id).items) == 3 for handle in handles)
 
 
-def test_an_error_in_the_thread_that_commits_is_that_of_the_worker(
-    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("at", ["sending", "answering"])
+@pytest.mark.parametrize(
+    "problem", [RuntimeError("a bug"), Unavailable("gone")], ids=["bug", "gone"]
+)
+def test_what_goes_wrong_with_a_commit_under_way_is_as_if_it_were_not_apart(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, at: str, problem: Exception
 ) -> None:
-    """Nothing is lost by it: everything is loaded anew, and goes on."""
-    commit, failed = Committer.commit, [0]
+    """Whether it was committed is found out, and the rest is sent again: each step counts once."""
+    begin, failed = PostgresTurns.begin_commit, [0]
 
-    def sometimes(self: Any, turns: Any, ends: Any) -> Any:
-        if threading.current_thread().name == "rhythm commits" and failed[0] < 3:
-            failed[0] += 1
-            raise RuntimeError("a bug")
-        return commit(self, turns, ends)
+    def sometimes(turns: Any, commits: Any, ends: Any) -> Any:
+        failed[0] += 1
+        fails = failed[0] in (2, 4, 6)
+        if fails and at == "sending":
+            raise problem
+        answer = begin(turns, commits, ends)
 
-    def add(x: int) -> int:
-        return x
+        def answered() -> Any:
+            found = answer()
+            if fails:
+                raise problem
+            return found
 
-    monkeypatch.setattr(Committer, "commit", sometimes)
-    monkeypatch.setattr("rhythm.worker.loop.AFTER_A_BUG_S", 0.0)
-    app = make_app(add, flows=(STEPS,))
-    with app.worker():
-        handles = app.start_many("steps", [{"n": 10}] * 20)
-        assert [handle.result(SOON_S) for handle in handles] == [45] * 20
-    assert failed[0] == 3
+        return answered
+
+    monkeypatch.setattr(PostgresTurns, "begin_commit", sometimes)
+    run_steps(make_app(add, flows=(STEPS,)))

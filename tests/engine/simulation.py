@@ -212,7 +212,6 @@ class Virtual:
             narrator=Narrator(self._saw),
             sleep=lambda seconds: None,
             commits_apart=number % 2 == 1,  # some decide while a commit is under way
-            commit_thread=False,
         )
 
     def program(self, name: str, version: str | None) -> Program | None:
@@ -330,6 +329,7 @@ class Simulation:
             owner_run=self.chance.random() < 0.7,
             concurrency=self.chance.choice((1, 2, 100)),
             batch=self.chance.choice((1, 3, 100)),
+            min_group=1,
         )
         self.tasks = {task.name: task for task in self._tasks()}
         self._start()

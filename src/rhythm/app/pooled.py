@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from rhythm.store.interfaces.workers import Queue
 
 log = logging.getLogger(LOG)
-# Deciding while a commit is under way makes groups smaller, and J2 a quarter slower: off for now.
-COMMITS_APART = False
 WATCH_S = 0.05  # between two checks whether the beats get through, when one is due
 JOIN_S = 0.1  # how long a thread is waited for that may have passed on the deciding
 HEART_S = 0.3  # how long a stopping worker waits for its last beat
@@ -141,7 +139,6 @@ class PooledWorker:
             connect=lambda: self._store.sibling(),
             hints=self._hints,
             expect=lambda delay_s: self._services.expect(delay_s),
-            commits_apart=COMMITS_APART,
             version=__version__,
         )
         self._services = Services(

@@ -7,10 +7,7 @@ have taken over from another one, and may have given the same fence to another w
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 from itertools import count
 
@@ -21,6 +18,8 @@ from rhythm.record import Record
 from rhythm.store.interfaces.turns import Committed, TaskEnd, TurnCommit
 from rhythm.worker.context import Context
 from rhythm.worker.ended import text_of
+
+Sent = Callable[[], list[Committed]]  # waits for the answer to a commit that is under way
 
 
 class Witnessed(Record):
@@ -47,58 +46,49 @@ class Committer:
     """Commits the turns and the ends of tasks of one worker, one group at a time.
 
     `gives_up` says whether to stop asking a database that has not answered for this many seconds.
-    `has_thread`: groups may be committed by a thread of its own.
     """
 
-    def __init__(
-        self, context: Context, gives_up: Callable[[float], bool], has_thread: bool = True
-    ) -> None:
-        self.has_thread = has_thread
+    def __init__(self, context: Context, gives_up: Callable[[float], bool]) -> None:
         self.under_way: CommitGroup | None = None  # the group whose answers were not taken yet
-        self._answers: Callable[[], list[Committed]] | None = None
-        self._future: Future[list[Committed]] | None = None
-        self._thread: CommitThread | None = None
+        self._sent: Sent | None = None  # waits for the database's answer to it, if it was sent
         self.store, self.worker, self.narrator = context.store, context.worker, context.narrator
         self.claim_ttl_s = context.settings.claim_ttl_s
         self.now, self.sleep, self.gives_up = context.now, context.sleep, gives_up
 
-    def begin(self, group: CommitGroup, done: Callable[[], object] | None = None) -> None:
+    def begin(self, group: CommitGroup, apart: bool = False) -> None:
         """Begins to commit a group; `answers` returns what became of it.
 
-        With `done` the thread commits it, and calls that when it has. Without, or without a thread,
-        it is committed when its answers are asked for.
+        With `apart` it is sent now, if the store can do that without waiting for the answer.
+        Otherwise it is committed when its answers are asked for.
         """
         assert self.under_way is None, "one group at a time"
-        work = partial(self.commit, list(group.turns.values()), group.ends)
-        self.under_way = group
-        if done is None or not self.has_thread:
-            self._answers = work
-            return
-        if self._thread is None:
-            self._thread = CommitThread()
-        self._future = self._thread.run(work, done)
-        self._answers = self._future.result
-
-    @property
-    def answered(self) -> bool:
-        """Whether `answers` need not wait for another thread."""
-        return self._future is None or self._future.done()
+        self.under_way, self._sent = group, None
+        if apart and self.store.turns.commits_apart:
+            try:
+                turns = list(group.turns.values())
+                self._sent = self.store.turns.begin_commit(turns, group.ends)
+            # As if the database had answered so: it is dealt with where answers are.
+            except Exception as problem:
+                self._sent = partial(_raise, problem)
 
     def answers(self) -> list[Committed]:
         """Returns what became of each turn of the group that is under way; waits for that."""
-        answers, self._answers, self._future, self.under_way = self._answers, None, None, None
-        assert answers is not None, "a group is under way"
-        return answers()
+        group, sent = self.under_way, self._sent
+        assert group is not None, "a group is under way"
+        self.under_way = self._sent = None
+        return self.commit(list(group.turns.values()), group.ends, sent)
 
-    def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
+    def commit(
+        self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], sent: Sent | None = None
+    ) -> list[Committed]:
         """Commits all of it in one transaction; returns what became of each turn.
 
-        A turn or an end that cannot be stored does not hold up the others. They are sent one by one
-        then, and the execution that cannot be stored fails. Raises `StoreError` if the database
-        does not answer and `gives_up` says so.
+        With `sent`, it is on its way already. A turn or an end that cannot be stored does not hold
+        up the others. They are sent one by one then, and the execution that cannot be stored fails.
+        Raises `StoreError` if the database does not answer and `gives_up` says so.
         """
         try:
-            return self._send(turns, ends)
+            return self._send(turns, ends, sent)
         except StoreError:
             raise
         except Exception as problem:
@@ -116,13 +106,15 @@ class Committer:
             self.commit([], [end])
         return answers
 
-    def _send(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
+    def _send(
+        self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], sent: Sent | None = None
+    ) -> list[Committed]:
         """Sends until every turn and end is settled: answered, found, or lost."""
         answers: list[Committed] = []
         began = self.now()
         for tries in count(1):
             try:
-                committed = self.store.turns.commit(turns, ends)[0]
+                committed = sent() if sent else self.store.turns.commit(turns, ends)[0]
                 self.narrator.answered()
                 self.narrator.metrics.committed(len(turns) + len(ends))
                 first = tries == 1
@@ -130,6 +122,7 @@ class Committer:
             except StoreError as problem:
                 self.narrator.unanswered(problem, "commit_unknown")
                 self._rest(tries, problem, began)
+            sent = None
             found = self._find(turns)
             answers += [_settled(turn, found) for turn in turns if turn.id in found.witnesses]
             turns = [turn for turn in turns if turn.id not in found.witnesses]
@@ -184,33 +177,8 @@ class Committer:
         self.sleep(min(0.05 * 2 ** min(tries, 7), 5.0))
 
 
-class CommitThread:
-    """A thread that commits, one group after the other. It is a daemon: a database that does not
-    answer cannot keep the process alive."""
-
-    def __init__(self) -> None:
-        self._asked: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name="rhythm commits", daemon=True).start()
-
-    def run(
-        self, work: Callable[[], list[Committed]], done: Callable[[], object]
-    ) -> Future[list[Committed]]:
-        """Runs `work` there. Returns its answer, or its error, as soon as there is one."""
-        answer: Future[list[Committed]] = Future()
-
-        def asked() -> None:
-            try:
-                answer.set_result(work())
-            except BaseException as problem:
-                answer.set_exception(problem)
-            done()
-
-        self._asked.put(asked)
-        return answer
-
-    def _run(self) -> None:
-        while True:
-            self._asked.get()()
+def _raise(problem: Exception) -> list[Committed]:
+    raise problem
 
 
 def _settled(turn: TurnCommit, found: Witnessed) -> Committed:

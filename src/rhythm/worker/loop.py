@@ -1,10 +1,9 @@
 """A worker: claims what is ready, takes turns of workflows, runs tasks, commits in groups.
 
-One thread decides (`run_round`); handlers run beside it. What ends while a commit is under way goes
-into the next one, and with `commits_apart` is decided meanwhile. So commits grow with the load, and
-do not wait when there is none. Where it can,
-the owner of a workflow runs the tasks that it awaits itself: no ready row, no second claim, no
-resume.
+One thread decides (`run_round`); handlers run beside it, or between its rounds. Commits grow with
+the load, and do not wait when there is none. Under load, half of what there is to decide is decided
+and sent, and while that commit is on its way, the other half. Where it can, the owner of a workflow
+runs the tasks that it awaits itself: no ready row, no second claim, no resume.
 """
 
 from __future__ import annotations
@@ -37,10 +36,9 @@ from rhythm.worker.quarantine import MissingHandlers, Suspects
 from rhythm.worker.queue_hints import QueueHints
 from rhythm.worker.settings import WorkerSettings
 from rhythm.worker.slots import Slots
-from rhythm.worker.turns import Catalogue, Turns
+from rhythm.worker.turns import Catalogue, NextActions, Turns
 
 AFTER_A_BUG_S = 1.0  # delay before the next round
-COMMIT_S = 0.05  # longest wait for the end of a handler while a commit is under way
 
 
 class Worker:
@@ -52,8 +50,8 @@ class Worker:
     - `connect` opens the connection for heartbeats; if it is given, another thread sends them.
     - `hints` says whether it is worth asking for work; without it, every round asks.
     - `expect` is told in how many seconds something that was committed here is due.
-    - `commits_apart`: under load, a commit is under way while the next one is decided; with
-      `commit_thread` another thread makes it.
+    - `commits_apart`: under load, a commit is under way while the next one is decided; else that
+      is what the store says.
     """
 
     def __init__(
@@ -75,8 +73,7 @@ class Worker:
         connect: Callable[[], Store] | None = None,
         hints: QueueHints | None = None,
         expect: Callable[[float], None] = lambda delay_s: None,
-        commits_apart: bool = False,
-        commit_thread: bool = True,
+        commits_apart: bool | None = None,
         version: str = "",
     ) -> None:
         self.narrator = narrator or Narrator()
@@ -97,8 +94,8 @@ class Worker:
         self.turns = Turns(
             context, catalogue, attempts, owned, self.slots, self.claimer, self.dispatcher
         )
-        self.committer = Committer(context, gives_up, commit_thread)
-        self.commits_apart = commits_apart
+        self.committer = Committer(context, gives_up)
+        self.commits_apart = store.turns.commits_apart if commits_apart is None else commits_apart
         self.expect = expect
         # When it last asked whether running tasks were cancelled, or queues paused.
         self._checked_at = float("-inf")
@@ -109,7 +106,7 @@ class Worker:
         Returns whether anything happened. It never blocks for long: it waits up to `wait_s` for the
         end of a task if there is none yet.
         """
-        ended = self.attempts.ended(COMMIT_S if self.committer.under_way else wait_s)
+        ended = self.attempts.ended(0.0 if self.committer.under_way else wait_s)
         try:
             self.dispatcher.take_ends(ended)
             if self.liveness.doubts:
@@ -131,26 +128,33 @@ class Worker:
         return True
 
     def _commit(self) -> bool:
-        """Decides for everything that is owned, and commits it at once.
+        """Decides for what is owned, and commits that at once; returns whether there was anything.
 
-        A commit that is under way is waited for after that. While handlers run here, the next one
-        is made in another thread: what they end can be decided meanwhile. Returns whether there was
-        anything to commit, or to follow.
+        If there is more to do than that, the commit is only sent. Its answers are taken after the
+        next decisions.
         """
-        decided = self.turns.decide_all()
-        more = bool(decided.commits or self.ownership.ends)
-        followed = (more or self.committer.answered) and self._follow_commit()
+        decided = self.turns.decide(self._most_turns())
+        followed = self._follow_commit()
         for workflow in decided.takeovers:
             self.dispatcher.begin_owned(workflow)
-        if more:
-            group = CommitGroup(decided.commits, self.ownership.take_ends())
-            apart = self.commits_apart and self.attempts.running and not group.promotes
-            self.committer.begin(group, self.attempts.wake if apart else None)
+        group = CommitGroup(decided.commits, self.ownership.take_ends())
+        if committing := bool(group.turns or group.ends):
+            apart = self.commits_apart and self._has_more(decided) and not group.promotes
+            self.committer.begin(group, apart)
             if not apart:
                 self._follow_commit()
         if decided.parks:
             self._park(decided.parks)
-        return followed or more
+        return followed or committing
+
+    def _most_turns(self) -> int:
+        """Returns how many turns are decided before they are sent: half of them, under load."""
+        owned = len(self.ownership.workflows)
+        return max(self.settings.min_group, -(-owned // 2)) if self.commits_apart else owned
+
+    def _has_more(self, decided: NextActions) -> bool:
+        """Returns whether there is something to do while a commit is under way."""
+        return bool(decided.rest or self.attempts.running or self.claimer.full)
 
     def _follow_commit(self) -> bool:
         """Waits for the commit that is under way, and acts on its answers. False: there is none."""

@@ -15,6 +15,7 @@ class WorkerSettings(Record):
     one_queue: bool = False
     concurrency: int = 100  # handlers at once
     batch: int = 100  # rows claimed at once
+    min_group: int = 25  # turns: fewer are not worth a commit of their own while others are decided
     claim_ttl_s: float = 300.0  # claims expire after this long; a living worker extends its own
     beat_s: float = 5.0  # between two heartbeats
     # After this long without a heartbeat, the others take the worker for dead, and take its work.

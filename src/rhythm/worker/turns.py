@@ -104,11 +104,15 @@ NextAction = Planned | TakeOver | None
 
 
 class NextActions(Record):
-    """What the workflows of a worker do next: commit a turn, park, or take over their tasks."""
+    """What the workflows of a worker do next: commit a turn, park, or take over their tasks.
+
+    `rest`: there are others that are to be decided.
+    """
 
     commits: Mapping[str, TurnCommit]
     parks: Sequence[OwnedWorkflow]
     takeovers: Sequence[OwnedWorkflow]
+    rest: bool = False
 
 
 class Turns:
@@ -135,13 +139,16 @@ class Turns:
 
     # deciding
 
-    def decide_all(self) -> NextActions:
-        """Returns what each owned workflow does next."""
-        commits, parks, takeovers = dict[str, TurnCommit](), [], []
+    def decide(self, most: int) -> NextActions:
+        """Returns what the owned workflows do next, with at most so many turns to commit."""
+        commits = dict[str, TurnCommit]()
+        parks, takeovers = list[OwnedWorkflow](), list[OwnedWorkflow]()
         capacity = self.slots.capacity()
         for workflow in self.ownership.workflows.values():
             if workflow.stale or workflow.planned is not None:
                 continue
+            if len(commits) == most:
+                return NextActions(commits, parks, takeovers, rest=True)
             try:
                 decided = self._decide_safely(workflow, capacity)
             # A program had to be read, and the database did not answer. The others go on.

@@ -253,7 +253,12 @@ class TaskEnd(Record):
 
 
 class TurnStore(ABC):
-    """What the owner of a workflow or task reads, and the group commit."""
+    """What the owner of a workflow or task reads, and the group commit.
+
+    `commits_apart`: a commit can be on its way while its caller goes on (`begin_commit`).
+    """
+
+    commits_apart = False
 
     @abstractmethod
     def load(self, ids: Sequence[str]) -> list[Loaded]:
@@ -296,6 +301,15 @@ class TurnStore(ABC):
     ) -> tuple[list[Committed], set[str]]:
         """Commits all turns and ends of tasks in one transaction: the group commit. Returns what
         became of each turn, and the ids of the tasks whose end was accepted."""
+
+    def begin_commit(
+        self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
+    ) -> Callable[[], list[Committed]]:
+        """Sends a group commit. Returns what waits for its answer, and must be called once.
+
+        Where `commits_apart` is false, that is what commits it.
+        """
+        return lambda: self.commit(turns, ends)[0]
 
     @abstractmethod
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> Completion:

@@ -311,6 +311,44 @@ class Connection:
             later.take(self._ask(bind(text, values)))
         return later
 
+    def begin(self, name: str, /, **values: Any) -> Callable[[], list[Row]]:
+        """Sends a named statement that is a transaction of its own, and has nobody told of it.
+
+        Returns what waits for its rows, and is to be called once, by any thread. Until then the
+        session is kept, and calls of this thread use others.
+        """
+        text = SQL[name]
+        asked = bind(text, values)
+        stays = self._take()
+        state = self._thread
+        try:
+            self._tried(lambda: self._send(asked))
+        except BaseException:
+            self._give_back(stays)
+            raise
+        session, state.open, state.busy = state.open, None, False
+        assert session is not None
+        received = False
+
+        def answer() -> FetchedRows:
+            nonlocal received
+            if received:  # it conflicted with another transaction, and is done again
+                return self._ask(asked)
+            received = True
+            if self._open is not session:
+                raise psycopg.OperationalError("the connection is lost")
+            return session.wire.receive(session.answer_s)[-1]
+
+        def wait() -> list[Row]:
+            self._thread.open, self._thread.busy = session, True
+            try:
+                found = self._tried(answer)
+                return NAMED.result(text, found.rows, found) if found.rows else found.rows
+            finally:
+                self._give_back(stays)
+
+        return wait
+
     def some(
         self, text: bytes, values: Mapping[str, Any], large: Sequence[str], most_bytes: int | None
     ) -> tuple[list[Row], bool]:
@@ -403,39 +441,40 @@ class Connection:
         """Runs `work` on a session of this thread, again after a conflict. Raises `StoreError` or
         `Unavailable` for the server's errors."""
         with self._session():
-            for _ in range(TRIES):
-                try:
-                    self._connect_if_needed()
-                    return work()
-                except (AgainError, errors.DeadlockDetected, errors.SerializationFailure):
-                    self._thread.forget_hints()
-                except errors.LockNotAvailable as problem:
-                    raise StoreError(f"{LOCKED_MESSAGE}: {problem}") from problem
-                # a value is too large: sending it again would not help
-                except errors.ProgramLimitExceeded:
-                    raise
-                except errors.DivisionByZero as problem:  # how our statements refuse what is a bug
-                    raise AssertionError("a statement found what cannot be") from problem
-                except errors.RaiseException as problem:  # raised by one of our triggers
-                    raise StoreError(
-                        f"the PostgreSQL database refuses it: {problem.diag.message_primary}"
-                    ) from problem
-                except (
-                    psycopg.OperationalError,
-                    psycopg.InternalError,
-                    psycopg.InterfaceError,
-                ) as problem:
-                    # This includes the error of a read-only server: the next connection may lead to
-                    # the server that took its place.
-                    self._forget()
-                    raise Unavailable(
-                        f"the PostgreSQL database did not answer: {problem}"
-                    ) from problem
-                except errors.InsufficientPrivilege as problem:
-                    raise StoreError(
-                        f"the user of the PostgreSQL database lacks a privilege: {problem}"
-                    ) from problem
-            raise StoreError(f"{TRIES} times in a row a transaction had to give way to others")
+            return self._tried(work)
+
+    def _tried(self, work: Callable[[], T]) -> T:
+        for _ in range(TRIES):
+            try:
+                self._connect_if_needed()
+                return work()
+            except (AgainError, errors.DeadlockDetected, errors.SerializationFailure):
+                self._thread.forget_hints()
+            except errors.LockNotAvailable as problem:
+                raise StoreError(f"{LOCKED_MESSAGE}: {problem}") from problem
+            # a value is too large: sending it again would not help
+            except errors.ProgramLimitExceeded:
+                raise
+            except errors.DivisionByZero as problem:  # how our statements refuse what is a bug
+                raise AssertionError("a statement found what cannot be") from problem
+            except errors.RaiseException as problem:  # raised by one of our triggers
+                raise StoreError(
+                    f"the PostgreSQL database refuses it: {problem.diag.message_primary}"
+                ) from problem
+            except (
+                psycopg.OperationalError,
+                psycopg.InternalError,
+                psycopg.InterfaceError,
+            ) as problem:
+                # This includes the error of a read-only server: the next connection may lead to
+                # the server that took its place.
+                self._forget()
+                raise Unavailable(f"the PostgreSQL database did not answer: {problem}") from problem
+            except errors.InsufficientPrivilege as problem:
+                raise StoreError(
+                    f"the user of the PostgreSQL database lacks a privilege: {problem}"
+                ) from problem
+        raise StoreError(f"{TRIES} times in a row a transaction had to give way to others")
 
     @contextmanager
     def _session(self) -> Iterator[None]:
@@ -446,11 +485,8 @@ class Connection:
         if self._thread.busy:
             yield
             return
-        stays = self._room.acquire(timeout=PATIENCE_S)
+        stays = self._take()
         try:
-            self._thread.busy = True
-            with suppress(IndexError):
-                self._thread.open = self._idle.pop()
             yield
         finally:
             try:
@@ -460,6 +496,15 @@ class Connection:
                 self._give_back(stays)
             if self._announcer is not None:
                 self._announcer.announce(sent, unsent)
+
+    def _take(self) -> bool:
+        """Takes a session for this thread, if one is open. Returns whether it has a place to go
+        back to."""
+        stays = self._room.acquire(timeout=PATIENCE_S)
+        self._thread.busy = True
+        with suppress(IndexError):
+            self._thread.open = self._idle.pop()
+        return stays
 
     def _hint(self, hints: Hints) -> Sequence[BoundStatement]:
         """Returns what to send, behind the commit, so that other processes hear of this."""
@@ -573,6 +618,12 @@ class Connection:
             with suppress(psycopg.Error):
                 self._roll_back()
             raise
+
+    def _send(self, asked: BoundStatement) -> None:
+        """Sends a statement that is a transaction of its own, and waits for nothing."""
+        session = self._open
+        assert session is not None
+        session.wire.send([*self._introduction(), asked], session.answer_s)
 
     def _exchange(
         self, asked: Sequence[BoundStatement], behind: Sequence[BoundStatement] = ()

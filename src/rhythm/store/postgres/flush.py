@@ -40,6 +40,7 @@ from rhythm.store.postgres.rows import (
     Range,
     end_of,
 )
+from rhythm.store.postgres.wire import Row
 from rhythm.store.provenance import NOBODY, Sender
 from rhythm.store.rows import columns, fields, records
 from rhythm.store.verdicts import (
@@ -72,9 +73,9 @@ def light_columns(turns: Sequence[TurnCommit]) -> dict[str, list[Any]]:
     }
 
 
-def light_answers(turns: Sequence[TurnCommit], committed: Later) -> list[Committed]:
+def light_answers(turns: Sequence[TurnCommit], rows: Sequence[Row]) -> list[Committed]:
     """Returns what became of light turns, from the answer to `light_turns`."""
-    won = dict(committed.rows)
+    won = dict(rows)
     return [
         Committed(turn.id, "own", wakes)
         if (wakes := won.get(turn.id)) is not None

@@ -65,6 +65,8 @@ class PostgresTurns(PostgresRole, TurnStore):
     ) -> None:
         super().__init__(db, rows, auditor)
         self.spare = spare
+        # A pooler lends a session for a transaction of several statements.
+        self.commits_apart = not db.access.pooled
 
     @autocommit
     def load(self, ids: Sequence[str]) -> list[Loaded]:
@@ -131,16 +133,25 @@ class PostgresTurns(PostgresRole, TurnStore):
             else (self._commit_light(light), set())
         )
 
+    def begin_commit(
+        self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
+    ) -> Callable[[], list[Committed]]:
+        if ends or not all(map(is_light, turns)):
+            committed = self.commit(turns, ends)[0]
+            return lambda: committed
+        rows = self.db.begin("light_turns", **light_columns(turns))
+        return lambda: light_answers(turns, rows())
+
     @autocommit
     def _commit_light(self, turns: Sequence[TurnCommit]) -> list[Committed]:
-        return light_answers(turns, self.db.do("light_turns", **light_columns(turns)))
+        return light_answers(turns, self.db.all("light_turns", **light_columns(turns)))
 
     def _flush(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], light: Sequence[TurnCommit]
     ) -> tuple[list[Committed], set[str]]:
         """Commits everything in one transaction."""
         flush, won = self.db.transaction(lambda: self._write(turns, ends, light))
-        return [*flush.answers(), *light_answers(light, won)], flush.accepted
+        return [*flush.answers(), *light_answers(light, won.rows)], flush.accepted
 
     def _write(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], light: Sequence[TurnCommit]

@@ -186,7 +186,7 @@ def piped(
         try:
             pgconn.enter_pipeline_mode()
             answer = method(self, *args, **kwargs)
-            if not self.posted:
+            if not self.posted and self.awaited is None:
                 pgconn.exit_pipeline_mode()
             return answer
         except BaseException as problem:
@@ -205,7 +205,10 @@ class Wire:
 
     def __init__(self, connection: psycopg.Connection[Row], prepares: bool) -> None:
         self.pgconn: PGconn = connection.pgconn
-        self.posted: list[Sent] = []  # what was sent, and its answers were not read yet
+        # What was sent, and its answers were not read yet: those that nobody waits for, and after
+        # them those that somebody does.
+        self.posted: list[Sent] = []
+        self.awaited: Sent | None = None
         self._reader, self._prepares = Transformer(connection), prepares
         self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
         self._numbers = count()  # of their names: one that failed is not used again
@@ -236,14 +239,20 @@ class Wire:
         sent = self._send_all(asked)
         posted = [self._send_all(behind)] if behind else []
         self._flush(answer_s)
-        self._read_posted(answer_s)
-        self.posted = posted
-        answers, failed = self._answers(sent, answer_s)
-        if failed is not None:
-            self._read_posted(answer_s)
-            self.pgconn.exit_pipeline_mode()
-            raise errors.error_from_result(failed, "utf-8")
-        return answers
+        return self._received(sent, posted, answer_s)
+
+    @piped
+    def send(self, asked: Sequence[BoundStatement], answer_s: float) -> None:
+        """Sends statements, and does not wait for the answers: `receive` is to be called next."""
+        self.awaited = self._send_all(asked)
+        self._flush(answer_s)
+
+    @piped
+    def receive(self, answer_s: float) -> list[FetchedRows]:
+        """Returns the answers to what was sent, as `exchange` does."""
+        sent, self.awaited = self.awaited, None
+        assert sent is not None, "something was sent"
+        return self._received(sent, [], answer_s)
 
     @piped
     def post(self, statements: Sequence[BoundStatement], answer_s: float) -> None:
@@ -258,6 +267,17 @@ class Wire:
     def settle(self, answer_s: float) -> None:
         """Reads the answers to what was posted."""
         self._read_posted(answer_s)
+
+    def _received(self, sent: Sent, posted: Sequence[Sent], answer_s: float) -> list[FetchedRows]:
+        """Returns the answers to what was sent; `posted` was sent behind it."""
+        self._read_posted(answer_s)
+        self.posted = list(posted)
+        answers, failed = self._answers(sent, answer_s)
+        if failed is not None:
+            self._read_posted(answer_s)
+            self.pgconn.exit_pipeline_mode()
+            raise errors.error_from_result(failed, "utf-8")
+        return answers
 
     def _send_all(self, statements: Sequence[BoundStatement]) -> Sent:
         sent = Sent(statements, [self._send(each) for each in statements])
