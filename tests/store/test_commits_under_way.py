@@ -109,11 +109,9 @@ def test_a_connection_that_is_lost_meanwhile_leaves_the_commit_unknown(
     """Nothing is sent again by itself: whether it was committed is found by its witness."""
     own, other = begun(postgres, 2)
     answer = postgres.turns.begin_commit([step(own)], [])
-    process = db_of(postgres).backend
-    with psycopg.connect(postgres.turns.db.url, autocommit=True) as admin:
-        admin.execute("SELECT pg_terminate_backend(%s)", [process])
-        while admin.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [process]).fetchone():
-            pass
+    kept = db_of(postgres)._last
+    assert kept is not None
+    kept.close()
     with pytest.raises(Unavailable, match="did not answer"):
         answer()
     seq = 1 if postgres.turns.witness(own.id, 1) == own.fence else 0
