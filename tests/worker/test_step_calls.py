@@ -18,7 +18,7 @@ workflow main(inputs) {
   return total
 }
 """
-MOST = 285  # raise it only for what every step needs
+MOST = 283  # raise it only for what every step needs
 
 
 def deciding(steps: int) -> int:

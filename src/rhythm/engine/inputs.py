@@ -74,6 +74,7 @@ def _context(loaded: Loaded) -> dict[str, Any]:
     }
 
 
+@lru_cache(256)
 def forbidden(authority: str | None) -> frozenset[str]:
     """Returns which of `publish` and `send` the workflow may not do.
 

@@ -489,7 +489,7 @@ class _TurnRows:
             wakes=at.wakes,
             worker=self.planner.worker,
             done=(*self.ended.done, *self.refused),
-            resumed=_resumed(loaded) if loaded.resumes else None,
+            resumed=_resumed(loaded),
             **changes,
         )
 

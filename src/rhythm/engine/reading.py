@@ -91,8 +91,8 @@ class Reading(Record):
 
     def rest(self, outcomes: Sequence[ChildOutcome]) -> Reading:
         """Returns what is still read after the ends: no mail for a group that cannot end yet."""
-        undecided = _without_ends(self.groups[:1], outcomes)
-        return self.replace(mail=()) if self.whole and undecided else self
+        undecided = self.whole and _without_ends(self.groups[:1], outcomes)
+        return self.replace(mail=()) if undecided else self
 
 
 def reading(
@@ -148,9 +148,12 @@ def _mail_asked(id: str, plan: Plan | None, signals: Sequence[Signal]) -> Iterat
     A workflow that awaits no signals may do so next: for it the whole mailbox is read, unless some
     signals are known.
     """
-    names, known = signal_names(plan), Counter(signal.name for signal in signals)
-    if not names and not signals:
-        yield MailAsked(id, None, NEXT_SIGNALS)
+    names = signal_names(plan)
+    if not names:
+        if not signals:
+            yield MailAsked(id, None, NEXT_SIGNALS)
+        return
+    known = Counter(signal.name for signal in signals)
     for name, count in names.items():
         if known[name] < count:
             yield MailAsked(id, name, max(count, NEXT_SIGNALS))
@@ -210,14 +213,16 @@ def _fails(group: Plan) -> bool:
 
 def _names_read(asked: Sequence[MailAsked], signals: Sequence[Signal]) -> frozenset[str] | None:
     """Returns the names of which all signals were read; None: all names."""
-    found = Counter(signal.name for signal in signals)
     if any(each.name is None and len(signals) < each.limit for each in asked):
         return None
+    found = Counter(signal.name for signal in signals)
     return frozenset(each.name for each in asked if each.name and found[each.name] < each.limit)
 
 
 def _without_ends(groups: Sequence[Plan], outcomes: Sequence[ChildOutcome]) -> frozenset[int]:
     """Returns the groups none of whose ends were read: the store reads all of them, or none."""
+    if not groups:
+        return frozenset()
     ended = sorted(outcome.n for outcome in outcomes)
 
     def has_some(group: Plan) -> bool:
