@@ -924,6 +924,13 @@ ENDS = (
         pg("start_executions", "ON CONFLICT DO NOTHING RETURNING", "RETURNING"),
     ),
     Guard(
+        "nothing starts on a version that is not the current one",
+        rule("starts_on_a_version_that_is_not_the_current_one_start_nothing"),
+        lite_code("executions", "start_alike",
+            "if if_current and self.db.one", "if False and self.db.one"),
+        pg("start_alike", "WHERE NOT %(if_current)s::bool", "WHERE true"),
+    ),
+    Guard(
         "what has ended does not end again", rule("a_task_that_has_ended_stays_as_it_ended"),
         lite("finish", " AND e.status < 5", ""), pg("finish", " AND e.status < 5", ""),
     ),

@@ -13,7 +13,7 @@ from rhythm.store.access import Actor
 from rhythm.store.attributes import with_attributes
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.definitions import Definition
-from rhythm.store.interfaces.executions import ExecutionStore, NewExecution
+from rhythm.store.interfaces.executions import ExecutionStore, NewExecution, OutdatedError
 from rhythm.store.interfaces.messages import MailAsked, NewSignal
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import (
@@ -252,6 +252,25 @@ def test_starts_that_are_alike_are_claimed_in_the_order_of_their_ids(
     clock.forward(5.0)
     assert store.maintenance.fire_timers(10) == (3, None)
     assert list(claims(store)) == ["w0", "w1", "w2"]
+
+
+def test_starts_on_a_version_that_is_not_the_current_one_start_nothing(store: Store) -> None:
+    def start(alike: NewExecution, *ids: str) -> None:
+        store.executions.start_alike(alike, dict.fromkeys(ids, "1"), if_current=True)
+
+    with pytest.raises(OutdatedError):
+        start(workflow(), "a")
+    store.definitions.register([Definition("main", "1", "flow", "one", "{}")])
+    start(workflow(), "b", "c")
+    store.definitions.register([Definition("main", "2", "flow", "two", "{}")])
+    for alike in (workflow(), workflow(contributors=("ann",))):
+        with pytest.raises(OutdatedError):
+            start(alike, "d", "e")
+    start(workflow(version="2"), "f")
+    store.definitions.register([Definition("main", "1", "flow", "one", "{}")])
+    start(workflow(), "g")
+    assert [row[0] for row in ready_rows(store)] == ["b", "c", "f", "g"]
+    assert [*store.reading.get("abcdefg")] == ["b", "c", "f", "g"]
 
 
 # claims

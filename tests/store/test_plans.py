@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from rhythm.store.columns import new_execution
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.store import Store
 from rhythm.store.lifecycle import WORKFLOW
@@ -67,6 +68,8 @@ IDS = ["w0", "w2", "w4"]
 ONES = [1, 1, 1]
 TEXTS = ["", "", ""]
 
+ALIKE = new_execution(NewExecution("", WORKFLOW, "name1", "default", timeout_s=1.0))
+ALIKE = {n: v for n, v in ALIKE.items() if n not in ("id", "inputs", "root_id", "later_us")}
 RANGE = dict(id="w0", first="w0.", last="w0/")
 POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("claim", dict(worker="a", ttl_us=1, queues=["system", "queue1"], limit=10),
@@ -124,6 +127,11 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("lock_contexts", dict(id=IDS, seq=ONES, fence=ONES), "workflow_execution_context_pkey"),
     ("lock_with_related", dict(ids=IDS, ending=IDS, id=IDS, first=ONES, last=ONES),
         "ready_pkey executions_pkey executions_unfinished"),
+    (
+        "start_alike",
+        dict(ALIKE, ids=IDS, inputs_of=TEXTS, if_current=True, token="t1"),
+        "definitions_current api_tokens_pkey",
+    ),
     ("executions_of", dict(ids=IDS), "executions_pkey"),
     ("suspend_executions", dict(id=IDS, status=ONES, fence=ONES, worker=TEXTS, now=1),
         "executions_pkey"),

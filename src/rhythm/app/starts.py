@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, get_args
 
 from rhythm.app.actors import By, acting
@@ -11,8 +12,9 @@ from rhythm.app.handle import Handle
 from rhythm.app.views import Start
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
+from rhythm.errors import InvalidInputs
 from rhythm.ir.input_schema import DeclaredInputs
-from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.executions import NewExecution, OutdatedError
 from rhythm.store.lifecycle import TASK, WORKFLOW, OnConflict
 from rhythm.store.provenance import dump_authority, provenance_of
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from rhythm.app.executions import Executions
     from rhythm.app.workflows import Workflows
     from rhythm.authoring.workflow import Workflow
+    from rhythm.ir.program import Program
     from rhythm.store.access import Actor
     from rhythm.store.interfaces.store import Store
 
@@ -89,8 +92,24 @@ class Starts:
         """
         store = self._context.store_on(connection)
         self._context.python.register(store=store)
-        program = self._workflows.current(name if isinstance(name, str) else name.name, store)
-        options, actor = program.options, acting(by) if by else None
+        name = name if isinstance(name, str) else name.name
+        asked, actor = _Asked(list(requests), on_conflict), acting(by) if by else None
+        # Mostly no newer version was registered since the last start: then one statement does it.
+        known = self._context.programs.last_known(name) if asked.alike else None
+        if known is not None:
+            with suppress(OutdatedError, InvalidInputs):
+                return self._start_program(known, asked, store, actor, if_current=True)
+        return self._start_program(self._workflows.current(name, store), asked, store, actor)
+
+    def _start_program(
+        self,
+        program: Program,
+        asked: _Asked,
+        store: Store,
+        actor: Actor | None,
+        if_current: bool = False,
+    ) -> list[Handle]:
+        options = program.options
         common = NewExecution(
             "",
             WORKFLOW,
@@ -101,7 +120,7 @@ class Starts:
             **(_provenance(actor) if actor else {}),
         )
         declared = DeclaredInputs(options["inputs"]) if "inputs" in options else None
-        return self._start(common, requests, on_conflict, store, actor, declared)
+        return self._start(common, asked, store, actor, declared, if_current)
 
     def task(
         self,
@@ -162,40 +181,52 @@ class Starts:
             max_attempts=attempts,
             options=dump(options, "options"),
         )
-        return self._start(common, requests, on_conflict, self._context.store_on(connection))
+        asked = _Asked(list(requests), on_conflict)
+        return self._start(common, asked, self._context.store_on(connection))
 
     def _start(
         self,
         common: NewExecution,
-        requests: Iterable[Any],
-        on_conflict: OnConflict,
+        asked: _Asked,
         store: Store,
         actor: Actor | None = None,
         declared: DeclaredInputs | None = None,
+        if_current: bool = False,
     ) -> list[Handle]:
         """Starts an execution for each request. `common`: what does not come from requests."""
-        if on_conflict not in ON_CONFLICT:
-            raise ValueError(
-                f"on_conflict is one of {', '.join(ON_CONFLICT)}, not {on_conflict!r:.80}"
-            )
-        requests = list(requests)
+        requests = asked.requests
         texts = [_inputs(common.name, request, declared) for request in requests]
         ids = self._context.new_ids(len(requests))
         inputs = dict(zip(ids, texts, strict=True))
         self._sizes.payloads("inputs", common.name, inputs)
-        if on_conflict != "replace" and requests and _are_alike(requests):
-            store.executions.start_alike(_placed(common, requests[0]), inputs, actor)
+        if asked.alike:
+            placed = _placed(common, requests[0])
+            store.executions.start_alike(placed, inputs, actor, if_current)
             handles = [Handle(self._executions, id) for id in ids]
         else:
             rows = [
                 _row(_placed(common, request), request, id, text)
                 for request, (id, text) in zip(requests, inputs.items(), strict=True)
             ]
-            _refuse_without_keys(rows, on_conflict)
-            started = store.executions.start(rows, on_conflict, actor)
+            _refuse_without_keys(rows, asked.on_conflict)
+            started = store.executions.start(rows, asked.on_conflict, actor) if rows else []
             handles = [Handle(self._executions, found.id, found.created) for found in started]
         self._context.wake_if_committed(store)
         return handles
+
+
+class _Asked:
+    """What is asked of one call: the requests, which are inputs or `Start`, and what is done about
+    executions that exist already."""
+
+    def __init__(self, requests: Sequence[Any], on_conflict: OnConflict) -> None:
+        if on_conflict not in ON_CONFLICT:
+            raise ValueError(
+                f"on_conflict is one of {', '.join(ON_CONFLICT)}, not {on_conflict!r:.80}"
+            )
+        self.requests, self.on_conflict = requests, on_conflict
+        # They differ only in their inputs, and none can exist already.
+        self.alike = bool(requests) and on_conflict != "replace" and _are_alike(requests)
 
 
 def _inputs(name: str, request: Any, declared: DeclaredInputs | None) -> str:

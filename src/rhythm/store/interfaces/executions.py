@@ -63,6 +63,10 @@ class Started(Record):
     name: str = ""  # of the workflow or task, if the execution existed already
 
 
+class OutdatedError(Exception):
+    """The version of a workflow that was to be started is not the current one, or is gone."""
+
+
 def refuse_conflicts(
     executions: Sequence[NewExecution], started: Sequence[Started], on_conflict: OnConflict
 ) -> None:
@@ -300,12 +304,19 @@ class ExecutionStore(ABC):
 
     @abstractmethod
     def start_alike(
-        self, alike: NewExecution, inputs: Mapping[str, str], actor: Actor | None = None
+        self,
+        alike: NewExecution,
+        inputs: Mapping[str, str],
+        actor: Actor | None = None,
+        if_current: bool = False,
     ) -> None:
         """Starts roots that differ only in their ids and their inputs, which are given by id.
 
         All else is as in `alike`. The ids must be new: nobody looks for executions that have them,
         or a key. So it takes a fraction of the time of `start`.
+
+        With `if_current` it raises `OutdatedError`, and nothing is started, if the version is not
+        the current one of the workflow.
         """
 
     @abstractmethod

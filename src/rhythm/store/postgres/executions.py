@@ -62,11 +62,15 @@ class PostgresExecutions(PostgresRole, ExecutionStore):
         return started
 
     def start_alike(
-        self, alike: NewExecution, inputs: Mapping[str, str], actor: Actor | None = None
+        self,
+        alike: NewExecution,
+        inputs: Mapping[str, str],
+        actor: Actor | None = None,
+        if_current: bool = False,
     ) -> None:
         simple = _is_one_statement([alike], "return", actor)
         run = self.db.autocommit if simple else self.db.transaction
-        run(lambda: self.rows.start_alike(alike, inputs, actor))
+        run(lambda: self.rows.start_alike(alike, inputs, actor, if_current))
 
     def _let_go_of_keys(self, executions: Sequence[NewExecution]) -> list[str]:
         """Cancels the executions that have the keys of the new ones, and takes the keys from them.

@@ -91,9 +91,11 @@ FROM new
 
 -- name: start_alike
 -- Starts roots that differ only in their ids, which are new, and their inputs.
--- What they have in common is sent once, and read once.
+-- What they have in common is sent once, and read once. No row: their version is not the current one, and nothing is started.
 WITH x AS MATERIALIZED (SELECT * FROM unnest(%(ids)s::text[], %(inputs_of)s::text[]) AS x(id, inputs)),
-t AS MATERIALIZED (SELECT now_us() AS now),
+t AS MATERIALIZED (
+  SELECT now_us() AS now WHERE NOT %(if_current)s::bool
+    OR %(version)s::text = (SELECT version FROM workflow_definitions WHERE name = %(name)s::text ORDER BY registration DESC LIMIT 1)),
 new AS (
   INSERT INTO executions (id, inputs, root_id, {NewExecution but id, inputs, root_id}, status, created_at, timeout_us, timeout_at)
   SELECT x.id, x.inputs, x.id, {:NewExecution but id, inputs, root_id}, 0, t.now, %(timeout_us)s::bigint,

@@ -20,7 +20,7 @@ from rhythm.store.approvals import StoredApproval, notice
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.columns import new_execution, new_executions
 from rhythm.store.interfaces.claims import SYSTEM_QUEUE
-from rhythm.store.interfaces.executions import NewExecution, Started
+from rhythm.store.interfaces.executions import NewExecution, OutdatedError, Started
 from rhythm.store.lifecycle import FREE, TASK, WORKFLOW, StatusNumber, has_ended, is_orderly
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, SendingFamily, sending_turn
@@ -147,19 +147,28 @@ class PostgresRows:
         return created
 
     def start_alike(
-        self, alike: NewExecution, inputs: Mapping[str, str], actor: Actor | None
+        self,
+        alike: NewExecution,
+        inputs: Mapping[str, str],
+        actor: Actor | None,
+        if_current: bool,
     ) -> None:
         """Starts roots that differ only in their ids, which are new, and their inputs, by id.
 
-        Raises `TokenRevoked` or `Denied` if the token of the actor no longer allows it.
+        Raises `TokenRevoked` or `Denied` if the token of the actor no longer allows it, and with
+        `if_current` `OutdatedError` if the version is not the current one of the workflow.
         """
-        ((now, token),) = self.db.all(
+        rows = self.db.all(
             "start_alike",
             ids=list(inputs),
             inputs_of=list(inputs.values()),
+            if_current=if_current,
             token=_token_of(actor),
             **new_execution(alike),
         )
+        if not rows:
+            raise OutdatedError
+        ((now, token),) = rows
         _authorise(actor, token)
         self.contribute([(id, alike.contributors) for id in inputs if alike.contributors], now)
         self.db.free([alike.queue] if alike.delay_s <= 0 else [])

@@ -13,6 +13,7 @@ from rhythm.store.interfaces.executions import (
     ExecutionStore,
     Family,
     NewExecution,
+    OutdatedError,
     Reach,
     Retry,
     Started,
@@ -56,9 +57,15 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
             return started
 
     def start_alike(
-        self, alike: NewExecution, inputs: Mapping[str, str], actor: Actor | None = None
+        self,
+        alike: NewExecution,
+        inputs: Mapping[str, str],
+        actor: Actor | None = None,
+        if_current: bool = False,
     ) -> None:
         with self.db.transaction():
+            if if_current and self.db.one("current_version", alike.name) != (alike.version,):
+                raise OutdatedError
             now = self.db.clock()
             self.rows.start_alike(alike, inputs, now)
             self.auditor.authorise(actor, now)

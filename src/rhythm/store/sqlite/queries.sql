@@ -39,6 +39,10 @@ WHERE d.name = ? AND d.version = ?
 -- Program of one version of a workflow, to take turns with; its text is not read.
 SELECT program FROM workflow_definitions WHERE name = ? AND version = ?
 
+-- name: current_version
+-- Current version of a workflow; no row means that it is not registered.
+SELECT version FROM workflow_definitions WHERE name = ? ORDER BY registration DESC LIMIT 1
+
 -- name: current_definitions
 -- Current versions of these workflows, without text and program, which may be large.
 SELECT {d.Listed} FROM json_each(?) x JOIN workflow_definitions d ON d.name = x.value
