@@ -28,7 +28,7 @@ class Figure(Record):
                 return show_s(value / 1e3)
             case "s":
                 return show_s(value)
-        return f"{value:,.{1 if value < 100 else 0}f} {self.unit}".rstrip()
+        return f"{value:{',.0f' if value >= 1000 else '.3g'}} {self.unit}".rstrip()
 
     def best(self, values: list[float]) -> float:
         return max(values) if self.more_is_better else min(values)
