@@ -25,10 +25,10 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 # One step at a time even under `make -j`, so that the output reads from top to bottom.
 .NOTPARALLEL:
-.PHONY: modules pyright help demo test test-long coverage check sim chaos attack mutants pgbouncer model bench bench-peers openapi lock fmt format lint types clean
+.PHONY: modules pyright help demo test test-long coverage check sim chaos attack mutants pgbouncer model bench bench-peers bench-growth openapi lock fmt format lint types clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 # Whoever only looks needs none of our tools; where they are, they stay.
 demo: $(if $(wildcard $(INSTALLED)),$(INSTALLED),$(RUNS)) ## Run the demonstration
@@ -75,6 +75,9 @@ bench: $(INSTALLED) ## Run the benchmarks
 # Installs them first, each into a virtual environment of its own below .cache/peers; Restate's server comes by npm.
 bench-peers: $(INSTALLED) ## Run us and other engines in the same jobs, a quarter of an hour or more: make bench-peers ARGS="j3 j2 --only rhythm,restate --rounds 1"
 	@$(BIN)/python -m bench.peers $(ARGS)
+
+bench-growth: $(INSTALLED) ## How the cost of work grows with what is in the database and how many take part, twenty minutes: make bench-growth ARGS="finished workers --scale 0.1"
+	@$(BIN)/python -m bench.growth $(ARGS)
 
 modules: $(INSTALLED) ## Write what the docs take from the code anew: lists of modules and transitions, messages of Python workflows
 	@$(BIN)/python -m tests.modules

@@ -25,6 +25,10 @@ from rhythm import Rhythm
 
 SYNCED = "-c fsync=on -c synchronous_commit=on -c shared_buffers=128MB"
 APP = str(Path(__file__).with_name("tasks.py"))
+WORKERS = "rhythm worker"
+MAX_WARM_UPS = 1000
+BEGIN_S, EACH_BEGINS_S = 60.0, 3.0  # until workers work, at most
+STOP_S = 60.0
 
 cleanup = ExitStack()  # what is left to do when the benchmarks have ended
 _numbers = itertools.count(1)
@@ -73,7 +77,8 @@ class Place:
 
     @contextmanager
     def workers(self, processes: int, warm_up: str) -> Iterator[int]:
-        """Worker processes that have run this workflow some times: the process that was started."""
+        """Worker processes that have all begun, and together have run this workflow some times: the
+        process that was started. To PostgreSQL they say that they are `WORKERS`."""
         command = [
             sys.executable,
             "-m",
@@ -86,14 +91,36 @@ class Place:
             "--database",
             self.url,
         ]
-        started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        environment = {**os.environ, "PGAPPNAME": WORKERS}
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        started = subprocess.Popen(command, env=environment, **quiet)
         try:
-            for handle in self.app.start_many(warm_up, range(100 * processes)):
-                handle.result("60s")
+            self._until_all_beat(processes, started)
+            for handle in self.app.start_many(warm_up, range(min(100 * processes, MAX_WARM_UPS))):
+                handle.result("120s")
             yield started.pid
         finally:
             started.terminate()
-            started.wait()
+            try:
+                started.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                started.kill()  # workers of a supervisor end with it
+                started.wait()
+
+    def _until_all_beat(self, processes: int, started: subprocess.Popen[bytes]) -> None:
+        """Waits until so many workers have sent a heartbeat. Raises `RuntimeError` if they do not
+        for long."""
+        limit = time.monotonic() + BEGIN_S + processes * EACH_BEGINS_S
+        with closing(self.connect()) as db:
+            while self.worker_pids(db, processes) is None:
+                if started.poll() is not None or time.monotonic() > limit:
+                    raise RuntimeError(f"no {processes} workers have begun")
+                time.sleep(0.05)
+
+    def worker_pids(self, db: Any, processes: int) -> list[int] | None:
+        """The processes of the workers; None if there are not so many."""
+        pids = [pid for (pid,) in db.execute("SELECT pid FROM worker_heartbeats").fetchall()]
+        return pids if len(pids) >= processes else None
 
 
 def sqlite() -> Place:

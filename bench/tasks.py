@@ -8,3 +8,9 @@ import rhythm
 @rhythm.task
 def note(x: int) -> int:
     return x
+
+
+@rhythm.task
+def same(x: int | str) -> int | str:
+    """Values of any size."""
+    return x

@@ -14,10 +14,11 @@ from pathlib import Path
 from bench.peers.engines import Engine, chosen
 from bench.peers.installing import NotInstalled, python_of
 from bench.peers.jobs import BY_NAME, COMMIT, JOBS, Job
-from bench.peers.places import Server, empty, server
-from bench.peers.results import Cell, Results, begun, load
+from bench.peers.results import Cell, Results, begun
 from bench.peers.running import Outcome, run
 from bench.peers.tables import job_table, ratio_table
+from bench.runs import load, say_where
+from bench.servers import Server, empty, server
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(__file__).with_name("scripts")
@@ -114,13 +115,7 @@ def _environment(engine: Engine, scale: float) -> dict[str, str]:
 
 
 def _say_where(results: Results) -> None:
-    machine = results.about["machine"]
-    settings = ", ".join(f"{name}={value}" for name, value in results.about["settings"].items())
-    print(
-        f"{machine['cores']} cores, {machine['system']}, Python {machine['python']}, "
-        f"load {results.about['load']['begin']}\n"
-        f"PostgreSQL {machine['postgresql']}: {settings}\n"
-    )
+    say_where(results.about)
     for name, pins in results.about["versions"].items():
         print(f"  {name}: {', '.join(pins)}")
     print(flush=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from bench.servers import Store
 from rhythm.record import Record
 
-Store = Literal["PostgreSQL", "SQLite", "own log"]
 Kind = Literal["limit", "ours", "workflows", "tasks"]
 
 

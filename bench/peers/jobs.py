@@ -2,33 +2,9 @@
 
 from __future__ import annotations
 
-from bench.measure import show_s
+from bench.figures import Figure
 from bench.peers.engines import Kind
 from rhythm.record import Record
-
-
-class Figure(Record):
-    """One number of a job."""
-
-    key: str  # as the scripts print it
-    title: str
-    unit: str  # "/s": more is better; "ms" and "s": less is
-    drawn: bool = False  # in the picture
-
-    @property
-    def more_is_better(self) -> bool:
-        return self.unit == "/s"
-
-    def show(self, value: float) -> str:
-        if self.unit == "/s":
-            return f"{value:,.0f}/s"
-        return show_s(value / 1e3 if self.unit == "ms" else value)
-
-    def best(self, values: list[float]) -> float:
-        return max(values) if self.more_is_better else min(values)
-
-    def times_better(self, ours: float, theirs: float) -> float:
-        return ours / theirs if self.more_is_better else theirs / ours
 
 
 class Job(Record):

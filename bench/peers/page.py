@@ -1,8 +1,5 @@
 """Writes the results of a run into docs/benchmarks.md, with a picture and all figures beside it:
-`python -m bench.peers.page [FILE]`.
-
-The prose of the page is written by hand; what stands between the two marks comes from here.
-"""
+`python -m bench.peers.page [FILE]`."""
 
 from __future__ import annotations
 
@@ -10,19 +7,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench import pages
+from bench.figures import table
+from bench.pages import PAGE, PICTURES, ROOT
 from bench.peers.chart import drawn
 from bench.peers.engines import ENGINES
 from bench.peers.results import Results
-from bench.peers.tables import job_table, ratio_table, table
+from bench.peers.tables import job_table, ratio_table
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "benchmarks.md"
-PICTURE = ROOT / "docs" / "pictures" / "benchmarks.svg"
+PICTURE = PICTURES / "benchmarks.svg"
 FIGURES = ROOT / "docs" / "benchmarks.json"
 RESULTS = ROOT / ".cache" / "peers" / "results.json"
-BEGIN = "<!-- written by bench/peers/page.py -->\n"
-END = "<!-- until here -->\n"
-QUIET_LOAD = 0.5
+BEGIN = pages.begin("bench/peers/page.py")
 
 
 def main(path: Path) -> None:
@@ -34,9 +30,7 @@ def main(path: Path) -> None:
 
 def written(page: str, results: Results) -> str:
     """The page with these results in place of those it has."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{section(results)}\n{END}{after}"
+    return pages.written(page, BEGIN, section(results))
 
 
 def section(results: Results) -> str:
@@ -44,7 +38,7 @@ def section(results: Results) -> str:
 
 
 def _parts(results: Results) -> Iterator[str]:
-    yield _where(results)
+    yield pages.where(results.about)
     yield "![Rhythm and its peers in the same jobs](pictures/benchmarks.svg)"
     yield "Grey bars are queues of tasks, which store no results and have no workflows."
     yield "### How many times better"
@@ -54,37 +48,6 @@ def _parts(results: Results) -> Iterator[str]:
         yield job_table(results, job)
     yield "### Versions, and what is not comparable"
     yield _versions(results)
-
-
-def _where(results: Results) -> str:
-    about = results.about
-    machine, settings = about["machine"], about["settings"]
-    shown = ", ".join(f"`{name}={value}`" for name, value in settings.items())
-    load = f"load {about['load']['begin']} at the beginning, {about['load']['end']} at the end"
-    return (
-        f"{about['began'][:10]}, Rhythm at `{about['commit']}`: {machine['cores']} cores, "
-        f"{machine['system']}, Python {machine['python']}; {load}; "
-        f"{_rounds(about['rounds'])}{_scaled(about['scale'])}.\n"
-        f"PostgreSQL {machine['postgresql']} on the same cores: {shown}."
-        f"{_busy(about['load']['begin'])}"
-    )
-
-
-def _rounds(count: int) -> str:
-    return "one round" if count == 1 else f"the best of {count} rounds"
-
-
-def _busy(load: float) -> str:
-    """A warning, if others used the machine before anything was measured."""
-    if load <= QUIET_LOAD:
-        return ""
-    return (
-        "\n\n**Others used the machine at the same time: these figures are to be measured anew.**"
-    )
-
-
-def _scaled(scale: float) -> str:
-    return "" if scale == 1 else f"; **all sizes times {scale:g}: this was a trial**"
 
 
 def _versions(results: Results) -> str:

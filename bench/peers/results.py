@@ -4,21 +4,18 @@ every round."""
 from __future__ import annotations
 
 import json
-import os
-import platform
-import subprocess
-import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench import runs
+from bench.figures import Figure
 from bench.peers.engines import BY_NAME as ENGINES
 from bench.peers.engines import Engine
 from bench.peers.jobs import BY_NAME as JOBS
-from bench.peers.jobs import Figure, Job
-from bench.peers.places import SETTINGS, Server
+from bench.peers.jobs import Job
 from bench.peers.running import Outcome
+from bench.servers import Server
 from rhythm.record import Record
 
 
@@ -85,34 +82,5 @@ class Results:
 def begun(engines: Sequence[Engine], postgres: Server, rounds: int, scale: float) -> Results:
     """A run that begins now, on this machine."""
     versions = {engine.name: [*engine.packages, *engine.npm] for engine in engines}
-    return Results(
-        {
-            "commit": _commit(),
-            "began": datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": {
-                "cores": os.cpu_count(),
-                "system": f"{platform.system()} {platform.machine()}",
-                "python": platform.python_version(),
-                "postgresql": postgres.version,
-            },
-            "settings": SETTINGS,
-            "rounds": rounds,
-            "scale": scale,
-            "load": {"begin": load()},
-            "versions": {name: pins for name, pins in versions.items() if pins},
-        }
-    )
-
-
-def _commit() -> str:
-    """Which Rhythm it is; empty outside of a repository."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=10", "HEAD"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    except OSError:
-        return ""
-
-
-def load() -> float:
-    """How much else goes on: figures of a busy machine are to be read as ratios."""
-    return round(os.getloadavg()[0], 1) if sys.platform != "win32" else 0.0
+    about = runs.begun(postgres, rounds, scale)
+    return Results({**about, "versions": {name: pins for name, pins in versions.items() if pins}})

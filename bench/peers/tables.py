@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import get_args
 
-from bench.peers.engines import Engine, Kind, Store
-from bench.peers.jobs import Figure, Job
+from bench.figures import Figure, table
+from bench.peers.engines import Engine, Kind
+from bench.peers.jobs import Job
 from bench.peers.results import Results
+from bench.servers import Store
 from rhythm.record import Record
 
 
@@ -16,11 +18,6 @@ class Best(Record):
 
     engine: Engine
     value: float
-
-
-def table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """In Markdown."""
-    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, ["---"] * len(heads), *lines))
 
 
 def job_table(results: Results, job: Job) -> str:

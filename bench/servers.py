@@ -1,5 +1,5 @@
-"""Empty databases for the scripts, all on the same disk: one PostgreSQL server for everybody, files
-of SQLite, and folders."""
+"""Empty databases, all on the same disk: one PostgreSQL server for everybody, files of SQLite, and
+folders."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import itertools
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 from tests.support.postgres import private_server
 
-from bench.peers.engines import Store
 from rhythm.record import Record
 
+Store = Literal["PostgreSQL", "SQLite", "own log"]
 SETTINGS = {
     "fsync": "on",
     "synchronous_commit": "on",
@@ -33,6 +34,7 @@ class Server(Record):
 
     url: str
     version: str
+    settings: dict[str, str]
 
     @property
     def folder(self) -> str:
@@ -41,22 +43,24 @@ class Server(Record):
 
 
 @contextmanager
-def server() -> Iterator[Server]:
-    options = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
+def server(**changed: str) -> Iterator[Server]:
+    """A private server with the settings of all benchmarks, but for some."""
+    settings = {**SETTINGS, **changed}
+    options = " ".join(f"-c {name}={value}" for name, value in settings.items())
     with private_server(options) as url:
         with psycopg.connect(url) as db:
             [[version]] = db.execute("SHOW server_version").fetchall()
-        yield Server(url, version.partition(" ")[0])
+        yield Server(url, version.partition(" ")[0], settings)
 
 
 @contextmanager
 def empty(store: Store, postgres: Server) -> Iterator[str]:
-    """An empty place for one job of one engine, gone afterwards: a URL, or the path of a folder."""
+    """An empty place for one job, gone afterwards: a URL, or the path of a folder."""
     if store == "PostgreSQL":
         with _database(postgres) as url:
             yield url
         return
-    with tempfile.TemporaryDirectory(prefix="rhythm-peers-", dir="/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="rhythm-bench-", dir="/tmp") as folder:
         yield f"sqlite:///{folder}/bench.db" if store == "SQLite" else folder
 
 
