@@ -209,6 +209,16 @@ class Tasks(Mapping[str, Task[..., Any]]):
     def __contains__(self, name: object) -> bool:
         return name in self._tasks
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """Returns the task of this name, or the default. A worker asks several times a step."""
+        task = self._tasks.get(name)
+        if task is None:
+            return default
+        return task if self.applied is None else self.applied(task)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tasks
+
     def has(self, task: Task[..., Any]) -> bool:
         """Returns whether this very task is one of them."""
         return self._tasks.get(task.name) is task
