@@ -216,9 +216,6 @@ class Tasks(Mapping[str, Task[..., Any]]):
             return default
         return task if self.applied is None else self.applied(task)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._tasks
-
     def has(self, task: Task[..., Any]) -> bool:
         """Returns whether this very task is one of them."""
         return self._tasks.get(task.name) is task
