@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, Token
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +50,7 @@ class Current:
         self.deadline: datetime | None = None  #: when this attempt is given up; None: never
         self.progress: Any = None  #: what the last `heartbeat` reported
         # Runs the attempt inside of a transaction, if the task is transactional.
-        self.within: Callable[[Callable[[], AttemptEnd]], AttemptEnd] = lambda attempt: attempt()
+        self.within: Callable[[Callable[[], AttemptEnd]], AttemptEnd] | None = None
         # Called right before the handler begins: whether it still may.
         self.may_begin: Callable[[], bool] = lambda: True
         self.on_progress: Callable[[Any], None] = lambda progress: None
@@ -115,13 +114,13 @@ class Current:
         """Sets the connection of a transactional task."""
         self._connection = connection
 
-    @contextmanager
-    def entered(self) -> Iterator[None]:
-        """Makes this the attempt that `current()` returns, for as long as the handler runs."""
+    def enter(self) -> Token[Current]:
+        """Makes this the attempt that `current()` returns, until `leave` is given the answer."""
         if self.timeout_s is not None:
             self.deadline = datetime.now(UTC) + timedelta(seconds=self.timeout_s)
-        token = _attempt.set(self)
-        try:
-            yield
-        finally:
-            _attempt.reset(token)
+        return _attempt.set(self)
+
+    @staticmethod
+    def leave(token: Token[Current]) -> None:
+        """Ends what `enter` began, in the same thread or coroutine."""
+        _attempt.reset(token)

@@ -145,12 +145,17 @@ def _call(paces: Paces, attempt: HandlerCall) -> None:
         return None
     if not attempt.current.may_begin():
         return attempt.report(not_begun(attempt.task))
-    began = time.perf_counter()
+    began, current = time.perf_counter(), attempt.current
+    token = current.enter()
     try:
-        with attempt.current.entered():
-            ended = attempt.current.within(lambda: ended_by(attempt.task, attempt.call))
+        if current.within is None:
+            ended = ended_by(attempt.task, attempt.call)
+        else:
+            ended = current.within(partial(ended_by, attempt.task, attempt.call))
     except Exception as problem:  # from the transaction around the handler
         ended = ended_by(attempt.task, partial(_raise, problem))
+    finally:
+        current.leave(token)
     paces.note(attempt.task, time.perf_counter() - began)
     return attempt.report(ended)
 
@@ -273,12 +278,14 @@ class Loop:
         """Runs one handler. Never raises: a SystemExit in the event loop would end all handlers."""
         if not attempt.current.may_begin():
             return attempt.report(not_begun(attempt.task))
+        token = attempt.current.enter()
         try:
-            with attempt.current.entered():
-                value = await attempt.call()
+            value = await attempt.call()
             ended = ended_by(attempt.task, lambda: value)
         except BaseException as problem:
             ended = ended_by(attempt.task, partial(_raise, problem))
+        finally:
+            attempt.current.leave(token)
         attempt.report(ended)
 
     def _opened(self) -> asyncio.AbstractEventLoop:

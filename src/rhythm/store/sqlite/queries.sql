@@ -246,8 +246,8 @@ SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, 
   c.seq AS seq, c.fence AS fence, c.owned AS owned, now_us() AS now,
   coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) AS snapshot,
   EXISTS (SELECT 1 FROM workflow_signals s WHERE s.execution_id = e.id AND s.consumed_seq IS NULL) AS has_mail,
-  (SELECT json_group_array(json_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END))
-    FROM execution_resume_requests q INDEXED BY resumes_pending WHERE q.execution_id = e.id AND q.executed_at IS NULL) AS resumes
+  nullif((SELECT json_group_array(json_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END))
+    FROM execution_resume_requests q INDEXED BY resumes_pending WHERE q.execution_id = e.id AND q.executed_at IS NULL), '[]') AS resumes
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: load_tasks
