@@ -24,16 +24,16 @@ MOST = 283  # raise it only for what every step needs
 def deciding(steps: int) -> int:
     """How many functions are called to decide all turns of a workflow of so many steps."""
     world, counted = World(STEPS), 0
-    decide_all = world.worker.turns.decide_all
+    decide = world.worker.turns.decide
 
-    def watched() -> object:
+    def watched(most: int) -> object:
         nonlocal counted
         decided: list[object] = []
-        counted += calls(lambda: decided.append(decide_all()))
+        counted += calls(lambda: decided.append(decide(most)))
         return decided[0]
 
     world.start(inputs=steps)
-    with patch.object(world.worker.turns, "decide_all", watched):
+    with patch.object(world.worker.turns, "decide", watched):
         assert world.run().result == str(sum(range(steps)))
     return counted
 

@@ -118,7 +118,11 @@ async def wait_for_result(
     """
     changes, changed = app.changes, asyncio.Event()
     patience = PollBackoff(timeout, time.monotonic, lambda: changes.hears_ends)
-    with changes.awaited(id_of(id), _setter(changed)):
+    id = id_of(id)
+    with changes.awaited(id, _setter(changed)):
+        if head_start_s := patience.head_start_s(changes.head_start_s(id)):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), head_start_s)
         while (
             isinstance(found := await asyncio.to_thread(try_get, app.get, id), StoreError)
             or not found.ended

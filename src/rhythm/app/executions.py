@@ -146,7 +146,10 @@ class Executions:
         """
         changes, changed = self.changes, threading.Event()
         patience = PollBackoff(timeout, time.monotonic, lambda: changes.hears_ends)
-        with changes.awaited(id_of(id), changed.set):
+        id = id_of(id)
+        with changes.awaited(id, changed.set):
+            if head_start_s := patience.head_start_s(changes.head_start_s(id)):
+                changed.wait(head_start_s)
             while isinstance(found := try_get(self.get, id), StoreError) or not found.ended:
                 if isinstance(found, StoreError) or not self.changes.drive(found.id):
                     changed.wait(patience.rest_s(found))

@@ -201,6 +201,8 @@ class Starts:
         self._sizes.payloads("inputs", common.name, inputs)
         if asked.alike:
             placed = _placed(common, requests[0])
+            if store is self._context.store:  # else they begin when the caller commits
+                self._context.changes.begin(ids)
             store.executions.start_alike(placed, inputs, actor, if_current)
             handles = [Handle(self._executions, id) for id in ids]
         else:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import math
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rhythm.app.views import ExecutionView
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 FIRST_S, GROWTH, LONGEST_S = 0.002, 1.5, 1.0  # between two polls: 1.5 times as long each time
 HEARING_S = 0.25  # least time between two polls of one that is told of the end
+HEAD_START_S = 0.02  # how long a wait for what has just begun listens before it asks
+MOST_BEGUN = 1000  # executions of which it is known that they have just begun
 SILENCE_S = 30.0  # how long a wait goes on while the database does not answer
 
 
@@ -35,9 +39,14 @@ class Changes:
         self._waiting: dict[int, tuple[str, Callable[[], object]]] = {}
         self._ends: Listening | None = None  # while somebody waits, and after that
         self._listens_in = 0  # the id of the process that listens
+        # Executions that were begun here, and until when the hint of their end is waited for:
+        # none of them has ended that we know of.
+        self._begun: dict[str, float] = {}
+        self._noting = threading.Lock()
 
     def notify(self) -> None:
         """Calls all listeners."""
+        self._forget_begun(frozenset())
         for listener in list(self._listeners.values()):
             listener()
 
@@ -83,7 +92,31 @@ class Changes:
                 self._ends = self._store.listen_ends(self._ended)
                 self._listens_in = os.getpid()
 
+    def begin(self, ids: Sequence[str]) -> None:
+        """Notes that these executions are about to be started here. Call it before the start: the
+        hint of an end may be heard before the start has returned."""
+        if self.driver is None and self.hears_ends:
+            until = time.monotonic() + HEAD_START_S
+            with self._noting:
+                self._begun.update(dict.fromkeys(ids[-MOST_BEGUN:], until))
+                for id in list(islice(self._begun, max(0, len(self._begun) - MOST_BEGUN))):
+                    del self._begun[id]
+
+    def head_start_s(self, id: str) -> float:
+        """Returns how many seconds to listen before it is asked whether the execution has ended: it
+        has just begun here, and its end would have been heard. Listen before you call it."""
+        with self._noting:
+            until = self._begun.pop(id, 0.0)
+        return max(0.0, until - time.monotonic()) if until and self.hears_ends else 0.0
+
+    def _forget_begun(self, ids: frozenset[str]) -> None:
+        """Notes that these executions may have ended; an empty set means any."""
+        with self._noting:
+            for id in ids & self._begun.keys() if ids else list(self._begun):
+                del self._begun[id]
+
     def _ended(self, ids: frozenset[str]) -> None:
+        self._forget_begun(ids)
         for execution, listener in list(self._waiting.values()):
             if not ids or execution in ids:
                 listener()
@@ -135,6 +168,10 @@ class PollBackoff:
         self.now, self.began, self._next_s = now, now(), FIRST_S
         self._hears_ends = hears_ends
         self._silent: float | None = None  # since when the database has not answered
+
+    def head_start_s(self, head_start_s: float) -> float:
+        """Returns how much of a head start to wait, within the timeout."""
+        return min(head_start_s, math.inf if self.limit_s is None else self.limit_s)
 
     def rest_s(self, found: ExecutionView | StoreError) -> float:
         """Returns how many seconds to wait now. Raises `ResultTimeout` if the timeout is over.
