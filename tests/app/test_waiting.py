@@ -33,8 +33,8 @@ class Hints(Listening):
 class Hearing:
     """A store that tells of ends when a test says so."""
 
-    def __init__(self) -> None:
-        self.hints = Hints()
+    def __init__(self, reading: Any = None) -> None:
+        self.hints, self.reading = Hints(), reading
 
     def listen_ends(self, ended: Callable[[frozenset[str]], None]) -> Listening:
         self.ended = ended
@@ -102,7 +102,8 @@ def test_it_is_known_of_so_many(changes: Changes) -> None:
 def app(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> Rhythm:
     """An application that hears of every end, by a test, and gives all the time to hear it."""
     monkeypatch.setattr("rhythm.app.waiting.HEAD_START_S", 60.0)
-    app, hearing = make_app(flows=(FLOW,)), Hearing()
+    app = make_app(flows=(FLOW,))
+    hearing = Hearing(app.store.reading)
     app.changes._store = hearing  # type: ignore[assignment]  # see above
     with app.changes.awaited("before", lambda: None):
         app.start_workflow("w")
@@ -128,14 +129,14 @@ def test_a_result_is_asked_for_once_when_its_end_was_heard(
 ) -> None:
     asked: list[str] = []
     reading = type(app.store.reading)
-    get = reading.get
+    result = reading.result
 
-    def counted(self: Any, ids: Any, *args: Any) -> Any:
+    def counted(self: Any, id: str) -> Any:
         if self is app.store.reading:
-            asked.extend(ids)
-        return get(self, ids, *args)
+            asked.append(id)
+        return result(self, id)
 
-    monkeypatch.setattr(reading, "get", counted)
+    monkeypatch.setattr(reading, "result", counted)
     run = app.start_workflow("w")
     ending = threading.Thread(target=ended_elsewhere, args=(app, run.id))
     ending.start()

@@ -8,7 +8,8 @@ from itertools import pairwise
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.reading import LARGE_COLUMNS
 from rhythm.store.interfaces.store import Store
-from rhythm.store.lifecycle import TASK, WORKFLOW
+from rhythm.store.interfaces.turns import TaskEnd
+from rhythm.store.lifecycle import COMPLETED, FAILED, TASK, WORKFLOW
 from tests.support.stores import MakeStore
 
 
@@ -39,6 +40,19 @@ def test_a_stamp_is_another_one_whenever_an_execution_has_changed(make_store: Ma
     assert all(before != after for before, after in pairwise(stamps)), stamps
     assert rows(store) == seen[-1]
     assert seen[1]["t"] != seen[0]["t"]
+
+
+def test_a_result_is_read_once_an_execution_has_completed(make_store: MakeStore) -> None:
+    store = make_store(lambda: 1_000_000)
+    store.executions.start([NewExecution(id, TASK, "x", "q") for id in ("a", "b")])
+    assert store.reading.result("a") is None
+    ends = [
+        TaskEnd(claim.id, claim.fence, COMPLETED if claim.id == "a" else FAILED, '{"x": 1}')
+        for claim in store.claims.claim("me", ["q"], 2, 60.0)
+    ]
+    store.turns.commit([], ends)
+    found = [store.reading.result(id) for id in ("a", "b", "nothing")]
+    assert found == ['{"x": 1}', None, None]
 
 
 def test_a_brief_row_is_the_row_without_what_may_be_large(make_store: MakeStore) -> None:

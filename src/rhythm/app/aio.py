@@ -33,7 +33,7 @@ from rhythm.app.queues import Queues
 from rhythm.app.schedules import Schedules
 from rhythm.app.starts import Starts
 from rhythm.app.tokens import Tokens
-from rhythm.app.waiting import PollBackoff, try_get
+from rhythm.app.waiting import Ended, PollBackoff
 from rhythm.app.why import Why
 from rhythm.app.workflows import Workflows
 from rhythm.errors import StoreError
@@ -123,13 +123,8 @@ async def wait_for_result(
         if head_start_s := patience.head_start_s(changes.head_start_s(id)):
             with suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), head_start_s)
-        while (
-            isinstance(found := await asyncio.to_thread(try_get, app.get, id), StoreError)
-            or not found.ended
-        ):
-            if not isinstance(found, StoreError) and await asyncio.to_thread(
-                app.changes.drive, found.id
-            ):
+        while not isinstance(found := await asyncio.to_thread(changes.poll, app.get, id), Ended):
+            if not isinstance(found, StoreError) and await asyncio.to_thread(changes.drive, id):
                 continue
             rest_s = patience.rest_s(found)
             with suppress(TimeoutError):

@@ -26,7 +26,7 @@ from rhythm.app.checks import (
 from rhythm.app.handle import Handle, id_of
 from rhythm.app.retries import retry_plan
 from rhythm.app.views import ExecutionView, Page, TracePage, TraceStep, brief_view, step, view
-from rhythm.app.waiting import PollBackoff, try_get
+from rhythm.app.waiting import Ended, PollBackoff
 from rhythm.engine.payload import dump
 from rhythm.errors import NotDelivered, NotRetryable, StoreError
 from rhythm.ir.program import Program
@@ -150,8 +150,8 @@ class Executions:
         with changes.awaited(id, changed.set):
             if head_start_s := patience.head_start_s(changes.head_start_s(id)):
                 changed.wait(head_start_s)
-            while isinstance(found := try_get(self.get, id), StoreError) or not found.ended:
-                if isinstance(found, StoreError) or not self.changes.drive(found.id):
+            while not isinstance(found := changes.poll(self.get, id), Ended):
+                if isinstance(found, StoreError) or not changes.drive(id):
                     changed.wait(patience.rest_s(found))
                     changed.clear()
         return found.value()

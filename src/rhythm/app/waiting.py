@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rhythm.app.views import ExecutionView
 from rhythm.durations import duration_s, show_duration
+from rhythm.engine.payload import load
 from rhythm.errors import ResultTimeout, StoreError
+from rhythm.record import Record
 
 if TYPE_CHECKING:
     from rhythm.app.handle import Id
@@ -25,6 +27,12 @@ HEARING_S = 0.25  # least time between two polls of one that is told of the end
 HEAD_START_S = 0.02  # how long a wait for what has just begun listens before it asks
 MOST_BEGUN = 1000  # executions of which it is known that they have just begun
 SILENCE_S = 30.0  # how long a wait goes on while the database does not answer
+
+
+class Ended(Record):
+    """An execution has ended."""
+
+    value: Callable[[], Any]  # returns its result, or raises `ExecutionFailed`
 
 
 class Changes:
@@ -145,6 +153,22 @@ class Changes:
                 yield
         finally:
             listening.close()
+
+    def poll(
+        self, get: Callable[[Id], ExecutionView], id: str
+    ) -> Ended | ExecutionView | StoreError:
+        """Returns how an execution stands, or the error if the database did not answer.
+
+        Of one that has completed, no more than its result is read; others are what `get` returns.
+        """
+        try:
+            result = self._store.reading.result(id)
+            if result is not None:
+                return Ended(lambda: load(result))
+            found = get(id)
+        except StoreError as problem:
+            return problem
+        return Ended(found.value) if found.ended else found
 
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
         """Returns a text for each execution, which differs whenever the execution has changed."""

@@ -77,6 +77,10 @@ class ReadingStore(ABC):
         """Returns these executions by id. Ids that do not exist are left out."""
 
     @abstractmethod
+    def result(self, id: str) -> str | None:
+        """Returns the result of an execution as JSON; None unless it has completed."""
+
+    @abstractmethod
     def find(
         self,
         name: str | None,

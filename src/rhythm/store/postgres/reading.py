@@ -28,6 +28,10 @@ class PostgresReading(PostgresRole, ReadingStore):
             found.id: found for found in records(Execution, self.db.rows(text, {"ids": list(ids)}))
         }
 
+    def result(self, id: str) -> str | None:
+        rows = self.db.ask("result", id=id)
+        return str(rows[0][0]) if rows else None
+
     @autocommit
     def find(
         self,

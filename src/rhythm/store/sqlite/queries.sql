@@ -727,6 +727,10 @@ WITH RECURSIVE found(prefix, name) AS (
   FROM found WHERE substr(name, 1, length(prefix)) = prefix)
 SELECT name FROM found WHERE substr(name, 1, length(prefix)) = prefix
 
+-- name: result
+-- Result of an execution, for those who wait for it; no row unless it has completed.
+SELECT coalesce(result, 'null') FROM executions WHERE id = ? AND status = 5
+
 -- name: stamps
 -- A text for each execution that changes whenever the execution does, to wait for changes.
 -- It covers what people see of an execution; nothing large is read.

@@ -22,6 +22,10 @@ class SqliteReading(SqliteRole, ReadingStore):
             for found in records(Execution, self.db.read(text, (json.dumps(list(ids)),)))
         }
 
+    def result(self, id: str) -> str | None:
+        rows = self.db.read(SQL["result"], (id,))
+        return str(rows[0][0]) if rows else None
+
     def find(
         self,
         name: str | None,
