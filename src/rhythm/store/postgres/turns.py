@@ -26,7 +26,7 @@ from rhythm.store.interfaces.turns import (
     brief_outcome,
 )
 from rhythm.store.lifecycle import Completion
-from rhythm.store.light_turns import is_light
+from rhythm.store.light_turns import is_light, is_light_end
 from rhythm.store.loop_calls import call_here
 from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.callers import PsycopgCaller
@@ -39,7 +39,7 @@ from rhythm.store.postgres.connection import (
     Later,
     Spare,
 )
-from rhythm.store.postgres.flush import Flush, light_answers, light_columns
+from rhythm.store.postgres.flush import Flush, light_answers, light_columns, light_end_columns
 from rhythm.store.postgres.joined import Joined
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import PostgresRows
@@ -130,15 +130,25 @@ class PostgresTurns(PostgresRole, TurnStore):
         light, others = list[TurnCommit](), list[TurnCommit]()
         for turn in turns:
             (light if is_light(turn) else others).append(turn)
-        return (
-            self._flush(others, ends, light)
-            if others or ends
-            else (self._commit_light(light), set())
-        )
+        if others or not all(map(is_light_end, ends)):
+            return self._flush(others, ends, light)
+        # one statement commits itself
+        commit = self.db.transaction if light and ends else self.db.autocommit
+        won, ended = commit(lambda: self._write_light(light, ends))
+        accepted = {id for (id,) in ended.rows}
+        return light_answers(light, won), accepted
 
-    @autocommit
-    def _commit_light(self, turns: Sequence[TurnCommit]) -> list[Committed]:
-        return light_answers(turns, self.db.do("light_turns", **light_columns(turns)))
+    def _write_light(
+        self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
+    ) -> tuple[Later, Later]:
+        """Sends turns and ends that are light.
+
+        The ends come first: they lock ready rows.
+        """
+        ended = self.db.do("light_ends", **light_end_columns(ends)) if ends else NOTHING
+        self.db.end(end.id for end in ends)
+        won = self.db.do("light_turns", **light_columns(turns)) if turns else NOTHING
+        return won, ended
 
     def _flush(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], light: Sequence[TurnCommit]
