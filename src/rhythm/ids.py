@@ -51,6 +51,11 @@ def child_id(parent: str, n: int) -> str:
     return f"{parent}.{n}"
 
 
+def is_root(id: str) -> bool:
+    """Returns whether an execution with this id has no parent."""
+    return "." not in id
+
+
 def problem_with_id(id: str) -> str:
     """Returns why a user cannot choose this id, or an empty text if they can."""
     if not id or len(id) > MAX_ID_CHARACTERS:

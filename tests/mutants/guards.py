@@ -15,6 +15,7 @@ CONFORMANCE = "tests/store/test_conformance.py::test_"
 SERVER = "tests/store/test_postgres.py::test_"
 LOCKING = "tests/store/test_sqlite_locking.py::test_"
 LAWS = "tests/engine/test_laws.py::test_"
+FAST = "tests/store/test_fast_path.py::test_"
 LIVING = "tests/engine/test_living.py::test_"
 RETRIES = "tests/store/test_retries.py::test_"
 FAMILIES = "tests/app/test_large_families.py::test_"
@@ -929,6 +930,29 @@ ENDS = (
         lite_code("executions", "start_alike",
             "if if_current and self.db.one", "if False and self.db.one"),
         pg("start_alike", "WHERE NOT %(if_current)s::bool", "WHERE true"),
+    ),
+    Guard(
+        "light end: only under my fence", (FAST + "light_end_on_postgres_writes_what_the_full_way_writes",),
+        postgres=pg("light_ends", " AND r.fence = x.fence", ""),
+    ),
+    Guard(
+        "light end: what has ended does not end again", (FAST + "light_end_on_postgres_writes_what_the_full_way_writes",),
+        postgres=pg("light_ends", " AND e.status < 5", ""),
+    ),
+    Guard(
+        "light end: a cancel that came first counts", (FAST + "what_is_asked_while_a_light_end_on_postgres_waits_counts",),
+        postgres=pg("light_ends", "status = CASE WHEN x.stands OR e.cancel_requested_at IS NULL",
+            "status = CASE WHEN x.stands OR x.id <> ''"),
+    ),
+    Guard(
+        "light end: it is not tried again, and nobody waits for it",
+        (FAST + "end_of_a_task_that_concerns_nobody_else_is_light",),
+        engine=(Change("store/light_turns.py", "is_light_end", "end.retry_s is None and ", ""),),
+    ),
+    Guard(
+        "light end: it has no parent to wake",
+        (FAST + "end_of_a_task_that_concerns_nobody_else_is_light",),
+        engine=(Change("store/light_turns.py", "is_light_end", " and is_root(end.id)", ""),),
     ),
     Guard(
         "what has ended does not end again", rule("a_task_that_has_ended_stays_as_it_ended"),

@@ -1,5 +1,5 @@
-"""The short way of a turn whose owner goes on with tasks of its own: what it writes, and that
-nothing else takes it.
+"""The short ways of a turn whose owner goes on with tasks of its own, and of the end of a task
+without a parent: what they write, and that nothing else takes them.
 
 The tests go through the fields of the records themselves, so one that is added is tested without
 anybody thinking of it.
@@ -8,9 +8,11 @@ anybody thinking of it.
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 import rhythm.store
@@ -19,9 +21,11 @@ from rhythm.store.blobs import INLINE_BYTES
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
 from rhythm.store.interfaces.store import Store
-from rhythm.store.interfaces.turns import Done, NewTimer, TurnCommit
-from rhythm.store.lifecycle import FAILED, SUSPENDED, WORKFLOW
-from rhythm.store.light_turns import LIGHT_COLUMNS, LIGHT_FIELDS, is_light
+from rhythm.store.interfaces.turns import Done, NewTimer, TaskEnd, TurnCommit
+from rhythm.store.lifecycle import COMPLETED, FAILED, SUSPENDED, TASK, WORKFLOW, StatusNumber
+from rhythm.store.light_turns import LIGHT_COLUMNS, LIGHT_FIELDS, is_light, is_light_end
+from rhythm.store.postgres.rows import End
+from rhythm.store.postgres.store import PostgresStore
 from tests.support.postgres import Schemas
 from tests.support.stores import KINDS, MakeStore, rows
 
@@ -98,6 +102,92 @@ def begun(store: Store) -> int:
     store.executions.start([NewExecution("w", WORKFLOW, "main", "default", version="1")])
     (claim,) = store.claims.claim("a", ["default"], 1, 30.0)
     return claim.fence
+
+
+# ends of tasks
+
+END = TaskEnd("t", 1, COMPLETED, '"done"', worker="a", took_us=7)
+ENDS: dict[str, TaskEnd] = {
+    "completed": END,
+    "failed": END.replace(status=FAILED, value='{"code": "No"}'),
+    "took long": END.replace(took_us=10**12),
+    "by another": END.replace(worker="b"),
+    "lost": END.replace(fence=0),
+}
+
+
+def test_end_of_a_task_that_concerns_nobody_else_is_light() -> None:
+    assert is_light_end(END)
+    assert not is_light_end(END.replace(id="w.1"))
+    assert not is_light_end(END.replace(retry_s=1.0))
+    assert not is_light_end(END.replace(retry_s=0.0, counts=False))
+
+
+@pytest.mark.parametrize("before", ["claimed", "tried before", "cancelled", "timed out", "ended"])
+@pytest.mark.parametrize("name", ENDS)
+def test_light_end_on_postgres_writes_what_the_full_way_writes(
+    name: str, before: str, schemas: Schemas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = after_end(schemas.empty_store(lambda: NOW), ENDS[name], before)
+    monkeypatch.setattr("rhythm.store.postgres.turns.is_light_end", lambda end: False)
+    assert after_end(schemas.empty_store(lambda: NOW), ENDS[name], before) == short
+
+
+def after_end(store: PostgresStore, end: TaskEnd, before: str) -> list[list[Any]]:
+    """The answer and all rows after the end of a task, without fences; and beside it one that has
+    its own end."""
+    other = NewExecution("u", TASK, "work", "default")
+    timed = NewExecution("t", TASK, "work", "default", timeout_s=1e-6)
+    store.executions.start([timed if before == "timed out" else other.replace(id="t"), other])
+    claims = {claim.id: claim for claim in store.claims.claim("a", ["default"], 10, 30.0)}
+    if before == "tried before":
+        again = END.replace(fence=claims["t"].fence, status=FAILED, value="{}", retry_s=0.0)
+        store.turns.commit([], [again])
+        store.maintenance.fire_timers(10)
+        (claims["t"],) = store.claims.claim("a", ["default"], 1, 30.0)
+    elif before == "cancelled":
+        store.executions.cancel(["t"])
+    elif before == "timed out":
+        store.db.transaction(lambda: store.db.do("time_out", ids=["t"], now=NOW))
+    elif before == "ended":
+        ended = [End("t", COMPLETED, "1")]
+        store.db.transaction(lambda: store.rows.finish(ended, NOW))
+    own = END.replace(id="u", fence=claims["u"].fence, value='"u"')
+    _, accepted = store.turns.commit([], [end.replace(fence=claims["t"].fence * end.fence), own])
+    return [
+        sorted(accepted),
+        *(
+            rows(store, f"SELECT to_jsonb(t) - 'fence' FROM {table} t ORDER BY 1")
+            for table in TABLES
+        ),
+    ]
+
+
+@pytest.mark.parametrize("status", [COMPLETED, FAILED])
+@pytest.mark.parametrize("act", ["cancel", "terminate"])
+def test_what_is_asked_while_a_light_end_on_postgres_waits_counts(
+    act: str, status: StatusNumber, schemas: Schemas
+) -> None:
+    """Its statement sees the database as it was before, but for the rows that it locks."""
+    store = schemas.empty_store()
+    store.executions.start([NewExecution("t", TASK, "work", "default")])
+    (claim,) = store.claims.claim("a", ["default"], 1, 30.0)
+    end = END.replace(fence=claim.fence, status=status, value='{"code": "No"}')
+    with ThreadPoolExecutor(1) as threads, psycopg.connect(schemas.url) as connection:
+        executions = store.within(connection).executions
+        assert (executions.cancel if act == "cancel" else executions.terminate)(["t"]) == {
+            "t": True
+        }
+        committed = threads.submit(store.turns.commit, [], [end])
+        while not schemas.admin.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall():
+            assert not committed.done()
+        connection.commit()
+        _, accepted = committed.result()
+    assert accepted == ({"t"} if act == "cancel" else set())
+    found = store.reading.get(["t"])["t"]
+    stays = act == "cancel" and status == COMPLETED
+    assert found.status == ("completed" if stays else "cancelled")
+    assert rows(store, "SELECT id FROM ready") == []
 
 
 # and nothing of a turn is left out by the full way

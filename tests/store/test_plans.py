@@ -124,6 +124,13 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
             awaiting=TEXTS, now=1),
         "workflow_execution_context_pkey",
     ),
+    (
+        "light_ends",
+        dict(id=IDS, fence=ONES, worker=TEXTS, took_us=ONES, status=ONES, result=TEXTS,
+            error=TEXTS, stands=[True, True, True], cancelled_status=ONES, cancelled_result=TEXTS,
+            cancelled_error=TEXTS),
+        "ready_pkey executions_pkey",
+    ),
     ("lock_contexts", dict(id=IDS, seq=ONES, fence=ONES), "workflow_execution_context_pkey"),
     ("lock_with_related", dict(ids=IDS, ending=IDS, id=IDS, first=ONES, last=ONES),
         "ready_pkey executions_pkey executions_unfinished"),

@@ -162,6 +162,19 @@ def test_every_operation_asks_a_fixed_number_of_times(
         [NewExecution(f"v{i:02}", WORKFLOW, "main", "default") for i in range(count)]
     )
     stepping = [turn(claim, 0, "own", done=done) for claim in claimed(store).values()]
+    store.executions.start([NewExecution(f"t{i:02}", TASK, "work", "mail") for i in range(count)])
+    tasks = store.claims.claim("a", ["mail"], count, 30.0)
+    ends = [TaskEnd(claim.id, claim.fence, COMPLETED, "1") for claim in tasks]
+    assert len(measure("ends of light tasks", lambda: store.turns.commit([], ends))[1]) == count
+    store.executions.start([NewExecution(f"u{i:02}", TASK, "work", "mail") for i in range(count)])
+    tasks = store.claims.claim("a", ["mail"], count, 30.0)
+    ends = [TaskEnd(claim.id, claim.fence, COMPLETED, "1") for claim in tasks]
+    light = [each.replace(done=()) for each in stepping]
+    answers, accepted = measure(
+        "ends of light tasks, and light turns", lambda: store.turns.commit(light, ends)
+    )
+    assert ([answer.outcome for answer in answers], len(accepted)) == (["own"] * count, count)
+    stepping = [each.replace(seq=1) for each in stepping]
     finishing = [turn(claim, 2, "finish", status=COMPLETED) for claim in held.values()]
     answers = measure(
         "turns that finish, and steps", lambda: store.turns.commit([*finishing, *stepping], [])
@@ -185,6 +198,8 @@ def test_every_operation_asks_a_fixed_number_of_times(
         "park": 1,
         "turns that queue tasks and park": 2,
         "ends of tasks": 2,
+        "ends of light tasks": 1,
+        "ends of light tasks, and light turns": 1,
         "turns that finish, and steps": 3,
     }
 

@@ -1,15 +1,17 @@
-"""Which turns are light: their owner just goes on with tasks of its own. Pure.
+"""Which turns and ends of tasks are light. Pure.
 
-Most turns are. They need no lock but the claim of their owner, so each database has a short way to
-commit them.
+Of a light turn the owner just goes on with tasks of its own. Most turns are. They need no lock but
+the claim of their owner, so each database has a short way to commit them. A light end of a task is
+one that concerns nothing but the task.
 """
 
 from __future__ import annotations
 
 from operator import attrgetter
 
+from rhythm.ids import is_root
 from rhythm.store.blobs import is_large
-from rhythm.store.interfaces.turns import TurnCommit
+from rhythm.store.interfaces.turns import TaskEnd, TurnCommit
 
 # The columns that a light turn writes. A turn that sets any other field takes the full way. So a
 # field that is added to `TurnCommit` is never lost here: it makes turns slow until the short way
@@ -38,3 +40,9 @@ def is_light(turn: TurnCommit) -> bool:
     of finished tasks is written."""
     fits = turn.owned is not None and not is_large(turn.snapshot)
     return turn.end == "own" and fits and _others_of(turn) == _UNUSED
+
+
+def is_light_end(end: TaskEnd) -> bool:
+    """Returns whether the end of a task is light: it is not tried again, and has no parent to
+    wake."""
+    return end.retry_s is None and is_root(end.id)

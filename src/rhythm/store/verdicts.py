@@ -38,6 +38,10 @@ class Ending(NamedTuple):
     value: str
 
     @property
+    def result(self) -> str | None:
+        return result_and_error(self.status, self.value)[0]
+
+    @property
     def error(self) -> str | None:
         return result_and_error(self.status, self.value)[1]
 

@@ -311,8 +311,10 @@ class Connection:
             later.take(self._ask(bind(text, values)))
         return later
 
-    def begin(self, name: str, /, **values: Any) -> Callable[[], list[Row]]:
-        """Sends a named statement that is a transaction of its own, and has nobody told of it.
+    def begin(
+        self, name: str, hints: Hints = NO_HINTS, /, **values: Any
+    ) -> Callable[[], list[Row]]:
+        """Sends a named statement that is a transaction of its own, and behind it the hints.
 
         Returns what waits for its rows, and is to be called once, by any thread. Until then the
         session is kept, and calls of this thread use others.
@@ -322,7 +324,7 @@ class Connection:
         stays = self._take()
         state = self._thread
         try:
-            self._tried(lambda: self._send(asked))
+            sent = self._tried(lambda: self._send(asked, hints))
         except BaseException:
             self._give_back(stays)
             raise
@@ -346,6 +348,8 @@ class Connection:
                 return NAMED.result(text, found.rows, found) if found.rows else found.rows
             finally:
                 self._give_back(stays)
+                if self._announcer is not None:
+                    self._announcer.announce(*((hints, NO_HINTS) if sent else (NO_HINTS, hints)))
 
         return wait
 
@@ -619,11 +623,15 @@ class Connection:
                 self._roll_back()
             raise
 
-    def _send(self, asked: BoundStatement) -> None:
-        """Sends a statement that is a transaction of its own, and waits for nothing."""
-        session = self._open
+    def _send(self, asked: BoundStatement, hints: Hints) -> bool:
+        """Sends a statement that is a transaction of its own, and waits for nothing.
+
+        Returns whether the hints went with it.
+        """
+        session, hint = self._open, self._hint(hints)
         assert session is not None
-        session.wire.send([*self._introduction(), asked], session.answer_s)
+        session.wire.send([*self._introduction(), asked], session.answer_s, hint)
+        return bool(hint)
 
     def _exchange(
         self, asked: Sequence[BoundStatement], behind: Sequence[BoundStatement] = ()

@@ -73,6 +73,32 @@ def light_columns(turns: Sequence[TurnCommit]) -> dict[str, list[Any]]:
     }
 
 
+def light_end_columns(ends: Sequence[TaskEnd]) -> dict[str, list[Any]]:
+    """Returns the columns of light ends, as `light_ends` takes them: how each task ends, and how it
+    does if it was asked to."""
+    asked = [_final(end, cancelled=True) for end in ends]
+    plain = [_final(end, cancelled=False) for end in ends]
+    stands = [one == other for one, other in zip(plain, asked, strict=True)]
+    instead = [None if same else ended for ended, same in zip(asked, stands, strict=True)]
+    return {
+        **columns(ends, "id", "fence", "worker", "took_us"),
+        "status": [ended.status for ended in plain],
+        "result": [ended.result for ended in plain],
+        "error": [ended.error for ended in plain],
+        "stands": stands,
+        "cancelled_status": [ended and ended.status for ended in instead],
+        "cancelled_result": [ended and ended.result for ended in instead],
+        "cancelled_error": [ended and ended.error for ended in instead],
+    }
+
+
+def _final(end: TaskEnd, cancelled: bool) -> Ending:
+    """Returns how a task ends that is not tried again."""
+    ended = end_of_attempt(end, 0, cancelled)
+    assert isinstance(ended, Ending)
+    return ended
+
+
 def light_answers(turns: Sequence[TurnCommit], rows: Sequence[Row]) -> list[Committed]:
     """Returns what became of light turns, from the answer to `light_turns`."""
     won = dict(rows)

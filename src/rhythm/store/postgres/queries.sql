@@ -497,6 +497,27 @@ told AS (
   SELECT won.id, won.seq + 1, won.fence, won.worker, won.from_status, won.status, won.cause, won.statement, (SELECT now_us()) FROM won)
 SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = won.id AND r.fence = won.fence
 
+-- name: light_ends
+-- Ends tasks that have no parent; one that has lost its claim, or has ended, has no row.
+-- Safe in one statement: what decides lies in the rows that are locked and written. Whoever cancels
+-- or terminates a task locks its ready row first, so what that has changed is found in the newest
+-- version of the execution. A task that was asked to end does so as `cancelled_…` says, unless its
+-- end stands all the same.
+WITH locked AS (
+  SELECT x.*, r.attempt FROM unnest(%(id)s::text[], %(fence)s::bigint[], %(worker)s::text[], %(took_us)s::bigint[], %(status)s::smallint[],
+    %(result)s::text[], %(error)s::text[], %(stands)s::bool[], %(cancelled_status)s::smallint[], %(cancelled_result)s::text[],
+    %(cancelled_error)s::text[])
+    AS x(id, fence, worker, took_us, status, result, error, stands, cancelled_status, cancelled_result, cancelled_error)
+  JOIN ready r ON r.id = x.id AND r.fence = x.fence ORDER BY r.id FOR UPDATE OF r),
+taken AS (DELETE FROM ready r USING locked x WHERE r.id = x.id)
+UPDATE executions e SET
+  status = CASE WHEN x.stands OR e.cancel_requested_at IS NULL THEN x.status ELSE x.cancelled_status END,
+  result = CASE WHEN x.stands OR e.cancel_requested_at IS NULL THEN x.result ELSE x.cancelled_result END,
+  error = CASE WHEN x.stands OR e.cancel_requested_at IS NULL THEN x.error ELSE x.cancelled_error END,
+  finished_at = (SELECT now_us()), fence = x.fence, worker = x.worker, attempt = greatest(e.attempt, x.attempt), held = false,
+  started_at = coalesce(e.started_at, greatest(e.created_at, (SELECT now_us()) - x.took_us))
+FROM locked x WHERE e.id = x.id AND e.status < 5 RETURNING e.id
+
 -- name: advance_contexts
 -- Stores the contexts of turns in a group commit, which are locked.
 -- A new snapshot deletes the blob of the one before.

@@ -25,7 +25,7 @@ from rhythm.store.interfaces.turns import (
     brief_outcome,
 )
 from rhythm.store.lifecycle import Completion
-from rhythm.store.light_turns import is_light
+from rhythm.store.light_turns import is_light, is_light_end
 from rhythm.store.loop_calls import call_here
 from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.callers import PsycopgCaller
@@ -38,7 +38,7 @@ from rhythm.store.postgres.connection import (
     Later,
     Spare,
 )
-from rhythm.store.postgres.flush import Flush, light_answers, light_columns
+from rhythm.store.postgres.flush import Flush, light_answers, light_columns, light_end_columns
 from rhythm.store.postgres.joined import Joined
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import PostgresRows
@@ -127,24 +127,38 @@ class PostgresTurns(PostgresRole, TurnStore):
         light, others = list[TurnCommit](), list[TurnCommit]()
         for turn in turns:
             (light if is_light(turn) else others).append(turn)
-        return (
-            self._flush(others, ends, light)
-            if others or ends
-            else (self._commit_light(light), set())
-        )
+        if others or not all(map(is_light_end, ends)):
+            return self._flush(others, ends, light)
+        # one statement commits itself
+        commit = self.db.transaction if light and ends else self.db.autocommit
+        won, ended = commit(lambda: self._write_light(light, ends))
+        accepted = {id for (id,) in ended.rows}
+        return light_answers(light, won.rows), accepted
 
     def begin_commit(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
     ) -> Callable[[], list[Committed]]:
-        if ends or not all(map(is_light, turns)):
-            committed = self.commit(turns, ends)[0]
-            return lambda: committed
-        rows = self.db.begin("light_turns", **light_columns(turns))
-        return lambda: light_answers(turns, rows())
+        if turns and not ends and all(map(is_light, turns)):
+            rows = self.db.begin("light_turns", **light_columns(turns))
+            return lambda: light_answers(turns, rows())
+        if ends and not turns and all(map(is_light_end, ends)):
+            hints = Hints(set(), {end.id for end in ends})
+            ended = self.db.begin("light_ends", hints, **light_end_columns(ends))
+            return lambda: light_answers((), ended()[:0])
+        committed = self.commit(turns, ends)[0]
+        return lambda: committed
 
-    @autocommit
-    def _commit_light(self, turns: Sequence[TurnCommit]) -> list[Committed]:
-        return light_answers(turns, self.db.all("light_turns", **light_columns(turns)))
+    def _write_light(
+        self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
+    ) -> tuple[Later, Later]:
+        """Sends turns and ends that are light.
+
+        The ends come first: they lock ready rows.
+        """
+        ended = self.db.do("light_ends", **light_end_columns(ends)) if ends else NOTHING
+        self.db.end(end.id for end in ends)
+        won = self.db.do("light_turns", **light_columns(turns)) if turns else NOTHING
+        return won, ended
 
     def _flush(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], light: Sequence[TurnCommit]

@@ -208,7 +208,7 @@ class Wire:
         # What was sent, and its answers were not read yet: those that nobody waits for, and after
         # them those that somebody does.
         self.posted: list[Sent] = []
-        self.awaited: Sent | None = None
+        self.awaited: tuple[Sent, list[Sent]] | None = None  # and what was posted behind it
         self._reader, self._prepares = Transformer(connection), prepares
         self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
         self._numbers = count()  # of their names: one that failed is not used again
@@ -242,17 +242,26 @@ class Wire:
         return self._received(sent, posted, answer_s)
 
     @piped
-    def send(self, asked: Sequence[BoundStatement], answer_s: float) -> None:
-        """Sends statements, and does not wait for the answers: `receive` is to be called next."""
-        self.awaited = self._send_all(asked)
+    def send(
+        self,
+        asked: Sequence[BoundStatement],
+        answer_s: float,
+        behind: Sequence[BoundStatement] = (),
+    ) -> None:
+        """Sends statements, and does not wait for the answers: `receive` is to be called next.
+
+        What is `behind` travels with them, and is posted.
+        """
+        sent = self._send_all(asked)
+        self.awaited = sent, [self._send_all(behind)] if behind else []
         self._flush(answer_s)
 
     @piped
     def receive(self, answer_s: float) -> list[FetchedRows]:
         """Returns the answers to what was sent, as `exchange` does."""
-        sent, self.awaited = self.awaited, None
-        assert sent is not None, "something was sent"
-        return self._received(sent, [], answer_s)
+        awaited, self.awaited = self.awaited, None
+        assert awaited is not None, "something was sent"
+        return self._received(*awaited, answer_s)
 
     @piped
     def post(self, statements: Sequence[BoundStatement], answer_s: float) -> None:
