@@ -28,7 +28,7 @@ APP = str(Path(__file__).with_name("tasks.py"))
 WORKERS = "rhythm worker"
 MAX_WARM_UPS = 1000
 BEGIN_S, EACH_BEGINS_S = 60.0, 3.0  # until workers work, at most
-STOP_S = 60.0
+STOP_S, DONE_S = 60.0, 600.0
 
 cleanup = ExitStack()  # what is left to do when the benchmarks have ended
 _numbers = itertools.count(1)
@@ -66,9 +66,12 @@ class Place:
 
     def until_done(self, began: float) -> float:
         """Seconds from then, a time of this machine's clock, to the end of the last execution, when
-        nothing is left to do."""
+        nothing is left to do. Raises `RuntimeError` if there is for long."""
+        limit = time.monotonic() + DONE_S
         with closing(self.connect()) as db:
             while db.execute("SELECT 1 FROM ready LIMIT 1").fetchall():
+                if time.monotonic() > limit:
+                    raise RuntimeError(f"work is left after {DONE_S:g} s")
                 time.sleep(0.02)
             return (
                 float(db.execute("SELECT max(finished_at) FROM executions").fetchall()[0][0]) / 1e6

@@ -134,7 +134,7 @@ def transaction(ground: Ground, store: Store) -> Iterator[Case]:
 
     def cases(place: Place, db: Any, windows: int, when: str) -> Iterator[Case]:
         for number in range(windows):
-            span = f"{number * WINDOW_S:g} to {(number + 1) * WINDOW_S:g} s"
+            span = f"{number * window_s:g} to {(number + 1) * window_s:g} s"
             yield Case(f"{when} {span}", _window(ground, place, db, window_s))
 
     with (
@@ -268,8 +268,9 @@ ALL = (
     Row(
         "transaction", "a transaction that somebody holds open", (TASKS, READY), transaction,
         SERVER,
-        note="J1 again and again. What is deleted meanwhile cannot be removed before it ends; "
-        "autovacuum comes once a minute.",
+        note="J1 again and again. What is claimed and deleted meanwhile leaves dead rows, which "
+        "cannot be removed before it ends, and a claim steps over those before its own; autovacuum "
+        "comes once a minute.",
     ),
     Row(
         "payloads", "inputs and results", (TASKS, STEPS_DONE), payloads,
