@@ -932,6 +932,51 @@ ENDS = (
         pg("start_alike", "WHERE NOT %(if_current)s::bool", "WHERE true"),
     ),
     Guard(
+        "light finish: only under my fence", (FAST + "light_finish_on_postgres_writes_what_the_full_way_writes",),
+        postgres=pg("light_finishes", "r.fence = x.fence AND r.wakes", "r.wakes"),
+    ),
+    Guard(
+        "light finish: a resume that came meanwhile is seen", (FAST + "light_finish_on_postgres_writes_what_the_full_way_writes",),
+        postgres=pg("light_finishes", " AND r.wakes = x.wakes", ""),
+    ),
+    Guard(
+        "light finish: the same turn does not count twice", (FAST + "light_finish_on_postgres_writes_what_the_full_way_writes",),
+        postgres=pg("light_finishes", " AND c.seq = x.seq", ""),
+    ),
+    Guard(
+        "light finish: what has ended does not end again", (FAST + "light_finish_on_postgres_writes_what_the_full_way_writes",),
+        postgres=pg("light_finishes", " AND e.status < 5", ""),
+    ),
+    Guard(
+        "light finish: a cancel that came first wins", (FAST + "light_finish_on_postgres_writes_what_the_full_way_writes",),
+        postgres=pg("light_finishes", " AND e.cancel_requested_at IS NULL", ""),
+    ),
+    Guard(
+        "light finish: no timer is left behind", (FAST + "light_finish_on_postgres_writes_what_the_full_way_writes",),
+        postgres=pg("light_finishes", "AND NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id OFFSET 0)", ""),
+    ),
+    Guard(
+        "light finish: no wait for an event is left behind", (FAST + "light_finish_on_postgres_writes_what_the_full_way_writes",),
+        postgres=pg("light_finishes", "AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.execution_id = x.id OFFSET 0)", ""),
+    ),
+    Guard(
+        "light finish: no open approval is left behind", (FAST + "light_finish_on_postgres_writes_what_the_full_way_writes",),
+        postgres=pg("light_finishes", "AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.execution_id = x.id AND a.status IS NULL OFFSET 0)", ""),
+    ),
+    Guard(
+        "light finish: nobody awaits it", (FAST + "last_turn_of_a_workflow_that_leaves_nothing_behind_is_light",),
+        engine=(Change("store/light_turns.py", "is_light_finish", " and is_root(turn.id)", ""),),
+    ),
+    Guard(
+        "light finish: it has completed", (FAST + "last_turn_of_a_workflow_that_leaves_nothing_behind_is_light",),
+        engine=(Change("store/light_turns.py", "is_light_finish", " and turn.status == COMPLETED", ""),),
+    ),
+    Guard(
+        "light finish: its locks and those of ends are taken in one pass",
+        (FAST + "ends_and_finishes_are_not_locked_one_after_the_other",),
+        postgres=(Change("store/postgres/light.py", "of", " and not (commit.finishes and ends)", ""),),
+    ),
+    Guard(
         "light end: only under my fence", (FAST + "light_end_on_postgres_writes_what_the_full_way_writes",),
         postgres=pg("light_ends", " AND r.fence = x.fence", ""),
     ),

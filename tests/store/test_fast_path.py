@@ -8,6 +8,7 @@ anybody thinking of it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,15 @@ from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Done, NewTimer, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import COMPLETED, FAILED, SUSPENDED, TASK, WORKFLOW, StatusNumber
-from rhythm.store.light_turns import LIGHT_COLUMNS, LIGHT_FIELDS, is_light, is_light_end
+from rhythm.store.light_turns import (
+    FINISH_FIELDS,
+    LIGHT_COLUMNS,
+    LIGHT_FIELDS,
+    is_light,
+    is_light_end,
+    is_light_finish,
+)
+from rhythm.store.postgres.light import LightCommit
 from rhythm.store.postgres.rows import End
 from rhythm.store.postgres.store import PostgresStore
 from tests.support.postgres import Schemas
@@ -82,7 +91,8 @@ def test_step_writes_what_the_full_way_writes(
     field: str, schemas: Schemas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short = after(schemas.empty_store(lambda: NOW), {field: WRITTEN[field]})
-    monkeypatch.setattr("rhythm.store.postgres.turns.is_light", lambda turn: False)
+    for module in ("turns", "light"):
+        monkeypatch.setattr(f"rhythm.store.postgres.{module}.is_light", lambda turn: False)
     assert after(schemas.empty_store(lambda: NOW), {field: WRITTEN[field]}) == short
 
 
@@ -102,6 +112,139 @@ def begun(store: Store) -> int:
     store.executions.start([NewExecution("w", WORKFLOW, "main", "default", version="1")])
     (claim,) = store.claims.claim("a", ["default"], 1, 30.0)
     return claim.fence
+
+
+# the last turns of workflows
+
+FINISH = TurnCommit(
+    "w", 0, 1, 0, "finish", "a", "completed", 9, owned=None, status=COMPLETED, value='"done"'
+)
+FINISHES: dict[str, dict[str, Any]] = {
+    "plain": {}, "with tasks": {"done": (DONE, DONE.replace(n=7))}, "by another": {"worker": "b"},
+    "lost": {"fence": 0}, "stale": {"seq": 7}, "awaiting": {"awaiting": '{"op": "task"}'},
+}  # fmt: skip
+# Tables, and the column of each whose values are drawn.
+EVERYTHING = dict.fromkeys((*TABLES, "timer_tasks", "event_waits", "approvals"), "fence") | {
+    "execution_resume_requests": "id"
+}
+
+
+def test_last_turn_of_a_workflow_that_leaves_nothing_behind_is_light() -> None:
+    assert is_light_finish(FINISH)
+    for changes in FINISHES.values():
+        assert is_light_finish(FINISH.replace(**changes))
+    assert not is_light_finish(FINISH.replace(id="w.1"))
+    assert not is_light_finish(FINISH.replace(status=FAILED))
+    assert not is_light_finish(FINISH.replace(end="park"))
+    assert not is_light_finish(FINISH.replace(owned="[]"))
+
+
+@pytest.mark.parametrize(
+    "field", [name for name in TurnCommit._fields if name not in FINISH_FIELDS]
+)
+def test_last_turn_with_anything_more_takes_the_full_way(field: str) -> None:
+    assert not is_light_finish(FINISH.replace(**{field: object()}))
+
+
+def test_ends_and_finishes_are_not_locked_one_after_the_other() -> None:
+    """Both lock ready rows, each in their order: two passes could lock them crosswise."""
+    assert LightCommit.of([PLAIN, FINISH], [])
+    assert LightCommit.of([PLAIN], [END])
+    assert LightCommit.of([FINISH], [END]) is None
+
+
+# What the workflow awaits when its last turn comes, and what was asked of it meanwhile.
+OPENS: dict[str, dict[str, Any]] = {
+    "suspended": {},
+    "timer": {"timers": (NewTimer(4, 60.0),)},
+    "wait": {"waits": (NewWait(5, "paid", "{}"),)},
+    "approval": {"approvals": (NewApproval(6, "boss", "", "null"),)},
+    "a child runs": {
+        "starts": (
+            NewExecution(
+                "w.2", WORKFLOW, "main", "default", parent_id="w", child_no=2, root_id="w"
+            ),
+        )
+    },
+}
+ASKS: dict[str, Callable[[PostgresStore], Any]] = {
+    "nothing": lambda store: None,
+    "signal": lambda store: store.messages.signal(NewSignal("s", "w", "go", "1"), 10),
+    "resume": lambda store: (
+        store.people.pause(["w"], reason="", actor=None),
+        store.people.resume(["w"], actor=None),
+    ),
+    "cancel": lambda store: store.executions.cancel(["w"]),
+    "terminate": lambda store: store.executions.terminate(["w"]),
+    "end": lambda store: store.db.transaction(
+        lambda: store.rows.finish([End("w", COMPLETED, "1")], NOW)
+    ),
+}
+
+
+@pytest.mark.parametrize("before", [*OPENS, *ASKS])
+@pytest.mark.parametrize("name", FINISHES)
+def test_light_finish_on_postgres_writes_what_the_full_way_writes(
+    name: str, before: str, schemas: Schemas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = after_finish(schemas.empty_store(lambda: NOW), FINISHES[name], before)
+    monkeypatch.setattr("rhythm.store.postgres.light.is_light_finish", lambda turn: False)
+    assert after_finish(schemas.empty_store(lambda: NOW), FINISHES[name], before) == short
+
+
+def after_finish(store: PostgresStore, changes: dict[str, Any], before: str) -> list[list[Any]]:
+    """The answers and all rows after the last turn of a workflow, without fences; and beside it one
+    that ends, and one that goes on."""
+    store.executions.start(
+        [NewExecution(id, WORKFLOW, "main", "default", version="1") for id in ("w", "x", "y")]
+    )
+    fences = {claim.id: claim.fence for claim in store.claims.claim("a", ["default"], 10, 30.0)}
+    own = {"fence": fences["w"], "seq": 0}
+    if before in OPENS:
+        turn = PLAIN.replace(fence=fences["w"], snapshot=b"{}", **OPENS[before])
+        assert store.turns.commit([turn], [])[0][0].outcome == "own"
+        own["seq"] = 1
+    else:
+        ASKS[before](store)
+    turns = [
+        FINISH.replace(**{**own, **changes}),
+        FINISH.replace(id="x", fence=fences["x"], value='"x"'),
+        PLAIN.replace(id="y", fence=fences["y"], snapshot=b"{}"),
+    ]
+    answers, _ = store.turns.commit(turns, [])
+    return [
+        sorted(answers, key=lambda answer: answer.id),
+        *(
+            rows(
+                store,
+                f"SELECT to_jsonb(t) - '{{fence,{serial}}}'::text[] FROM {table} t ORDER BY 1",
+            )
+            for table, serial in EVERYTHING.items()
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("act", "status"),
+    [("cancel", "cancelled"), ("terminate", "cancelled"), ("signal", "completed")],
+)
+def test_what_is_asked_while_a_light_finish_on_postgres_waits_counts(
+    act: str, status: str, schemas: Schemas
+) -> None:
+    """As for the ends of tasks, below."""
+    store = schemas.empty_store()
+    store.executions.start([NewExecution("w", WORKFLOW, "main", "default", version="1")])
+    (claim,) = store.claims.claim("a", ["default"], 1, 30.0)
+    with ThreadPoolExecutor(1) as threads, psycopg.connect(schemas.url) as connection:
+        ASKS[act](store.within(connection))  # type: ignore[arg-type]  # it has the same roles
+        committed = threads.submit(store.turns.commit, [FINISH.replace(fence=claim.fence)], [])
+        while not schemas.admin.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall():
+            assert not committed.done()
+        connection.commit()
+        [answer], _ = committed.result()
+    assert store.reading.get(["w"])["w"].status == status
+    assert answer.outcome == ("lost" if act == "terminate" else "finished")
+    assert rows(store, "SELECT id FROM ready") == []
 
 
 # ends of tasks
@@ -129,7 +272,7 @@ def test_light_end_on_postgres_writes_what_the_full_way_writes(
     name: str, before: str, schemas: Schemas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short = after_end(schemas.empty_store(lambda: NOW), ENDS[name], before)
-    monkeypatch.setattr("rhythm.store.postgres.turns.is_light_end", lambda end: False)
+    monkeypatch.setattr("rhythm.store.postgres.light.is_light_end", lambda end: False)
     assert after_end(schemas.empty_store(lambda: NOW), ENDS[name], before) == short
 
 

@@ -125,6 +125,14 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
         "workflow_execution_context_pkey",
     ),
     (
+        "light_finishes",
+        dict(id=IDS, seq=ONES, fence=ONES, wakes=ONES, worker=TEXTS, cause=TEXTS, statement=ONES,
+            awaiting=TEXTS, value=TEXTS, done_name=TEXTS, done_queue=TEXTS, done_inputs=TEXTS,
+            done_status=ONES, done_attempt=ONES, done_options=TEXTS, done_n=ONES, done_value=TEXTS,
+            done_took_us=ONES, done_id=TEXTS, done_fence=ONES, done_worker=TEXTS),
+        "ready_pkey workflow_execution_context_pkey executions_pkey",
+    ),
+    (
         "light_ends",
         dict(id=IDS, fence=ONES, worker=TEXTS, took_us=ONES, status=ONES, result=TEXTS,
             error=TEXTS, stands=[True, True, True], cancelled_status=ONES, cancelled_result=TEXTS,

@@ -162,7 +162,7 @@ def test_every_operation_asks_a_fixed_number_of_times(
         [NewExecution(f"v{i:02}", WORKFLOW, "main", "default") for i in range(count)]
     )
     stepping = [turn(claim, 0, "own", done=done) for claim in claimed(store).values()]
-    store.executions.start([NewExecution(f"t{i:02}", TASK, "work", "mail") for i in range(count)])
+    store.executions.start([NewExecution(f"k{i:02}", TASK, "work", "mail") for i in range(count)])
     tasks = store.claims.claim("a", ["mail"], count, 30.0)
     ends = [TaskEnd(claim.id, claim.fence, COMPLETED, "1") for claim in tasks]
     assert len(measure("ends of light tasks", lambda: store.turns.commit([], ends))[1]) == count
@@ -174,7 +174,20 @@ def test_every_operation_asks_a_fixed_number_of_times(
         "ends of light tasks, and light turns", lambda: store.turns.commit(light, ends)
     )
     assert ([answer.outcome for answer in answers], len(accepted)) == (["own"] * count, count)
-    stepping = [each.replace(seq=1) for each in stepping]
+    store.executions.start(
+        [NewExecution(f"x{i:02}", WORKFLOW, "main", "default") for i in range(count)]
+    )
+    completing = [
+        turn(claim, 0, "finish", status=COMPLETED, snapshot=None, owned=None, done=done)
+        for claim in claimed(store).values()
+    ]
+    stepping = [each.replace(seq=1, done=()) for each in stepping]
+    answers = measure(
+        "light turns that finish, and steps",
+        lambda: store.turns.commit([*completing, *stepping], []),
+    )[0]
+    assert [answer.outcome for answer in answers] == ["finished"] * count + ["own"] * count
+    stepping = [each.replace(seq=2) for each in stepping]
     finishing = [turn(claim, 2, "finish", status=COMPLETED) for claim in held.values()]
     answers = measure(
         "turns that finish, and steps", lambda: store.turns.commit([*finishing, *stepping], [])
@@ -200,6 +213,7 @@ def test_every_operation_asks_a_fixed_number_of_times(
         "ends of tasks": 2,
         "ends of light tasks": 1,
         "ends of light tasks, and light turns": 1,
+        "light turns that finish, and steps": 1,
         "turns that finish, and steps": 3,
     }
 
@@ -221,7 +235,7 @@ def test_a_worker_asks_once_for_all_that_new_workflows_and_tasks_need_to_begin(
         del asked[:]
         world.worker.run_round()
         found[name] = len(asked)
-    assert found == {"main": 1 + 2, "value": 1}, "a claim and a flush of ends, a claim"
+    assert found == {"main": 1 + 1, "value": 1}, "a claim and a light finish, a claim"
     assert len(world.handlers.agenda) == count
 
 

@@ -12,6 +12,7 @@ from operator import attrgetter
 from rhythm.ids import is_root
 from rhythm.store.blobs import is_large
 from rhythm.store.interfaces.turns import TaskEnd, TurnCommit
+from rhythm.store.lifecycle import COMPLETED
 
 # The columns that a light turn writes. A turn that sets any other field takes the full way. So a
 # field that is added to `TurnCommit` is never lost here: it makes turns slow until the short way
@@ -33,6 +34,21 @@ LIGHT_FIELDS = frozenset((*LIGHT_COLUMNS, "done", "end", "wakes"))
 _OTHERS = tuple(name for name in TurnCommit._fields if name not in LIGHT_FIELDS)
 _others_of = attrgetter(*_OTHERS)
 _UNUSED = _others_of(TurnCommit)  # their defaults
+# What the last turn of a workflow writes if it is light. Its tasks are left as they are.
+FINISH_COLUMNS = (
+    "id",
+    "seq",
+    "fence",
+    "wakes",
+    "worker",
+    "cause",
+    "statement",
+    "awaiting",
+    "value",
+)
+FINISH_FIELDS = frozenset((*FINISH_COLUMNS, "done", "end", "status", "owned"))
+_unfinished_of = attrgetter(*[name for name in TurnCommit._fields if name not in FINISH_FIELDS])
+_UNFINISHED = _unfinished_of(TurnCommit)
 
 
 def is_light(turn: TurnCommit) -> bool:
@@ -40,6 +56,13 @@ def is_light(turn: TurnCommit) -> bool:
     of finished tasks is written."""
     fits = turn.owned is not None and not is_large(turn.snapshot)
     return turn.end == "own" and fits and _others_of(turn) == _UNUSED
+
+
+def is_light_finish(turn: TurnCommit) -> bool:
+    """Returns whether the last turn of a workflow is light: it has completed, nobody awaits it, and
+    it asks for nothing more."""
+    fits = turn.end == "finish" and turn.status == COMPLETED and is_root(turn.id)
+    return fits and turn.owned is None and _unfinished_of(turn) == _UNFINISHED
 
 
 def is_light_end(end: TaskEnd) -> bool:

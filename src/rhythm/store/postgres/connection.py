@@ -82,6 +82,7 @@ LOCKED_MESSAGE = (
 DIRECT = Access()
 NO_VALUES: Mapping[str, Any] = {}
 Clock = Callable[[], int]
+Asked = tuple[str, Mapping[str, Any]]  # the name of a statement, and its values
 T = TypeVar("T")
 
 
@@ -273,9 +274,7 @@ class Connection:
 
     def rows(self, text: bytes, values: Mapping[str, Any]) -> list[Row]:
         """Returns the rows of a statement, with its columns."""
-        answer = self.query(text, values)
-        rows = answer.rows
-        return NAMED.result(text, rows, answer) if rows else rows
+        return _named(text, self.query(text, values))
 
     def do(self, name: str, /, **values: Any) -> Later:
         """Runs a named statement whose answer is not needed yet.
@@ -312,15 +311,14 @@ class Connection:
         return later
 
     def begin(
-        self, name: str, hints: Hints = NO_HINTS, /, **values: Any
-    ) -> Callable[[], list[Row]]:
-        """Sends a named statement that is a transaction of its own, and behind it the hints.
+        self, statements: Sequence[Asked], hints: Hints = NO_HINTS
+    ) -> Callable[[], list[list[Row]]]:
+        """Sends named statements that are a transaction of their own, and behind it the hints.
 
-        Returns what waits for its rows, and is to be called once, by any thread. Until then the
+        Returns what waits for their rows, and is to be called once, by any thread. Until then the
         session is kept, and calls of this thread use others.
         """
-        text = SQL[name]
-        asked = bind(text, values)
+        asked = [bind(SQL[name], values) for name, values in statements]
         stays = self._take()
         state = self._thread
         try:
@@ -332,20 +330,22 @@ class Connection:
         assert session is not None
         received = False
 
-        def answer() -> FetchedRows:
+        def answers() -> list[FetchedRows]:
             nonlocal received
             if received:  # it conflicted with another transaction, and is done again
-                return self._ask(asked)
-            received = True
-            if self._open is not session:
+                self._send(asked, NO_HINTS)
+            elif self._open is not session:
+                received = True
                 raise psycopg.OperationalError("the connection is lost")
-            return session.wire.receive(session.answer_s)[-1]
+            received = True
+            assert self._open is not None
+            return self._open.wire.receive(self._open.answer_s)[-len(asked) :]
 
-        def wait() -> list[Row]:
+        def wait() -> list[list[Row]]:
             self._thread.open, self._thread.busy = session, True
             try:
-                found = self._tried(answer)
-                return NAMED.result(text, found.rows, found) if found.rows else found.rows
+                found = zip(statements, self._tried(answers), strict=True)
+                return [_named(SQL[name], answer) for (name, _), answer in found]
             finally:
                 self._give_back(stays)
                 if self._announcer is not None:
@@ -623,14 +623,16 @@ class Connection:
                 self._roll_back()
             raise
 
-    def _send(self, asked: BoundStatement, hints: Hints) -> bool:
-        """Sends a statement that is a transaction of its own, and waits for nothing.
+    def _send(self, asked: Sequence[BoundStatement], hints: Hints) -> bool:
+        """Sends statements that are a transaction of their own, and waits for nothing.
+
+        What is sent together without BEGIN is one transaction.
 
         Returns whether the hints went with it.
         """
         session, hint = self._open, self._hint(hints)
         assert session is not None
-        session.wire.send([*self._introduction(), asked], session.answer_s, hint)
+        session.wire.send([*self._introduction(), *asked], session.answer_s, hint)
         return bool(hint)
 
     def _exchange(
@@ -750,6 +752,12 @@ class Spare:
     def close(self) -> None:
         while self._free:
             self._free.pop().close()
+
+
+def _named(text: bytes, answer: FetchedRows) -> list[Row]:
+    """Returns the rows of an answer, with the columns of its statement."""
+    rows = answer.rows
+    return NAMED.result(text, rows, answer) if rows else rows
 
 
 def _columns(rows: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from rhythm.store.families import (
 from rhythm.store.interfaces.messages import NewEvent, NewSignal
 from rhythm.store.interfaces.turns import Committed, Done, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import TurnEnd, has_ended
-from rhythm.store.light_turns import LIGHT_COLUMNS
 from rhythm.store.postgres.connection import NOTHING, Later
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.rows import (
@@ -40,7 +39,6 @@ from rhythm.store.postgres.rows import (
     Range,
     end_of,
 )
-from rhythm.store.postgres.wire import Row
 from rhythm.store.provenance import NOBODY, Sender
 from rhythm.store.rows import columns, fields, records
 from rhythm.store.verdicts import (
@@ -60,54 +58,6 @@ class FamilyMember(PostgresFound):
 
     started: int | None  # starts in its family, as far as they were counted
     terminated: bool  # it was terminated, or is below an execution that was
-
-
-def light_columns(turns: Sequence[TurnCommit]) -> dict[str, list[Any]]:
-    """Returns the columns of light turns, as `light_turns` takes them: one statement, without a
-    lock on any ready row."""
-    done = {**columns([done for turn in turns for done in turn.done], *Done._fields)}
-    done |= columns([turn for turn in turns for _ in turn.done], "id", "fence", "worker")
-    return {
-        **columns(turns, *LIGHT_COLUMNS),
-        **{f"done_{name}": column for name, column in done.items()},
-    }
-
-
-def light_end_columns(ends: Sequence[TaskEnd]) -> dict[str, list[Any]]:
-    """Returns the columns of light ends, as `light_ends` takes them: how each task ends, and how it
-    does if it was asked to."""
-    asked = [_final(end, cancelled=True) for end in ends]
-    plain = [_final(end, cancelled=False) for end in ends]
-    stands = [one == other for one, other in zip(plain, asked, strict=True)]
-    instead = [None if same else ended for ended, same in zip(asked, stands, strict=True)]
-    return {
-        **columns(ends, "id", "fence", "worker", "took_us"),
-        "status": [ended.status for ended in plain],
-        "result": [ended.result for ended in plain],
-        "error": [ended.error for ended in plain],
-        "stands": stands,
-        "cancelled_status": [ended and ended.status for ended in instead],
-        "cancelled_result": [ended and ended.result for ended in instead],
-        "cancelled_error": [ended and ended.error for ended in instead],
-    }
-
-
-def _final(end: TaskEnd, cancelled: bool) -> Ending:
-    """Returns how a task ends that is not tried again."""
-    ended = end_of_attempt(end, 0, cancelled)
-    assert isinstance(ended, Ending)
-    return ended
-
-
-def light_answers(turns: Sequence[TurnCommit], rows: Sequence[Row]) -> list[Committed]:
-    """Returns what became of light turns, from the answer to `light_turns`."""
-    won = dict(rows)
-    return [
-        Committed(turn.id, "own", wakes)
-        if (wakes := won.get(turn.id)) is not None
-        else Committed(turn.id, "lost")
-        for turn in turns
-    ]
 
 
 class Flush:

@@ -497,6 +497,43 @@ told AS (
   SELECT won.id, won.seq + 1, won.fence, won.worker, won.from_status, won.status, won.cause, won.statement, (SELECT now_us()) FROM won)
 SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = won.id AND r.fence = won.fence
 
+-- name: light_finishes
+-- Commits the last turns of workflows that have completed and have no parent; what is not as its
+-- owner knows it, or leaves a timer, a wait or an approval behind, has no row.
+-- Safe in one statement, as `light_ends`: whoever cancels, terminates, resumes or signals a workflow
+-- locks its ready row first, and is found in the newest versions of the locked rows.
+WITH won AS (
+  SELECT x.*, e.status AS from_status FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(wakes)s::bigint[], %(worker)s::text[],
+    %(cause)s::text[], %(statement)s::int[], %(awaiting)s::text[], %(value)s::text[])
+    AS x(id, seq, fence, wakes, worker, cause, statement, awaiting, value)
+  JOIN ready r ON r.id = x.id JOIN workflow_execution_context c ON c.execution_id = x.id JOIN executions e ON e.id = x.id
+  WHERE r.fence = x.fence AND r.wakes = x.wakes AND c.seq = x.seq AND c.fence <= x.fence AND e.status < 5 AND e.cancel_requested_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id OFFSET 0)
+    AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.execution_id = x.id OFFSET 0)
+    AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.execution_id = x.id AND a.status IS NULL OFFSET 0)
+    AND NOT EXISTS (SELECT 1 FROM terminations t WHERE t.id = x.id OFFSET 0)
+  ORDER BY x.id FOR UPDATE OF r, c, e),
+freed AS (DELETE FROM ready r USING won WHERE r.id = won.id),
+moved AS (
+  UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = won.fence, statement = won.statement, awaiting = won.awaiting,
+    updated_at = (SELECT now_us())
+  FROM won WHERE c.execution_id = won.id),
+done AS (
+  INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
+                          result, error, created_at, started_at, finished_at)
+  SELECT {d.Done}, d.id || '.' || d.n, 1, '', 0, d.id, d.n, d.id, d.attempt, d.fence, d.worker, '{}',
+    CASE WHEN d.status = 5 THEN d.value END, CASE WHEN d.status <> 5 THEN d.value END,
+    (SELECT now_us()) - d.took_us, (SELECT now_us()) - d.took_us, (SELECT now_us())
+  FROM unnest({%done_Done}, %(done_n)s::bigint[], %(done_value)s::text[], %(done_took_us)s::bigint[], %(done_id)s::text[],
+    %(done_fence)s::bigint[], %(done_worker)s::text[]) AS d({Done}, n, value, took_us, id, fence, worker)
+  WHERE (d.id IN (SELECT won.id FROM won)) IS TRUE),
+told AS (
+  INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at)
+  SELECT won.id, won.seq + 1, won.fence, won.worker, won.from_status, 5, won.cause, won.statement, (SELECT now_us()) FROM won)
+UPDATE executions e SET status = 5, result = won.value, error = NULL, finished_at = (SELECT now_us()), fence = won.fence, worker = won.worker,
+  started_at = coalesce(e.started_at, greatest(e.created_at, (SELECT now_us()))), held = false
+FROM won WHERE e.id = won.id RETURNING e.id
+
 -- name: light_ends
 -- Ends tasks that have no parent; one that has lost its claim, or has ended, has no row.
 -- Safe in one statement: what decides lies in the rows that are locked and written. Whoever cancels

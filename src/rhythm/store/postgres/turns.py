@@ -25,7 +25,7 @@ from rhythm.store.interfaces.turns import (
     brief_outcome,
 )
 from rhythm.store.lifecycle import Completion
-from rhythm.store.light_turns import is_light, is_light_end
+from rhythm.store.light_turns import is_light
 from rhythm.store.loop_calls import call_here
 from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.callers import PsycopgCaller
@@ -38,8 +38,9 @@ from rhythm.store.postgres.connection import (
     Later,
     Spare,
 )
-from rhythm.store.postgres.flush import Flush, light_answers, light_columns, light_end_columns
+from rhythm.store.postgres.flush import Flush
 from rhythm.store.postgres.joined import Joined
+from rhythm.store.postgres.light import LightCommit, step_answers, step_columns
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import PostgresRows
 from rhythm.store.postgres.session import autocommit
@@ -124,48 +125,43 @@ class PostgresTurns(PostgresRole, TurnStore):
     ) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
             raise ValueError("a commit takes one turn of each workflow")
-        light, others = list[TurnCommit](), list[TurnCommit]()
-        for turn in turns:
-            (light if is_light(turn) else others).append(turn)
-        if others or not all(map(is_light_end, ends)):
-            return self._flush(others, ends, light)
-        # one statement commits itself
-        commit = self.db.transaction if light and ends else self.db.autocommit
-        won, ended = commit(lambda: self._write_light(light, ends))
-        accepted = {id for (id,) in ended.rows}
-        return light_answers(light, won.rows), accepted
+        if light := LightCommit.of(turns, ends):
+            # one statement commits itself
+            commit = self.db.transaction if len(light.statements) > 1 else self.db.autocommit
+            written = commit(lambda: self._write_light(light))
+            return self._light_answers(light, [each.rows for each in written])
+        steps = [turn for turn in turns if is_light(turn)]
+        others = [turn for turn in turns if not is_light(turn)]
+        return self._flush(others, ends, steps)
 
     def begin_commit(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
     ) -> Callable[[], list[Committed]]:
-        if turns and not ends and all(map(is_light, turns)):
-            rows = self.db.begin("light_turns", **light_columns(turns))
-            return lambda: light_answers(turns, rows())
-        if ends and not turns and all(map(is_light_end, ends)):
-            hints = Hints(set(), {end.id for end in ends})
-            ended = self.db.begin("light_ends", hints, **light_end_columns(ends))
-            return lambda: light_answers((), ended()[:0])
+        if light := LightCommit.of(turns, ends):
+            rows = self.db.begin(light.statements, light.hints)
+            return lambda: self._light_answers(light, rows())[0]
         committed = self.commit(turns, ends)[0]
         return lambda: committed
 
-    def _write_light(
-        self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
-    ) -> tuple[Later, Later]:
-        """Sends turns and ends that are light.
+    def _write_light(self, light: LightCommit) -> list[Later]:
+        self.db.end(light.hints.ended)
+        return [self.db.do(name, **values) for name, values in light.statements]
 
-        The ends come first: they lock ready rows.
-        """
-        ended = self.db.do("light_ends", **light_end_columns(ends)) if ends else NOTHING
-        self.db.end(end.id for end in ends)
-        won = self.db.do("light_turns", **light_columns(turns)) if turns else NOTHING
-        return won, ended
+    def _light_answers(
+        self, light: LightCommit, rows: Sequence[Sequence[Row]]
+    ) -> tuple[list[Committed], set[str]]:
+        """Returns the answers to a light commit. What it left out takes the full way now."""
+        answers, accepted, left = light.answers(rows)
+        if left:
+            answers += self._flush(left, (), ())[0]
+        return answers, accepted
 
     def _flush(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], light: Sequence[TurnCommit]
     ) -> tuple[list[Committed], set[str]]:
         """Commits everything in one transaction."""
         flush, won = self.db.transaction(lambda: self._write(turns, ends, light))
-        return [*flush.answers(), *light_answers(light, won.rows)], flush.accepted
+        return [*flush.answers(), *step_answers(light, won.rows)], flush.accepted
 
     def _write(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], light: Sequence[TurnCommit]
@@ -176,7 +172,7 @@ class PostgresTurns(PostgresRole, TurnStore):
         """
         flush = Flush(self.rows, turns, ends)
         flush.run()
-        won = self.db.do("light_turns", **light_columns(light)) if light else NOTHING
+        won = self.db.do("light_turns", **step_columns(light)) if light else NOTHING
         for actor, acts in flush.acts:
             self.auditor.add(actor, acts, flush.now)
         return flush, won
