@@ -974,7 +974,7 @@ ENDS = (
     Guard(
         "light finish: its locks and those of ends are taken in one pass",
         (FAST + "ends_and_finishes_are_not_locked_one_after_the_other",),
-        postgres=(Change("store/postgres/light.py", "of", " and not (commit.finishes and ends)", ""),),
+        engine=(Change("store/postgres/light.py", "of", " and not (commit.finishes and ends)", ""),),
     ),
     Guard(
         "light end: only under my fence", (FAST + "light_end_on_postgres_writes_what_the_full_way_writes",),

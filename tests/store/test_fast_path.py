@@ -122,6 +122,7 @@ FINISH = TurnCommit(
 FINISHES: dict[str, dict[str, Any]] = {
     "plain": {}, "with tasks": {"done": (DONE, DONE.replace(n=7))}, "by another": {"worker": "b"},
     "lost": {"fence": 0}, "stale": {"seq": 7}, "awaiting": {"awaiting": '{"op": "task"}'},
+    "by who has seen it": {"wakes": 1},
 }  # fmt: skip
 # Tables, and the column of each whose values are drawn.
 EVERYTHING = dict.fromkeys((*TABLES, "timer_tasks", "event_waits", "approvals"), "fence") | {
