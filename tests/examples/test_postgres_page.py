@@ -57,7 +57,7 @@ def test_numbers_are_those_of_the_code(tmp_path: Path) -> None:
         f"waited {silence} for an answer",
     ):
         assert said in PAGE
-    for said in (f"once every {gap}", f"`worker_poll_interval` ({poll})"):
+    for said in (f"within {gap} is sent together", f"`worker_poll_interval` ({poll})"):
         assert said in PAGE
     assert connecting.LONG_S == 3600
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from rhythm.app.checks import can_be
 from rhythm.app.views import ExecutionView
 from rhythm.durations import duration_s, show_duration
 from rhythm.engine.payload import load
@@ -162,7 +163,7 @@ class Changes:
         Of one that has completed, no more than its result is read; others are what `get` returns.
         """
         try:
-            result = self._store.reading.result(id)
+            result = self._store.reading.result(id) if can_be(id) else None
             if result is not None:
                 return Ended(lambda: load(result))
             found = get(id)

@@ -225,6 +225,9 @@ class Connection:
             with suppress(psycopg.Error):
                 session.wire.settle(PATIENCE_S)
         self._forget()
+        # Nobody takes the answer to a commit of a worker that was stopped, or has failed.
+        for session in self._opened:
+            session.close()
         self._room.release(sum(taken))
 
     def expect(self, threads: int) -> None:
