@@ -507,6 +507,11 @@ WAKES = (
         engine=worker("liveness", "_take", " and not self._commits(id)", ""),
     ),
     Guard(
+        "a claim that a heartbeat did not find is not relied on for longer",
+        ("tests/worker/test_liveness.py::test_a_claim_that_a_heartbeat_did_not_find_is_not_relied_on_for_longer",),
+        engine=worker("liveness", "_take", "if answer.fence(id) != workflow.fence:", "if False:"),
+    ),
+    Guard(
         "tasks of turns that are being committed have their slots",
         ("tests/worker/test_slots.py::test_tasks_of_turns_that_are_being_committed_have_their_slots_already",),
         engine=(Change("worker/slots.py", "capacity", "self.free - reserved if own", "self.free if own"),),

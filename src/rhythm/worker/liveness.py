@@ -64,7 +64,10 @@ class Liveness:
                 ownership.lose(id)
         for workflow in ownership.workflows.values():
             id = workflow.id
-            if answer.fence(id) == workflow.fence and answer.wakes(id) > workflow.wakes:
+            # Also of one whose commit is under way: if it was lost, nothing may begin for it.
+            if answer.fence(id) != workflow.fence:
+                continue
+            if answer.wakes(id) > workflow.wakes:
                 workflow.stale, workflow.wakes = True, answer.wakes(id)
             if answer.prolongs(id):
                 workflow.deadline = ownership.deadline(answer.sent_at)
