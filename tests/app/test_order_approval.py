@@ -157,7 +157,7 @@ def test_rejected_order_ends_blocked_with_who_and_why(office: Office) -> None:
     )
     assert [execution.id for execution in office.app.list(status="blocked")] == [handle.id]
     # The task that notifies people has a row of its own, and may end later.
-    own = [step.what for step in office.app.trace(handle.id) if step.id == handle.id]
+    own = [step.what for step in office.app.trace(handle.id) if step.execution_id == handle.id]
     assert own[-1] == "blocked"
     with pytest.raises(rhythm.NotRetryable, match="was blocked, which is its outcome"):
         office.app.retry(handle.id)

@@ -14,7 +14,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -88,10 +88,10 @@ class Handlers:
     def _start(self, attempt: HandlerCall) -> None:
         (self._loop if attempt.task.is_async else self._threads).start(attempt)
 
-    def _call_here(self, attempt: HandlerCall) -> None:
-        if attempt.task.is_async:
-            self._loop.call_here(attempt)
-        else:
+    def _call_here(self, attempts: list[HandlerCall]) -> None:
+        if attempts[0].task.is_async:
+            return self._loop.call_here(attempts)
+        for attempt in attempts:
             _call(self._paces, attempt)
 
 
@@ -202,26 +202,28 @@ class Loop:
         if len(self._waiting) == 1:
             self._opened().call_soon_threadsafe(self._begin)
 
-    def call_here(self, attempt: HandlerCall) -> None:
-        """Runs a handler in the calling thread, until it ends or waits for something.
+    def call_here(self, attempts: Sequence[HandlerCall]) -> None:
+        """Runs handlers in the calling thread, each until it ends or waits for something.
 
-        If it waits, or held its thread up, the loop has a thread of its own from then on.
+        If one waits, or held its thread up, the loop has a thread of its own from then on.
         """
         if self.has_thread or not self._runs.acquire(blocking=False):
-            return self.start(attempt)
-        began, loop = time.perf_counter(), self._opened()
+            for attempt in attempts:
+                self.start(attempt)
+            return
+        began, loop, ended = time.perf_counter(), self._opened(), False
         try:
-            running = self._begin_one(attempt)
+            running = [self._begin_one(attempt) for attempt in attempts]
             loop.call_soon(loop.stop)
             loop.run_forever()
+            ended = all(each.done() for each in running)
         except (SystemExit, KeyboardInterrupt):  # of what a handler has started on the side
-            running = None
+            pass
         finally:
             self._runs.release()
         held_up = time.perf_counter() - began > PATIENCE_S
-        if running is None or not running.done() or held_up or _has_more(loop):
+        if not ended or held_up or _has_more(loop):
             self._have_thread()
-        return None
 
     def cancel(self, current: Current) -> None:
         """Cancels an attempt: its handler, if it waits, and otherwise as soon as it does."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 QUICK_S = 0.0002  # an attempt that takes no longer is short
 PATIENCE_S = 0.02  # an attempt that takes longer holds the deciding thread up
 BATCH_S = 0.005  # after so long, the next round comes before further calls
+MAX_TOGETHER = 20  # calls that the event loop gets at once, since to run it costs more than they do
 # What an attempt counts, and from how many points on its task is quick. One that held the deciding
 # thread up takes its task down to MIN_POINTS.
 POINTS_SHORT, POINTS_LONG, QUICK_POINTS, MAX_POINTS, MIN_POINTS = 1, -10, 20, 100, -1000
@@ -55,13 +56,14 @@ class Paces:
 class QuickCalls:
     """The calls that the deciding thread makes itself.
 
-    `others` takes calls to another thread. `take_over` makes another thread decide; it may raise
-    `RuntimeError` if there is none to be had, and is asked again then.
+    `run` makes one call, or several of the event loop. `others` takes a call to another thread.
+    `take_over` makes another thread decide; it may raise `RuntimeError` if there is none to be had,
+    and is asked again then.
     """
 
     def __init__(
         self,
-        run: Callable[[HandlerCall], None],
+        run: Callable[[list[HandlerCall]], None],
         others: Callable[[HandlerCall], object],
         take_over: Callable[[], object],
     ) -> None:
@@ -91,8 +93,8 @@ class QuickCalls:
             return True
         batch = object()
         until = self._begin(batch) + BATCH_S
-        while call := self._next(batch, until):
-            self._run(call)
+        while calls := self._next(batch, until):
+            self._run(calls)
         with self._lock:
             decides = self._batch is batch
             if decides:
@@ -112,14 +114,23 @@ class QuickCalls:
                 self._needed.set()
             return self._began
 
-    def _next(self, batch: object, until: float) -> HandlerCall | None:
-        """Returns the next call of a batch; None if it is over, or another thread decides."""
+    def _next(self, batch: object, until: float) -> list[HandlerCall]:
+        """Returns what is called next of a batch: one handler, or some of the event loop; nothing
+        if it is over, or another thread decides."""
         with self._lock:
-            now = time.perf_counter()
-            if self._batch is not batch or now >= until or not self._waiting:
-                return None
+            now, waiting = time.perf_counter(), self._waiting
+            if self._batch is not batch or now >= until or not waiting:
+                return []
             self._began = now
-            return self._waiting.popleft()
+            calls = [waiting.popleft()]
+            while calls[0].task.is_async and self._fits(calls):
+                calls.append(waiting.popleft())
+            return calls
+
+    def _fits(self, calls: list[HandlerCall]) -> bool:
+        """Returns whether the next call may go to the event loop together with these."""
+        more = bool(self._waiting) and self._waiting[0].task.is_async
+        return more and len(calls) < MAX_TOGETHER
 
     # the watch
 
