@@ -12,7 +12,6 @@ import peer
 
 import rhythm
 
-
 # As many as others have last too short a time to be measured.
 TASKS, WORKFLOWS = 5 * peer.TASKS, 3 * peer.WORKFLOWS
 
