@@ -16,20 +16,20 @@ import rhythm
 TASKS, WORKFLOWS = 5 * peer.TASKS, 3 * peer.WORKFLOWS
 
 
-@rhythm.task
-async def note(x: int) -> int:
+@rhythm.task  # a plain `def`: a little cheaper to call than a coroutine
+def note(x: int) -> int:
     return x
 
 
 @rhythm.workflow
 async def one(x: int) -> int:
-    return await note(x)
+    return await note.run(x)
 
 
 @rhythm.workflow
 async def steps(n: int) -> int:
     for i in range(n):
-        await note(i)
+        await note.run(i)
     return n
 
 
@@ -45,7 +45,7 @@ async def children(n: int) -> int:
 
 @rhythm.workflow
 async def parallel_steps(n: int) -> int:
-    return len(await rhythm.all([note(x) for x in range(n)]))
+    return len(await rhythm.all([note.run(x) for x in range(n)]))
 
 
 def j1(where: str, count: str) -> None:
