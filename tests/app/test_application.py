@@ -583,11 +583,12 @@ def test_worker_that_meets_a_bug_says_so_when_it_is_left(
 
 
 def test_what_ended_longer_ago_than_the_retention_goes(make_app: MakeApp) -> None:
-    app = make_app(flows=("workflow quick { return 1 }",), retention="1ms")
+    app = make_app(flows=("workflow quick { return 1 }",))
     with app.worker():
         app.start_workflow("quick").result(WAIT)
-    with app.worker():  # the first pass of its services
-        while app.list():
+    later = make_app(retention="1ms")
+    with later.worker():  # the first pass of its services
+        while later.list():
             pass
 
 
