@@ -179,8 +179,8 @@ class LoopProbe:
 class Loop:
     """One event loop for all `async def` handlers.
 
-    As long as no handler has waited for anything on it, the deciding thread runs it, handler by
-    handler (`call_here`). From then on it has a thread of its own.
+    As long as no handler has waited for anything on it, the deciding thread runs it, for some
+    handlers at a time (`call_here`). From then on it has a thread of its own.
     """
 
     def __init__(self) -> None:

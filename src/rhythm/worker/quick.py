@@ -73,7 +73,8 @@ class QuickCalls:
         self._lock = threading.Lock()
         self._batch: object | None = None  # the calls under way, as long as their thread decides
         self._began = 0.0  # when the current call began, or the last batch ended
-        self._needed, self._closed = threading.Event(), False  # whether the watch is
+        self._needed = threading.Event()  # set while the watch is needed, and to end it
+        self._closed = False
         self._watch: threading.Thread | None = None
 
     def add(self, call: HandlerCall) -> None:

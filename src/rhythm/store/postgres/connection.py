@@ -335,12 +335,11 @@ class Connection:
 
         def answers() -> list[FetchedRows]:
             nonlocal received
-            if received:  # it conflicted with another transaction, and is done again
+            again, received = received, True
+            if again:  # it conflicted with another transaction
                 self._send(asked, NO_HINTS)
             elif self._open is not session:
-                received = True
                 raise psycopg.OperationalError("the connection is lost")
-            received = True
             assert self._open is not None
             return self._open.wire.receive(self._open.answer_s)[-len(asked) :]
 
