@@ -1,7 +1,10 @@
 -- Batches come as arrays, one for each column. What is decided under a lock is read in a later
 -- statement than the one that took the lock. A guard is never written like the condition of a
 -- partial index (`status < 5`, not `finished_at IS NULL`): the planner would scan that whole index
--- instead of looking up the few keys that it is given.
+-- instead of looking up the few keys that it is given. Rows of `ready` are looked up by
+-- `r.id = ANY(ARRAY[x.id])`, not by `r.id = x.id`, and no column of theirs is sorted by: a session
+-- keeps its plan, and one that was made while `ready` was empty would go through all of it for each
+-- of the few rows. Only a look-up can be made of this condition.
 
 -- name: now
 -- Time of the database in microseconds, for the rows that a transaction writes.
@@ -215,9 +218,9 @@ SELECT {Claim} FROM won CROSS JOIN kept ORDER BY array_position(%(queues)s::text
 -- Here and below, rows are locked in the one order, in the same statement. That is safe because the
 -- conditions are on the locked rows themselves, which are read again with the lock.
 WITH locked AS (
-  SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
-  ORDER BY r.id FOR UPDATE OF r)
-UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id, r.wakes
+  SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = ANY(ARRAY[x.id]) AND r.fence = x.fence
+  ORDER BY x.id COLLATE "C" FOR UPDATE OF r)
+UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = ANY(ARRAY[locked.id]) RETURNING r.id, r.wakes
 
 -- name: release
 -- Releases claims, free at once or after a delay; a task gets its attempt back.
@@ -225,29 +228,29 @@ UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.
 -- began in does not stop it.
 WITH locked AS (
   SELECT r.id, EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = r.id AND c.seq > 0) AS begun
-  FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
-  ORDER BY r.id FOR UPDATE OF r)
+  FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = ANY(ARRAY[x.id]) AND r.fence = x.fence
+  ORDER BY x.id COLLATE "C" FOR UPDATE OF r)
 UPDATE ready r SET state = CASE WHEN %(delay_us)s::bigint > 0 THEN 2 ELSE 0 END,
   due_at = CASE WHEN %(delay_us)s::bigint > 0 THEN now_us() + %(delay_us)s::bigint END,
   claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1)::int,
   queue = CASE WHEN begun THEN 'system' ELSE queue END, order_key = CASE WHEN begun THEN now_us() ELSE order_key END
-FROM locked WHERE r.id = locked.id
+FROM locked WHERE r.id = ANY(ARRAY[locked.id])
 RETURNING r.queue
 
 -- name: park
 -- Parks workflows without a turn, unless they were woken; a lost claim has no row.
 WITH locked AS (
   SELECT r.id, r.wakes, x.wakes AS seen FROM unnest(%(id)s::text[], %(fence)s::bigint[], %(wakes)s::bigint[]) AS x(id, fence, wakes)
-  JOIN ready r ON r.id = x.id AND r.fence = x.fence ORDER BY r.id FOR UPDATE OF r),
-parked AS (DELETE FROM ready r USING locked WHERE r.id = locked.id AND locked.wakes = locked.seen)
+  JOIN ready r ON r.id = ANY(ARRAY[x.id]) AND r.fence = x.fence ORDER BY x.id COLLATE "C" FOR UPDATE OF r),
+parked AS (DELETE FROM ready r USING locked WHERE r.id = ANY(ARRAY[locked.id]) AND locked.wakes = locked.seen)
 SELECT id, wakes, wakes = seen FROM locked
 
 -- name: drop
 -- Deletes claimed ready rows of workflows that have ended or no longer exist.
 WITH locked AS (
-  SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
-  ORDER BY r.id FOR UPDATE OF r)
-DELETE FROM ready r USING locked WHERE r.id = locked.id
+  SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = ANY(ARRAY[x.id]) AND r.fence = x.fence
+  ORDER BY x.id COLLATE "C" FOR UPDATE OF r)
+DELETE FROM ready r USING locked WHERE r.id = ANY(ARRAY[locked.id])
 
 -- name: claimed_by
 -- Claims of one worker as the database has them, to compare with what the worker knows.
@@ -266,14 +269,14 @@ SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
 -- Locked rows are left to the next beat: a process that is frozen in a transaction must not delay
 -- the beats of others.
 WITH locked AS (
-  SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
+  SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = ANY(ARRAY[x.id]) AND r.fence = x.fence
   FOR UPDATE OF r SKIP LOCKED)
-UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id
+UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = ANY(ARRAY[locked.id]) RETURNING r.id
 
 -- name: leave
 -- Removes workers that have stopped; their claims expire at once.
-WITH locked AS (SELECT id FROM ready WHERE claimed_by = ANY(%(workers)s::text[]) AND state = 1 ORDER BY id FOR UPDATE),
-expired AS (UPDATE ready r SET claim_expires_at = 0 FROM locked WHERE r.id = locked.id)
+WITH locked AS (SELECT id FROM ready WHERE claimed_by = ANY(%(workers)s::text[]) AND state = 1 ORDER BY id || '' FOR UPDATE),
+expired AS (UPDATE ready r SET claim_expires_at = 0 FROM locked WHERE r.id = ANY(ARRAY[locked.id]))
 DELETE FROM worker_heartbeats WHERE worker_id = ANY(%(workers)s::text[])
 
 -- name: workers
@@ -289,7 +292,7 @@ FROM worker_heartbeats h ORDER BY h.worker_id
 SELECT
   EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
     OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE %(dead)s::bool AND h.beat_at + h.dead_after_us < now_us())))) AS lost,
-  EXISTS (SELECT 1 FROM executions e LEFT JOIN ready r ON r.id = e.id
+  EXISTS (SELECT 1 FROM executions e LEFT JOIN ready r ON r.id = ANY(ARRAY[e.id])
     WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)) AS cancelled,
   EXISTS (SELECT 1 FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(forgotten_us)s
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)) AS forgotten,
@@ -308,7 +311,7 @@ DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND wo
 -- Claims for the rescue to take back: expired, or, with `dead`, of silent workers.
 -- The order is that of the index of claimed rows: any other would scan the whole table. Without
 -- `dead`, no worker counts as dead.
-SELECT r.id, r.fence, r.crashes, e.parent_id, coalesce(e.status, 8) >= 5 AS ended, now_us() AS now FROM ready r LEFT JOIN executions e ON e.id = r.id
+SELECT r.id, r.fence, r.crashes, e.parent_id, coalesce(e.status, 8) >= 5 AS ended, now_us() AS now FROM ready r LEFT JOIN executions e ON e.id = ANY(ARRAY[r.id])
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
   OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE %(dead)s::bool AND h.beat_at + h.dead_after_us < now_us())))
 ORDER BY r.claimed_by LIMIT %(limit)s
@@ -351,7 +354,7 @@ SELECT {Declaration} FROM task_declarations ORDER BY name
 -- Frees workflows whose claims are lost, and returns how often the same turn has crashed.
 UPDATE ready r SET state = 0, queue = CASE WHEN x.seq > 0 THEN 'system' ELSE r.queue END, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
   crashes = CASE WHEN crash_seq = x.seq THEN crashes + 1 ELSE 1 END, crash_seq = x.seq
-FROM unnest(%(id)s::text[], %(seq)s::bigint[]) AS x(id, seq) WHERE r.id = x.id RETURNING r.id, r.crashes, r.queue
+FROM unnest(%(id)s::text[], %(seq)s::bigint[]) AS x(id, seq) WHERE r.id = ANY(ARRAY[x.id]) RETURNING r.id, r.crashes, r.queue
 
 -- name: rescue_tasks
 -- Frees tasks whose claims are lost, and counts the crash.
@@ -495,7 +498,7 @@ done AS (
 told AS (
   INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at)
   SELECT won.id, won.seq + 1, won.fence, won.worker, won.from_status, won.status, won.cause, won.statement, (SELECT now_us()) FROM won)
-SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = won.id AND r.fence = won.fence
+SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = ANY(ARRAY[won.id]) AND r.fence = won.fence
 
 -- name: light_finishes
 -- Commits the last turns of workflows that have completed and have no parent; what is not as its
@@ -506,14 +509,14 @@ WITH won AS (
   SELECT x.*, e.status AS from_status FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(wakes)s::bigint[], %(worker)s::text[],
     %(cause)s::text[], %(statement)s::int[], %(awaiting)s::text[], %(value)s::text[])
     AS x(id, seq, fence, wakes, worker, cause, statement, awaiting, value)
-  JOIN ready r ON r.id = x.id JOIN workflow_execution_context c ON c.execution_id = x.id JOIN executions e ON e.id = x.id
+  JOIN ready r ON r.id = ANY(ARRAY[x.id]) JOIN workflow_execution_context c ON c.execution_id = x.id JOIN executions e ON e.id = x.id
   WHERE r.fence = x.fence AND r.wakes = x.wakes AND c.seq = x.seq AND c.fence <= x.fence AND e.status < 5 AND e.cancel_requested_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id OFFSET 0)
     AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.execution_id = x.id OFFSET 0)
     AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.execution_id = x.id AND a.status IS NULL OFFSET 0)
     AND NOT EXISTS (SELECT 1 FROM terminations t WHERE t.id = x.id OFFSET 0)
-  ORDER BY x.id FOR UPDATE OF r, c, e),
-freed AS (DELETE FROM ready r USING won WHERE r.id = won.id),
+  ORDER BY x.id COLLATE "C" FOR UPDATE OF r, c, e),
+freed AS (DELETE FROM ready r USING won WHERE r.id = ANY(ARRAY[won.id])),
 moved AS (
   UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = won.fence, statement = won.statement, awaiting = won.awaiting,
     updated_at = (SELECT now_us())
@@ -545,8 +548,8 @@ WITH locked AS (
     %(result)s::text[], %(error)s::text[], %(stands)s::bool[], %(cancelled_status)s::smallint[], %(cancelled_result)s::text[],
     %(cancelled_error)s::text[])
     AS x(id, fence, worker, took_us, status, result, error, stands, cancelled_status, cancelled_result, cancelled_error)
-  JOIN ready r ON r.id = x.id AND r.fence = x.fence ORDER BY r.id FOR UPDATE OF r),
-taken AS (DELETE FROM ready r USING locked x WHERE r.id = x.id)
+  JOIN ready r ON r.id = ANY(ARRAY[x.id]) AND r.fence = x.fence ORDER BY x.id COLLATE "C" FOR UPDATE OF r),
+taken AS (DELETE FROM ready r USING locked x WHERE r.id = ANY(ARRAY[x.id]))
 UPDATE executions e SET
   status = CASE WHEN x.stands OR e.cancel_requested_at IS NULL THEN x.status ELSE x.cancelled_status END,
   result = CASE WHEN x.stands OR e.cancel_requested_at IS NULL THEN x.result ELSE x.cancelled_result END,
@@ -577,11 +580,11 @@ SELECT id, fence, wakes FROM ready WHERE id = ANY(%(ids)s::text[])
 -- name: delete_parked
 -- Parks workflows at the end of their turns, unless they were woken; returns those parked.
 DELETE FROM ready r USING unnest(%(id)s::text[], %(fence)s::bigint[], %(wakes)s::bigint[]) AS x(id, fence, wakes)
-WHERE r.id = x.id AND r.fence = x.fence AND r.wakes = x.wakes RETURNING r.id
+WHERE r.id = ANY(ARRAY[x.id]) AND r.fence = x.fence AND r.wakes = x.wakes RETURNING r.id
 
 -- name: delete_claimed
 -- Deletes the ready rows of tasks and workflows that end in a group commit.
-DELETE FROM ready r USING unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) WHERE r.id = x.id AND r.fence = x.fence
+DELETE FROM ready r USING unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) WHERE r.id = ANY(ARRAY[x.id]) AND r.fence = x.fence
 
 -- name: delete_ready
 -- Deletes ready rows that are locked, whether they are claimed or not.
@@ -593,7 +596,7 @@ DELETE FROM ready WHERE id = ANY(%(ids)s::text[]) AND state <> 1
 
 -- name: not_ready
 -- Executions without a ready row: tasks that nobody runs, and that can end at once.
-SELECT x.id FROM unnest(%(ids)s::text[]) AS x(id) WHERE NOT EXISTS (SELECT 1 FROM ready r WHERE r.id = x.id)
+SELECT x.id FROM unnest(%(ids)s::text[]) AS x(id) WHERE NOT EXISTS (SELECT 1 FROM ready r WHERE r.id = ANY(ARRAY[x.id]) AND r.state >= 0)
 
 -- name: suspend_executions
 -- Stores the status of workflows that do not end with their turn, where it changes.
@@ -829,7 +832,7 @@ FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(worker)s::
 -- The fence is removed with the claim, so a late result of this attempt finds no row.
 UPDATE ready r SET state = 2, due_at = %(now)s + x.delay_us, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = x.attempt
 FROM unnest(%(id)s::text[], %(fence)s::bigint[], %(delay_us)s::bigint[], %(attempt)s::int[]) AS x(id, fence, delay_us, attempt)
-WHERE r.id = x.id AND r.fence = x.fence
+WHERE r.id = ANY(ARRAY[x.id]) AND r.fence = x.fence
 
 -- name: note_attempts
 -- Stores how many attempts were made of tasks that will be tried again.
@@ -1013,7 +1016,7 @@ SELECT min(at), now_us() FROM (
 
 -- name: cancelled_tasks
 -- Cancelled tasks that nobody runs, for the service that ends them.
-SELECT e.id, e.parent_id, now_us() FROM executions e LEFT JOIN ready r ON r.id = e.id
+SELECT e.id, e.parent_id, now_us() FROM executions e LEFT JOIN ready r ON r.id = ANY(ARRAY[e.id])
 WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)
 ORDER BY e.cancel_requested_at LIMIT %(limit)s
 
@@ -1025,7 +1028,7 @@ WHERE leases.holder = excluded.holder OR leases.expires_at <= now_us() RETURNING
 
 -- name: parked
 -- A page of parked workflows, by id, for the service that finds stuck ones.
-SELECT e.id FROM executions e LEFT JOIN ready r ON r.id = e.id
+SELECT e.id FROM executions e LEFT JOIN ready r ON r.id = ANY(ARRAY[e.id]) AND r.state >= 0
 WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > %(after)s AND e.paused_at IS NULL AND NOT e.held AND r.id IS NULL
   AND NOT EXISTS (SELECT 1 FROM terminations t WHERE starts_with(e.id, t.id || '.'))
 ORDER BY e.id LIMIT %(limit)s
