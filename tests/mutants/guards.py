@@ -81,6 +81,10 @@ def server(*names: str) -> tuple[str, ...]:
     return tuple(SERVER + name for name in names)
 
 
+def backlog(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_postgres_claims.py::test_{name}" for name in names)
+
+
 def limited(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/vm/test_limits_finally.py::test_{name}" for name in names)
 
@@ -324,7 +328,18 @@ FENCES = (
     ),
     Guard(
         "two claimers never take the same row", server("many_claimers_never_get_the_same_row"),
-        postgres=pg("claim", " FOR UPDATE SKIP LOCKED", ""),
+        postgres=pg("claim", "id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS whole", "id LIMIT %(limit)s) AS whole")
+        + pg("claim", "id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS behind", "id LIMIT %(limit)s) AS behind"),
+    ),
+    Guard(
+        "a backlog hides nothing for long: everything is checked now and then",
+        backlog("under_a_backlog_what_is_free_again_is_claimed_when_everything_is_checked"),
+        postgres=pg_code("claim_cursor", "checks_everything", " or now >= self._check_at", ""),
+    ),
+    Guard(
+        "a backlog hides nothing at its end: everything is checked",
+        backlog("at_the_end_of_a_backlog_what_is_free_again_is_claimed"),
+        postgres=pg_code("claims", "claim", "if len(claimed) < limit:", "if not claimed:"),
     ),
     Guard(
         "BEGIN IMMEDIATE: who reads to write is the only writer",

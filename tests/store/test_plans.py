@@ -23,8 +23,10 @@ from rhythm.store.columns import new_execution
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.store import Store
 from rhythm.store.lifecycle import WORKFLOW
+from rhythm.store.postgres.claim_cursor import QueuePart
 from rhythm.store.postgres.connection import PINNED, SQL
 from rhythm.store.postgres.store import PostgresStore
+from rhythm.store.rows import columns
 from rhythm.store.sqlite.session import ROWS as ROWS_OF_VALUES
 from rhythm.store.sqlite.session import SQL as SQLITE
 from rhythm.store.sqlite.session import for_rows
@@ -73,7 +75,8 @@ ALIKE = new_execution(NewExecution("", WORKFLOW, "name1", "default", timeout_s=1
 ALIKE = {n: v for n, v in ALIKE.items() if n not in ("id", "inputs", "root_id", "later_us")}
 RANGE = dict(id="w0", first="w0.", last="w0/")
 POSTGRES: list[tuple[str, dict[str, Any], str]] = [
-    ("claim", dict(worker="a", ttl_us=1, queues=["system", "queue1"], limit=10),
+    ("claim", dict(worker="a", ttl_us=1, queues=["system", "queue1"], limit=10,
+        **columns([QueuePart("system"), QueuePart("queue1", 0, 0, 7, "r7")], *QueuePart._fields)),
         "ready_free ready_pkey queues_pkey"),
     ("extend", dict(id=IDS, fence=ONES, ttl_us=1), "ready_pkey"),
     ("release", dict(id=IDS, fence=ONES, delay_us=1), "ready_pkey"),

@@ -44,6 +44,11 @@ class Claimed(list[Claim]):
         self.workflows = {row.id: row for row in workflows}
         self.tasks = {row.id: row for row in tasks}
 
+    def and_those(self, others: Claimed) -> Claimed:
+        """Returns these claims and others as one."""
+        workflows = (*self.workflows.values(), *others.workflows.values())
+        return Claimed((*self, *others), workflows, (*self.tasks.values(), *others.tasks.values()))
+
 
 class ClaimStore(ABC):
     """Claims, extends, releases and parks ready rows."""

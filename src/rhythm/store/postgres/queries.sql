@@ -193,25 +193,33 @@ ON CONFLICT (id) DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0
 RETURNING state
 
 -- name: claim
--- Claims free rows of these queues for a worker, up to the limit, each with a new fence.
+-- Claims free rows of these parts of queues for a worker, up to the limit, each with a new fence.
 -- One statement claims from all queues, in their order. The array is filled lazily, so no more rows
 -- are locked than the limit; a join might run the subquery again and claim more. Paused queues are
--- left out first, also as an array, so that none of their rows is locked. The ids of what was claimed
--- are kept for the statements after it, up to the end of the transaction.
-WITH won AS (
+-- left out first, so that none of their rows is locked. A part is a range of priorities, or what of
+-- one priority is not before a position. The ids of what was claimed are kept for the statements after
+-- it, up to the end of the transaction.
+WITH parts AS MATERIALIZED (
+  SELECT x.* FROM unnest(%(queue)s::text[], %(highest)s::int[], %(lowest)s::int[], %(order_key)s::bigint[], %(from_id)s::text[])
+    WITH ORDINALITY AS x(queue, highest, lowest, order_key, from_id, n)
+  WHERE NOT EXISTS (SELECT 1 FROM queues p WHERE p.name = x.queue) ORDER BY x.n),
+won AS (
   UPDATE ready SET state = 1, claimed_by = %(worker)s, claim_expires_at = (SELECT now_us()) + %(ttl_us)s, fence = nextval('fences'), attempt = attempt + 1
   WHERE id = ANY(ARRAY(
-    SELECT r.id FROM unnest(ARRAY(
-      SELECT x.queue FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS x(queue, n)
-      WHERE NOT EXISTS (SELECT 1 FROM queues p WHERE p.name = x.queue) ORDER BY x.n)) AS q(queue) CROSS JOIN LATERAL (
-      SELECT id FROM ready WHERE ready.queue = q.queue AND state = 0
-      ORDER BY priority DESC, order_key, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS r
+    SELECT r.id FROM parts AS p CROSS JOIN LATERAL (
+      SELECT id FROM (
+        SELECT id FROM ready WHERE p.from_id IS NULL AND ready.queue = p.queue AND priority <= p.highest AND priority >= p.lowest AND state = 0
+        ORDER BY priority DESC, order_key, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS whole
+      UNION ALL SELECT id FROM (
+        SELECT id FROM ready WHERE ready.queue = p.queue AND priority = p.highest AND (order_key, id) >= (p.order_key, p.from_id) AND state = 0
+        ORDER BY order_key, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS behind) AS r
     LIMIT %(limit)s))
   RETURNING {Claim}, priority, order_key),
 kept AS (
   SELECT set_config('rhythm.workflows', (array_agg(id) FILTER (WHERE kind <> 1))::text, true),
     set_config('rhythm.tasks', (array_agg(id) FILTER (WHERE kind = 1))::text, true) FROM won)
-SELECT {Claim} FROM won CROSS JOIN kept ORDER BY array_position(%(queues)s::text[], queue), priority DESC, order_key, id
+SELECT {Claim}, priority, order_key FROM won CROSS JOIN kept
+ORDER BY array_position(%(queues)s::text[], queue), priority DESC, order_key, id
 
 -- name: extend
 -- Extends claims and returns their wakes; a lost claim has no row.
