@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rhythm.authoring.workflow import default_workflows
+from tests.support.full_way import FULL_WAY, take_full_way
 from tests.support.postgres import database_url, schemas
 from tests.support.stores import (
     KINDS,
@@ -25,6 +26,9 @@ from tests.support.stores import (
 )
 
 __all__ = ["database_url", "make_store", "schemas", "stores"]
+
+if FULL_WAY:
+    take_full_way()
 
 # A law holds however long an example takes: on a busy machine that says nothing about the code.
 settings.register_profile("laws", deadline=None, suppress_health_check=[HealthCheck.too_slow])

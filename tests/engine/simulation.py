@@ -41,6 +41,7 @@ from rhythm.worker.settings import WorkerSettings
 from tests.engine.driver import Clock, Crashed, VirtualHandlers
 from tests.engine.simulated_programs import FIXED, POISON, POISONED
 from tests.support.around import Around
+from tests.support.full_way import FULL_WAY, take_full_way
 from tests.support.generate import program as generated
 from tests.support.postgres import Schemas, server
 from tests.support.reference import Expected
@@ -876,6 +877,8 @@ def main() -> None:
     parser.add_argument("first", type=int, nargs="?", default=0)
     parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
     given = parser.parse_args()
+    if FULL_WAY:
+        take_full_way()
     with stores_of(given.database) as make_store:
         began = time.monotonic()
         reports = simulate(given.first, given.seeds, make_store)
