@@ -2274,7 +2274,7 @@ SCOPES = (
         "a decision goes by the root",
         some_names("a_decision_goes_by_the_roles_of_the_token_and_the_root"),
         (Change("store/sqlite/queries.sql", "root_names", "r.id = e.root_id", "r.id = e.id"),),
-        (Change("store/postgres/queries.sql", "root_names", "r.id = e.root_id", "r.id = e.id"),),
+        (Change("store/postgres/queries.sql", "root_names", "ANY(ARRAY[e.root_id])", "e.id"),),
     ),
     Guard(
         "a workflow signals only whom its starter might",

@@ -34,6 +34,15 @@ from rhythm.store.sqlite.store import SqliteStore
 from tests.support.postgres import Schemas
 
 ROWS, FEW = 20_000, 200
+# Of the tables, when they were analysed or the statement was planned.
+NOTHING_READY, PRUNED = "planned when nothing was ready", "planned when all was pruned"
+STATES = (
+    "never analysed",
+    "analysed when empty",
+    "analysed when full",
+    "planned when few",
+    NOTHING_READY,
+)
 LARGE = (
     "ready",
     "executions",
@@ -288,13 +297,7 @@ class Plans:
 
 @pytest.fixture(
     scope="module",
-    params=[
-        "never analysed",
-        "analysed when empty",
-        "analysed when full",
-        "planned when few",
-        "planned when nothing was ready",
-    ],
+    params=[*STATES, PRUNED],
 )
 def plans(request: pytest.FixtureRequest, schemas: Schemas) -> Iterator[Plans]:
     name = f"{schemas.name}_plans"
@@ -313,11 +316,15 @@ def plans(request: pytest.FixtureRequest, schemas: Schemas) -> Iterator[Plans]:
         connection.execute(
             FILL.format(false="false", numbers=f"generate_series(0, {rows - 1}) AS i").encode()
         )
-        if request.param in ("analysed when full", "planned when nothing was ready"):
+        if request.param in ("analysed when full", NOTHING_READY):
             connection.execute("ANALYZE")
-        if request.param == "planned when nothing was ready":
+        if request.param == NOTHING_READY:
             connection.execute("DELETE FROM ready")
             connection.execute("VACUUM ANALYZE ready")
+        if request.param == PRUNED:
+            for table in LARGE:
+                connection.execute(f"DELETE FROM {table}".encode())
+                connection.execute(f"VACUUM ANALYZE {table}".encode())
         yield Plans(connection)
         connection.execute(f"DROP SCHEMA {name} CASCADE".encode())
 
@@ -384,6 +391,8 @@ READS: list[tuple[Callable[[Store], Any], str]] = [
 READ_BY = ["get", "find", "find by name", "children", "find by names", "approvals by names"]
 
 
+# What people read now and then may take a scan after everything was pruned, until the next analysis.
+@pytest.mark.parametrize("plans", STATES, indirect=True)
 @pytest.mark.parametrize(("read", "index"), READS, ids=READ_BY)
 def test_postgres_reads_along_the_index(
     plans: Plans,

@@ -91,8 +91,8 @@ WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND paused_at IS NOT NULL RETURNI
 -- Moves workflows that are resumed before their first turn back to their own queues.
 -- A workflow that was paused before it began must return to its own queue, so that a pause of that
 -- queue applies to it, too. Its ready row is locked.
-UPDATE ready r SET queue = e.queue, priority = e.priority FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
-WHERE r.id = ANY(%(ids)s::text[]) AND r.state < 1 AND e.id = r.id AND c.seq = 0 RETURNING r.queue
+UPDATE ready r SET queue = e.queue, priority = e.priority FROM executions e JOIN workflow_execution_context c ON c.execution_id = ANY(ARRAY[e.id])
+WHERE r.id = ANY(%(ids)s::text[]) AND r.state < 1 AND e.id = ANY(ARRAY[r.id]) AND c.seq = 0 RETURNING r.queue
 
 -- name: end_pauses
 -- Ends pauses whose time is over, and returns what follows: a resume or a cancel.

@@ -25,7 +25,7 @@ SELECT {Trigger} FROM event_triggers WHERE type = ANY(%(types)s::text[]) ORDER B
 -- authority of the execution.
 SELECT e.id, r.started_by, r.id AS root_id, e.authority,
   ARRAY(SELECT c.person FROM execution_contributors c WHERE c.root_id = e.root_id ORDER BY c.person) AS people
-FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
+FROM executions e JOIN executions r ON r.id = ANY(ARRAY[e.root_id]) WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: insert_contributors
 -- Adds people who gave data to executions to the contributors of their families.

@@ -30,7 +30,7 @@ DELETE FROM terminations t WHERE NOT EXISTS (
 -- name: delete_ended_ready
 -- Deletes the ready rows of executions that have ended, as the last step of a terminate.
 -- A child that ends wakes its parent, but an ended parent must have no ready row.
-DELETE FROM ready r USING executions e WHERE r.id = ANY(%(ids)s::text[]) AND e.id = r.id AND e.status >= 5
+DELETE FROM ready r USING executions e WHERE r.id = ANY(%(ids)s::text[]) AND e.id = ANY(ARRAY[r.id]) AND e.status >= 5
 
 -- name: standing
 -- Ready rows of these executions, to explain what they wait for; a parked one has no row.

@@ -1,10 +1,10 @@
 -- Batches come as arrays, one for each column. What is decided under a lock is read in a later
 -- statement than the one that took the lock. A guard is never written like the condition of a
 -- partial index (`status < 5`, not `finished_at IS NULL`): the planner would scan that whole index
--- instead of looking up the few keys that it is given. Rows of `ready` are looked up by
--- `r.id = ANY(ARRAY[x.id])`, not by `r.id = x.id`, and no column of theirs is sorted by: a session
--- keeps its plan, and one that was made while `ready` was empty would go through all of it for each
--- of the few rows. Only a look-up can be made of this condition.
+-- instead of looking up the few keys that it is given. Tables are joined to what is given by
+-- `r.id = ANY(ARRAY[x.id])`, not by `r.id = x.id`, and a key that was looked up is not sorted by: a
+-- session keeps its plan, and one that was made while a table was empty would go through all of it for
+-- each of the few rows. Only a look-up can be made of this condition.
 
 -- name: now
 -- Time of the database in microseconds, for the rows that a transaction writes.
@@ -388,7 +388,7 @@ SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, 
   EXISTS (SELECT 1 FROM workflow_signals s WHERE s.execution_id = e.id AND s.consumed_seq IS NULL OFFSET 0) AS has_mail,
   (SELECT json_agg(json_build_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END) ORDER BY q.id)::text
     FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL) AS resumes
-FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
+FROM executions e JOIN workflow_execution_context c ON c.execution_id = ANY(ARRAY[e.id])
 WHERE e.id = ANY(coalesce(%(ids)s::text[], nullif(current_setting('rhythm.workflows', true), '')::text[]))
 
 -- name: load_tasks
@@ -415,7 +415,7 @@ WHERE EXISTS (
 SELECT o.* FROM unnest(%(id)s::text[], %(ranges)s::text[], %(limit)s::bigint[]) AS w(id, ranges, most) CROSS JOIN LATERAL (
   WITH asked AS MATERIALIZED (SELECT (x.value ->> 0)::bigint AS first, (x.value ->> 1)::bigint AS last FROM json_array_elements(w.ranges::json) AS x)
   SELECT e.parent_id AS id, e.child_no AS n, e.status, coalesce(e.result, e.error, 'null') AS value, e.finished_at AS ended_at, e.type, e.name
-  FROM asked x CROSS JOIN LATERAL generate_series(x.first, x.last) AS n JOIN executions e ON e.id = w.id || '.' || n WHERE e.status >= 5
+  FROM asked x CROSS JOIN LATERAL generate_series(x.first, x.last) AS n JOIN executions e ON e.id = ANY(ARRAY[w.id || '.' || n]) WHERE e.status >= 5
   UNION ALL SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
   FROM asked x JOIN timer_tasks t ON t.execution_id = w.id AND t.n BETWEEN x.first AND x.last
   WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
@@ -424,7 +424,7 @@ SELECT o.* FROM unnest(%(id)s::text[], %(ranges)s::text[], %(limit)s::bigint[]) 
     CASE WHEN e.id IS NULL THEN 'null' ELSE '{"id":' || to_json(e.id)::text || ',"data":' || e.data || ',"at":' || e.published_at || '}' END,
     a.ended_at, 2, a.type
   FROM asked x JOIN event_waits a ON a.execution_id = w.id AND a.n BETWEEN x.first AND x.last
-  LEFT JOIN events e ON e.id = a.event_id WHERE a.ended_at IS NOT NULL
+  LEFT JOIN events e ON e.id = ANY(ARRAY[a.event_id]) WHERE a.ended_at IS NOT NULL
   UNION ALL
   SELECT a.execution_id, a.n, a.status, json_build_object('decision', a.decision, 'by', a.decided_by::json, 'comment', a.comment)::text, a.ended_at,
     3, a.role
@@ -444,18 +444,18 @@ ORDER BY x.ord
 SELECT parent_id AS id, child_no AS n, status, coalesce(result, error, 'null') AS value, finished_at AS ended_at, type, name
 FROM executions WHERE id = ANY(%(ids)s::text[]) AND status >= 5
 UNION ALL SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
-FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN timer_tasks t ON t.execution_id = x.id AND t.n = x.n
+FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN timer_tasks t ON t.execution_id = ANY(ARRAY[x.id]) AND t.n = x.n
 WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
 UNION ALL
 SELECT w.execution_id, w.n, w.status,
   CASE WHEN e.id IS NULL THEN 'null' ELSE '{"id":' || to_json(e.id)::text || ',"data":' || e.data || ',"at":' || e.published_at || '}' END,
   w.ended_at, 2, w.type
-FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n
-LEFT JOIN events e ON e.id = w.event_id WHERE w.ended_at IS NOT NULL
+FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN event_waits w ON w.execution_id = ANY(ARRAY[x.id]) AND w.n = x.n
+LEFT JOIN events e ON e.id = ANY(ARRAY[w.event_id]) WHERE w.ended_at IS NOT NULL
 UNION ALL
 SELECT a.execution_id, a.n, a.status, json_build_object('decision', a.decision, 'by', a.decided_by::json, 'comment', a.comment)::text, a.ended_at,
   3, a.role
-FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN approvals a ON a.execution_id = x.id AND a.n = x.n WHERE a.ended_at IS NOT NULL
+FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN approvals a ON a.execution_id = ANY(ARRAY[x.id]) AND a.n = x.n WHERE a.ended_at IS NOT NULL
 
 -- name: mail
 -- Signals that these workflows have not consumed, in the order of sending, for their turns.
@@ -486,14 +486,14 @@ WITH won AS (
     snapshot = coalesce(x.snapshot, c.snapshot), updated_at = (SELECT now_us())
   FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(status)s::smallint[], %(worker)s::text[], %(cause)s::text[],
     %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
-    AS x(id, seq, fence, status, worker, cause, statement, snapshot, owned, awaiting) JOIN executions e ON e.id = x.id
-  WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence AND e.status < 5
+    AS x(id, seq, fence, status, worker, cause, statement, snapshot, owned, awaiting) JOIN executions e ON e.id = ANY(ARRAY[x.id])
+  WHERE c.execution_id = ANY(ARRAY[x.id]) AND c.seq = x.seq AND c.fence <= x.fence AND e.status < 5
   RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement, x.snapshot, e.status AS from_status, e.started_at),
 replaced AS (
   DELETE FROM blobs WHERE execution_id = ANY(ARRAY(SELECT won.id FROM won WHERE won.snapshot IS NOT NULL))),
 begun AS (
   UPDATE executions e SET status = won.status, started_at = coalesce(e.started_at, (SELECT now_us())), fence = won.fence, worker = won.worker
-  FROM won WHERE (won.from_status <> won.status OR won.started_at IS NULL) AND e.id = won.id AND e.status < 5),
+  FROM won WHERE (won.from_status <> won.status OR won.started_at IS NULL) AND e.id = ANY(ARRAY[won.id]) AND e.status < 5),
 done AS (
   INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
                           result, error, created_at, started_at, finished_at)
@@ -517,7 +517,7 @@ WITH won AS (
   SELECT x.*, e.status AS from_status FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(wakes)s::bigint[], %(worker)s::text[],
     %(cause)s::text[], %(statement)s::int[], %(awaiting)s::text[], %(value)s::text[])
     AS x(id, seq, fence, wakes, worker, cause, statement, awaiting, value)
-  JOIN ready r ON r.id = ANY(ARRAY[x.id]) JOIN workflow_execution_context c ON c.execution_id = x.id JOIN executions e ON e.id = x.id
+  JOIN ready r ON r.id = ANY(ARRAY[x.id]) JOIN workflow_execution_context c ON c.execution_id = ANY(ARRAY[x.id]) JOIN executions e ON e.id = ANY(ARRAY[x.id])
   WHERE r.fence = x.fence AND r.wakes = x.wakes AND c.seq = x.seq AND c.fence <= x.fence AND e.status < 5 AND e.cancel_requested_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id OFFSET 0)
     AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.execution_id = x.id OFFSET 0)
@@ -528,7 +528,7 @@ freed AS (DELETE FROM ready r USING won WHERE r.id = ANY(ARRAY[won.id])),
 moved AS (
   UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = won.fence, statement = won.statement, awaiting = won.awaiting,
     updated_at = (SELECT now_us())
-  FROM won WHERE c.execution_id = won.id),
+  FROM won WHERE c.execution_id = ANY(ARRAY[won.id])),
 done AS (
   INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
                           result, error, created_at, started_at, finished_at)
@@ -543,7 +543,7 @@ told AS (
   SELECT won.id, won.seq + 1, won.fence, won.worker, won.from_status, 5, won.cause, won.statement, (SELECT now_us()) FROM won)
 UPDATE executions e SET status = 5, result = won.value, error = NULL, finished_at = (SELECT now_us()), fence = won.fence, worker = won.worker,
   started_at = coalesce(e.started_at, greatest(e.created_at, (SELECT now_us()))), held = false
-FROM won WHERE e.id = won.id RETURNING e.id
+FROM won WHERE e.id = ANY(ARRAY[won.id]) RETURNING e.id
 
 -- name: light_ends
 -- Ends tasks that have no parent; one that has lost its claim, or has ended, has no row.
@@ -564,7 +564,7 @@ UPDATE executions e SET
   error = CASE WHEN x.stands OR e.cancel_requested_at IS NULL THEN x.error ELSE x.cancelled_error END,
   finished_at = (SELECT now_us()), fence = x.fence, worker = x.worker, attempt = greatest(e.attempt, x.attempt), held = false,
   started_at = coalesce(e.started_at, greatest(e.created_at, (SELECT now_us()) - x.took_us))
-FROM locked x WHERE e.id = x.id AND e.status < 5 RETURNING e.id
+FROM locked x WHERE e.id = ANY(ARRAY[x.id]) AND e.status < 5 RETURNING e.id
 
 -- name: advance_contexts
 -- Stores the contexts of turns in a group commit, which are locked.
@@ -604,13 +604,13 @@ DELETE FROM ready WHERE id = ANY(%(ids)s::text[]) AND state <> 1
 
 -- name: not_ready
 -- Executions without a ready row: tasks that nobody runs, and that can end at once.
-SELECT x.id FROM unnest(%(ids)s::text[]) AS x(id) WHERE NOT EXISTS (SELECT 1 FROM ready r WHERE r.id = ANY(ARRAY[x.id]) AND r.state >= 0)
+SELECT x.id FROM unnest(%(ids)s::text[]) AS x(id) WHERE NOT EXISTS (SELECT 1 FROM ready r WHERE r.id = x.id OFFSET 0)
 
 -- name: suspend_executions
 -- Stores the status of workflows that do not end with their turn, where it changes.
 UPDATE executions e SET status = x.status, started_at = coalesce(e.started_at, %(now)s), fence = x.fence, worker = x.worker
 FROM unnest(%(id)s::text[], %(status)s::smallint[], %(fence)s::bigint[], %(worker)s::text[]) AS x(id, status, fence, worker)
-WHERE e.id = x.id AND e.status < 5 AND (e.status <> x.status OR e.started_at IS NULL)
+WHERE e.id = ANY(ARRAY[x.id]) AND e.status < 5 AND (e.status <> x.status OR e.started_at IS NULL)
 
 -- name: attributes
 -- Attributes of these executions, to be merged with those that a turn sets.
@@ -663,7 +663,7 @@ UPDATE executions e SET status = x.status, result = CASE WHEN x.status = 5 THEN 
   started_at = coalesce(e.started_at, greatest(e.created_at, %(now)s - x.took_us)), attempt = greatest(e.attempt, x.attempt), held = false
 FROM unnest(%(id)s::text[], %(status)s::smallint[], %(value)s::text[], %(fence)s::bigint[], %(worker)s::text[], %(attempt)s::int[],
   %(took_us)s::bigint[]) AS x(id, status, value, fence, worker, attempt, took_us)
-WHERE e.id = x.id AND e.status < 5 RETURNING e.id, e.parent_id
+WHERE e.id = ANY(ARRAY[x.id]) AND e.status < 5 RETURNING e.id, e.parent_id
 
 -- name: insert_done
 -- Stores tasks that the owner of their workflow has run itself, as ended executions.
@@ -791,13 +791,13 @@ DELETE FROM timer_tasks WHERE execution_id = ANY(%(orderly)s::text[])
 -- name: cancel_timers
 -- Cancels the open timers in ranges of numbers.
 UPDATE timer_tasks t SET cancelled_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
-WHERE t.execution_id = x.id AND t.n BETWEEN x.first AND x.last AND t.fired_at IS NULL AND t.cancelled_at IS NULL
+WHERE t.execution_id = ANY(ARRAY[x.id]) AND t.n BETWEEN x.first AND x.last AND t.fired_at IS NULL AND t.cancelled_at IS NULL
 
 -- name: release_timers
 -- Starts timers that were held; their delays begin now.
 UPDATE timer_tasks t SET fire_at = coalesce(t.until_at, %(now)s + coalesce(t.delay_us, 0))
 FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
-WHERE t.execution_id = x.id AND t.n BETWEEN x.first AND x.last AND t.fire_at IS NULL AND t.cancelled_at IS NULL
+WHERE t.execution_id = ANY(ARRAY[x.id]) AND t.n BETWEEN x.first AND x.last AND t.fire_at IS NULL AND t.cancelled_at IS NULL
 
 -- name: flag_children
 -- Asks live children in ranges of numbers to end, and returns those not asked before.
@@ -824,7 +824,7 @@ RETURNING e.id, e.type AS kind, e.queue, e.priority, e.attempt
 -- Marks signals as consumed by a turn; fails (division by zero) if one was consumed before.
 WITH taken AS (
   UPDATE workflow_signals s SET consumed_seq = x.seq FROM unnest(%(signal)s::text[], %(id)s::text[], %(seq)s::bigint[]) AS x(signal, id, seq)
-  WHERE s.id = x.signal AND s.execution_id = x.id AND coalesce(s.consumed_seq, 0) = 0 RETURNING s.id)
+  WHERE s.id = ANY(ARRAY[x.signal]) AND s.execution_id || '' = x.id AND coalesce(s.consumed_seq, 0) = 0 RETURNING s.id)
 SELECT 1 / (count(*) = cardinality(%(signal)s::text[]))::int FROM taken
 
 -- name: insert_history
@@ -846,7 +846,7 @@ WHERE r.id = ANY(ARRAY[x.id]) AND r.fence = x.fence
 -- Stores how many attempts were made of tasks that will be tried again.
 UPDATE executions e SET attempt = x.attempt, started_at = coalesce(e.started_at, greatest(e.created_at, %(now)s - x.took_us)), worker = x.worker
 FROM unnest(%(id)s::text[], %(attempt)s::int[], %(worker)s::text[], %(took_us)s::bigint[]) AS x(id, attempt, worker, took_us)
-WHERE e.id = x.id AND e.status < 5
+WHERE e.id = ANY(ARRAY[x.id]) AND e.status < 5
 
 -- name: witness
 -- Fence of a committed turn, for an owner that got no answer; no row: not committed.
@@ -868,7 +868,7 @@ FROM (
   FROM unnest(%(id)s::text[], %(execution_id)s::text[], %(name)s::text[], %(payload)s::text[])
     WITH ORDINALITY AS g(id, execution_id, name, payload, ord)
 ) x
-JOIN executions e ON e.id = x.execution_id AND e.status < 5
+JOIN executions e ON e.id = ANY(ARRAY[x.execution_id]) AND e.status < 5
 JOIN (
   SELECT r.id, (SELECT coalesce(max(n), 0) FROM workflow_signals s WHERE s.execution_id = r.id) AS last,
     (SELECT count(*) FROM workflow_signals s WHERE s.execution_id = r.id AND s.consumed_seq IS NULL) AS waiting
@@ -941,8 +941,8 @@ SELECT {e.StoredExecution but error}, e.id AS source, c.seq, c.statement,
   CASE WHEN e.id = %(id)s OR e.status NOT IN (5, 8) THEN
     coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END AS snapshot,
   CASE WHEN e.id = %(id)s OR e.status NOT IN (5, 8) THEN c.owned END AS owned
-FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
-WHERE e.id = %(id)s OR (e.id >= %(first)s AND e.id < %(last)s) ORDER BY e.id
+FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = ANY(ARRAY[e.id])
+WHERE e.id = %(id)s OR (e.id >= %(first)s AND e.id < %(last)s) ORDER BY e.id || ''
 
 -- name: family_timers
 -- Timers of a family, from which a retry is planned.
@@ -997,7 +997,7 @@ WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire
 -- name: fire_timers
 -- Fires timers, and returns when they were due; one that fired or was cancelled has no row.
 UPDATE timer_tasks t SET fired_at = %(now)s FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
-WHERE t.execution_id = x.id AND t.n = x.n AND t.fired_at IS NULL AND t.cancelled_at IS NULL RETURNING t.fire_at
+WHERE t.execution_id = ANY(ARRAY[x.id]) AND t.n = x.n AND t.fired_at IS NULL AND t.cancelled_at IS NULL RETURNING t.fire_at
 
 -- name: due_ready
 -- Delayed ready rows whose time has come, for the timer service.
@@ -1044,13 +1044,13 @@ ORDER BY e.id LIMIT %(limit)s
 -- name: without_rows
 -- Awaited children that have neither an execution nor a timer, so that nothing ends them.
 SELECT x.id, x.n FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
-WHERE NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id AND t.n = x.n)
-  AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id || '.' || x.n)
+WHERE NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id AND t.n = x.n OFFSET 0)
+  AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id || '.' || x.n OFFSET 0)
 
 -- name: wake_parked
 -- Wakes stuck workflows that are still parked, and returns them.
 INSERT INTO ready (id, kind, queue, priority, order_key, state) SELECT x.id, 0, 'system', 0, now_us(), 0 FROM unnest(%(ids)s::text[]) AS x(id)
-JOIN executions e ON e.id = x.id AND e.status < 5 AND e.paused_at IS NULL ORDER BY x.id
+JOIN executions e ON e.id = ANY(ARRAY[x.id]) AND e.status < 5 AND e.paused_at IS NULL ORDER BY x.id
 ON CONFLICT (id) DO NOTHING RETURNING id
 
 -- name: seqs_of
@@ -1132,7 +1132,7 @@ FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_
 
 -- name: root_names
 -- Names of the roots of these executions: permissions depend on them.
-SELECT e.id, r.name FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
+SELECT e.id, r.name FROM executions e JOIN executions r ON r.id = ANY(ARRAY[e.root_id]) WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: names
 -- Names of root executions that begin with these prefixes, to apply permissions to lists.

@@ -57,7 +57,7 @@ WHERE s.name = x.name
 -- name: settle_fires
 -- Closes slots whose execution has ended, before a schedule fires.
 UPDATE schedule_fires f SET open = false WHERE f.schedule = ANY(%(names)s::text[]) AND f.open
-  AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = f.execution_id AND e.status < 5)
+  AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = f.execution_id AND e.status < 5 OFFSET 0)
 
 -- name: running_fires
 -- Live executions that these schedules started, to apply the rule for overlaps.
