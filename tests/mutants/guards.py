@@ -337,6 +337,11 @@ FENCES = (
         postgres=pg_code("claim_cursor", "checks_everything", " or now >= self._check_at", ""),
     ),
     Guard(
+        "what was claimed is known to its worker, even if the check that follows fails",
+        backlog("what_was_claimed_is_returned_if_the_check_of_everything_fails"),
+        postgres=pg_code("claims", "claim", "                if not claimed:\n", ""),
+    ),
+    Guard(
         "a backlog hides nothing at its end: everything is checked",
         backlog("at_the_end_of_a_backlog_what_is_free_again_is_claimed"),
         postgres=pg_code("claims", "claim", "if len(claimed) < limit:", "if not claimed:"),

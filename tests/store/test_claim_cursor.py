@@ -31,7 +31,7 @@ def rank(row: ClaimPosition) -> tuple[int, int, str]:
 
 
 def covers(part: QueuePart, row: ClaimPosition) -> bool:
-    behind = part.from_id is None or (row.order_key, row.id) >= (part.order_key, part.from_id)
+    behind = part.from_id is None or (row.order_key, row.id) >= (part.from_order_key, part.from_id)
     return part.queue == row.queue and part.lowest <= row.priority <= part.highest and behind
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
+from typing import Any
 
 import psycopg
 import pytest
 
+from rhythm.errors import Unavailable
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.lifecycle import TASK
 from rhythm.store.postgres.claim_cursor import HIGHEST, LOWEST, MAX_REST_S
@@ -85,6 +88,52 @@ def test_under_a_backlog_a_paused_queue_is_left_alone(
     assert claim(store) == {}
     store.workers.pause_queue("mail", paused=False)
     assert list(claim(store)) == ["e", "f"]
+
+
+def test_a_claim_without_slots_says_nothing_of_the_other_queues(
+    store: PostgresStore, clock: Clock, backlog: dict[str, int]
+) -> None:
+    """A worker without a free slot claims workflows that go on, and nothing else."""
+    store.claims.release(backlog)
+    assert not store.claims.claim("worker", [], 2, 30.0)
+    assert list(claim(store)) == ["e", "f"]
+    clock[0] += int(MAX_REST_S * 1e6)
+    assert not store.claims.claim("worker", [], 2, 30.0)
+    assert list(claim(store)) == ["a", "b"]
+
+
+def test_what_was_claimed_is_returned_if_the_check_of_everything_fails(
+    store: PostgresStore, backlog: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.claims.release(backlog)
+    in_transaction, answers = store.db.transaction, iter([True, False, False])
+
+    def fails_later(work: Callable[[], Any]) -> Any:
+        if next(answers):
+            return in_transaction(work)
+        raise Unavailable("the server is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store.db, "transaction", fails_later)
+        assert list(claim(store, 5)) == ["e", "f", "g", "h"]
+        with pytest.raises(Unavailable):
+            claim(store, 5)
+    assert list(claim(store, 5)) == ["a", "b"]
+
+
+def test_a_row_whose_transaction_commits_late_is_claimed_when_everything_is_checked(
+    schemas: Schemas, store: PostgresStore, clock: Clock, backlog: dict[str, int]
+) -> None:
+    with psycopg.connect(schemas.url, options=f"-c search_path={schemas.name}") as slow:
+        slow.execute(
+            "INSERT INTO ready (id, kind, queue, priority, order_key, state) "
+            "VALUES ('late', 1, 'mail', 0, 1, 0)"
+        )
+        assert list(claim(store)) == ["e", "f"]
+        slow.commit()
+    assert list(claim(store, 1)) == ["g"]
+    clock[0] += int(MAX_REST_S * 1e6)
+    assert store.claims.claim("worker", ["mail"], 1, 30.0)[0].id == "late"
 
 
 def test_claims_do_not_step_over_what_earlier_claims_left(

@@ -29,9 +29,9 @@ class Claim(Record):
 class Claimed(list[Claim]):
     """Claims, and the rows of what was claimed, by id: what its owner needs to begin.
 
-    The rows are read after the claims, in the same transaction, so they are as new as the `wakes`
-    of the claims: whatever is not in them counts a wake later. An execution that no longer exists
-    has no row.
+    The rows are read after the claims, in the transaction of each, so they are as new as the
+    `wakes` of the claims: whatever is not in them counts a wake later. An execution that no longer
+    exists has no row.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Claimed(list[Claim]):
         self.tasks = {row.id: row for row in tasks}
 
     def and_those(self, others: Claimed) -> Claimed:
-        """Returns these claims and others as one."""
+        """Returns these claims, and after them others, as one."""
         workflows = (*self.workflows.values(), *others.workflows.values())
         return Claimed((*self, *others), workflows, (*self.tasks.values(), *others.tasks.values()))
 
@@ -59,7 +59,9 @@ class ClaimStore(ABC):
         claimed.
 
         Paused queues are skipped. Woken workflows (the system queue) come first, unless `queues`
-        names that queue in another place.
+        names that queue in another place. Of one queue the highest priority comes first, and then
+        what has waited longest; while more is free than claims take, what became free out of order
+        may come later, by a second in ordinary times.
         """
 
     @abstractmethod

@@ -4,7 +4,7 @@ INSERT INTO approvals ({NewApproval}, id, execution_id, requested_by, timeout_us
 SELECT {x.NewApproval}, x.execution_id || '.' || x.n, x.execution_id, r.started_by, x.timeout_us,
   CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END, %(now)s
 FROM unnest({%NewApproval}, %(execution_id)s::text[], %(timeout_us)s::bigint[]) AS x({NewApproval}, execution_id, timeout_us)
-JOIN executions e ON e.id = x.execution_id LEFT JOIN executions r ON r.id = e.root_id
+JOIN executions e ON e.id = ANY(ARRAY[x.execution_id]) LEFT JOIN executions r ON r.id = ANY(ARRAY[e.root_id])
 
 -- name: release_approvals
 -- Opens approvals that were held; returns them, as people must be notified.
@@ -101,7 +101,7 @@ WHERE r.id = ANY(%(ids)s::text[]) AND r.state < 1 AND e.id = ANY(ARRAY[r.id]) AN
 WITH over AS (
   SELECT id, paused_then FROM executions WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND paused_until <= %(now)s ORDER BY id FOR UPDATE)
 UPDATE executions e SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL
-FROM over WHERE e.id = over.id RETURNING e.id, over.paused_then
+FROM over WHERE e.id = ANY(ARRAY[over.id]) RETURNING e.id, over.paused_then
 
 -- name: due_pauses
 -- Executions whose pause should be over, for the timer service, which then locks them.

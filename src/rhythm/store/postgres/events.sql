@@ -37,7 +37,7 @@ SELECT DISTINCT e.root_id,
       OR (SELECT count(*) FROM execution_contributors c WHERE c.root_id = e.root_id) < %(most)s
     THEN x.person ELSE %(everybody)s END,
   %(now)s::bigint
-FROM unnest(%(id)s::text[], %(person)s::text[]) AS x(id, person) JOIN executions e ON e.id = x.id
+FROM unnest(%(id)s::text[], %(person)s::text[]) AS x(id, person) JOIN executions e ON e.id = ANY(ARRAY[x.id])
 ORDER BY 1, 2 ON CONFLICT (root_id, person) DO NOTHING
 
 -- name: copy_contributors

@@ -4,7 +4,8 @@
 -- instead of looking up the few keys that it is given. Tables are joined to what is given by
 -- `r.id = ANY(ARRAY[x.id])`, not by `r.id = x.id`, and a key that was looked up is not sorted by: a
 -- session keeps its plan, and one that was made while a table was empty would go through all of it for
--- each of the few rows. Only a look-up can be made of this condition.
+-- each of the few rows. Neither a merge nor an order can be made of this condition. In an EXISTS an
+-- OFFSET 0 does the same.
 
 -- name: now
 -- Time of the database in microseconds, for the rows that a transaction writes.
@@ -85,7 +86,7 @@ queued AS (
   INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt, crashes)
   SELECT x.id, x.type, x.queue, x.priority, t.now, CASE WHEN x.delay_us > 0 THEN 2 ELSE 0 END,
     CASE WHEN x.delay_us > 0 THEN t.now + x.delay_us END, x.attempt, x.crashes
-  FROM t, x WHERE x.ready AND (x.id IN (SELECT new.id FROM new)) IS TRUE ORDER BY x.id
+  FROM t, x WHERE x.ready AND (x.id IN (SELECT new.id FROM new)) IS TRUE ORDER BY x.id COLLATE "C"
   ON CONFLICT DO NOTHING)
 SELECT new.id, new.created_at,
   CASE WHEN %(token)s::text IS NOT NULL THEN (
@@ -139,7 +140,7 @@ INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt,
 SELECT x.id, x.kind, x.queue, x.priority, %(now)s, CASE WHEN x.delay_us > 0 THEN 2 ELSE 0 END,
   CASE WHEN x.delay_us > 0 THEN %(now)s + x.delay_us END, x.attempt, x.crashes
 FROM unnest(%(id)s::text[], %(kind)s::smallint[], %(queue)s::text[], %(priority)s::int[], %(attempt)s::int[], %(delay_us)s::bigint[],
-  %(crashes)s::int[]) AS x(id, kind, queue, priority, attempt, delay_us, crashes) ORDER BY x.id
+  %(crashes)s::int[]) AS x(id, kind, queue, priority, attempt, delay_us, crashes) ORDER BY x.id COLLATE "C"
 ON CONFLICT (id) DO NOTHING
 
 -- name: insert_claimed
@@ -180,15 +181,15 @@ ORDER BY id FOR UPDATE
 -- The two guards of a turn: the same turn a second time finds another seq, an older owner finds a
 -- newer fence.
 SELECT c.execution_id FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[]) AS x(id, seq, fence)
-JOIN workflow_execution_context c ON c.execution_id = x.id WHERE c.seq = x.seq AND c.fence <= x.fence
-ORDER BY c.execution_id FOR NO KEY UPDATE OF c
+JOIN workflow_execution_context c ON c.execution_id = ANY(ARRAY[x.id]) WHERE c.seq = x.seq AND c.fence <= x.fence
+ORDER BY x.id COLLATE "C" FOR NO KEY UPDATE OF c
 
 -- name: wake
 -- Wakes workflows: makes their ready rows, or counts up `wakes` of rows that are not free.
 -- A free row needs no count, since its next owner loads after it claims; but it is locked all the
 -- same.
 INSERT INTO ready (id, kind, queue, priority, order_key, state)
-SELECT DISTINCT x.id, 0, 'system', 0, %(now)s::bigint, 0 FROM unnest(%(ids)s::text[]) AS x(id) ORDER BY x.id
+SELECT DISTINCT x.id COLLATE "C", 0, 'system', 0, %(now)s::bigint, 0 FROM unnest(%(ids)s::text[]) AS x(id) ORDER BY 1
 ON CONFLICT (id) DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0
 RETURNING state
 
@@ -196,12 +197,12 @@ RETURNING state
 -- Claims free rows of these parts of queues for a worker, up to the limit, each with a new fence.
 -- One statement claims from all queues, in their order. The array is filled lazily, so no more rows
 -- are locked than the limit; a join might run the subquery again and claim more. Paused queues are
--- left out first, so that none of their rows is locked. A part is a range of priorities, or what of
--- one priority is not before a position. The ids of what was claimed are kept for the statements after
+-- left out first, so that none of their rows is locked. A part is a range of priorities, or the rows
+-- of one priority from a position on. The ids of what was claimed are kept for the statements after
 -- it, up to the end of the transaction.
 WITH parts AS MATERIALIZED (
-  SELECT x.* FROM unnest(%(queue)s::text[], %(highest)s::int[], %(lowest)s::int[], %(order_key)s::bigint[], %(from_id)s::text[])
-    WITH ORDINALITY AS x(queue, highest, lowest, order_key, from_id, n)
+  SELECT x.* FROM unnest(%(queue)s::text[], %(highest)s::int[], %(lowest)s::int[], %(from_order_key)s::bigint[], %(from_id)s::text[])
+    WITH ORDINALITY AS x(queue, highest, lowest, from_order_key, from_id, n)
   WHERE NOT EXISTS (SELECT 1 FROM queues p WHERE p.name = x.queue) ORDER BY x.n),
 won AS (
   UPDATE ready SET state = 1, claimed_by = %(worker)s, claim_expires_at = (SELECT now_us()) + %(ttl_us)s, fence = nextval('fences'), attempt = attempt + 1
@@ -211,7 +212,7 @@ won AS (
         SELECT id FROM ready WHERE p.from_id IS NULL AND ready.queue = p.queue AND priority <= p.highest AND priority >= p.lowest AND state = 0
         ORDER BY priority DESC, order_key, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS whole
       UNION ALL SELECT id FROM (
-        SELECT id FROM ready WHERE ready.queue = p.queue AND priority = p.highest AND (order_key, id) >= (p.order_key, p.from_id) AND state = 0
+        SELECT id FROM ready WHERE ready.queue = p.queue AND priority = p.highest AND (order_key, id) >= (p.from_order_key, p.from_id) AND state = 0
         ORDER BY order_key, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS behind) AS r
     LIMIT %(limit)s))
   RETURNING {Claim}, priority, order_key),
@@ -303,7 +304,7 @@ SELECT
   EXISTS (SELECT 1 FROM executions e LEFT JOIN ready r ON r.id = ANY(ARRAY[e.id])
     WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)) AS cancelled,
   EXISTS (SELECT 1 FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(forgotten_us)s
-    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)) AS forgotten,
+    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1 OFFSET 0)) AS forgotten,
   CASE WHEN EXISTS (SELECT 1 FROM schedules s WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND NOT EXISTS (
       SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open AND e.status < 5))
     THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END AS slot_us,
@@ -313,7 +314,7 @@ SELECT
 -- Deletes the heartbeats of workers that have been silent for a day and have no claims.
 DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND worker_id = ANY(ARRAY(
   SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(forgotten_us)s
-    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) LIMIT %(limit)s))
+    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1 OFFSET 0) LIMIT %(limit)s))
 
 -- name: expired
 -- Claims for the rescue to take back: expired, or, with `dead`, of silent workers.
@@ -574,7 +575,7 @@ WITH won AS (
     awaiting = x.awaiting, snapshot = coalesce(x.snapshot, c.snapshot), updated_at = %(now)s
   FROM unnest(%(id)s::text[], %(fence)s::bigint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
     AS x(id, fence, statement, snapshot, owned, awaiting)
-  WHERE c.execution_id = x.id RETURNING x.id, x.snapshot)
+  WHERE c.execution_id = ANY(ARRAY[x.id]) RETURNING x.id, x.snapshot)
 DELETE FROM blobs WHERE execution_id = ANY(ARRAY(SELECT won.id FROM won WHERE won.snapshot IS NOT NULL))
 
 -- name: insert_blobs
@@ -618,7 +619,7 @@ SELECT id, attributes FROM executions WHERE id = ANY(%(ids)s::text[])
 
 -- name: set_attributes
 -- Stores the attributes of executions, merged with those that a turn sets.
-UPDATE executions e SET attributes = x.attributes FROM unnest(%(id)s::text[], %(attributes)s::text[]) AS x(id, attributes) WHERE e.id = x.id
+UPDATE executions e SET attributes = x.attributes FROM unnest(%(id)s::text[], %(attributes)s::text[]) AS x(id, attributes) WHERE e.id = ANY(ARRAY[x.id])
 
 -- name: executions_of
 -- Type, status and parent of these executions; one that does not exist has no row.
@@ -697,7 +698,7 @@ JOIN event_waits w ON w.execution_id = x.id AND w.n BETWEEN x.first AND x.last A
 INSERT INTO event_waits ({NewWait}, execution_id, key, since, timeout_us, deadline_at)
 SELECT {x.NewWait}, x.id, x.key, e.created_at, x.timeout_us, CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END
 FROM unnest({%NewWait}, %(id)s::text[], %(key)s::text[], %(timeout_us)s::bigint[]) AS x({NewWait}, id, key, timeout_us)
-JOIN executions e ON e.id = x.id
+JOIN executions e ON e.id = ANY(ARRAY[x.id])
 
 -- name: cancel_waits
 -- Cancels the open waits for events, and the open approvals, in ranges of numbers.
@@ -774,9 +775,9 @@ WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s OR
 -- Deletes timers and waits whose outcomes no later turn needs.
 -- A wait that took an event is kept, because an execution sees each event only once.
 WITH settled AS (SELECT * FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)),
-events AS (DELETE FROM event_waits w USING settled x WHERE w.execution_id = x.id AND w.n = x.n AND w.event_id IS NULL),
-taken AS (UPDATE event_waits w SET settled = true FROM settled x WHERE w.execution_id = x.id AND w.n = x.n AND w.event_id IS NOT NULL)
-DELETE FROM timer_tasks t USING settled x WHERE t.execution_id = x.id AND t.n = x.n
+events AS (DELETE FROM event_waits w USING settled x WHERE w.execution_id = ANY(ARRAY[x.id]) AND w.n = x.n AND w.event_id IS NULL),
+taken AS (UPDATE event_waits w SET settled = true FROM settled x WHERE w.execution_id = ANY(ARRAY[x.id]) AND w.n = x.n AND w.event_id IS NOT NULL)
+DELETE FROM timer_tasks t USING settled x WHERE t.execution_id = ANY(ARRAY[x.id]) AND t.n = x.n
 
 -- name: delete_waits
 -- Deletes the waits of workflows that end, and the timers that no retry needs.
@@ -961,7 +962,7 @@ SELECT {x.StoredExecution but error, created_at}, o.options, o.attributes, o.inp
   CASE WHEN x.ends_alike THEN o.result END, CASE WHEN x.ends_alike THEN o.error ELSE x.error END,
   coalesce(x.created_at, %(now)s), CASE WHEN NOT x.held THEN coalesce(x.created_at, %(now)s) + x.timeout_us END
 FROM unnest({%StoredExecution}, %(source)s::text[], %(ends_alike)s::bool[]) AS x({StoredExecution}, source, ends_alike)
-JOIN executions o ON o.id = x.source
+JOIN executions o ON o.id = ANY(ARRAY[x.source])
 
 -- name: insert_stored_contexts
 -- Stores the contexts of the workflows in a retry.
@@ -1050,7 +1051,7 @@ WHERE NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id AND t.
 -- name: wake_parked
 -- Wakes stuck workflows that are still parked, and returns them.
 INSERT INTO ready (id, kind, queue, priority, order_key, state) SELECT x.id, 0, 'system', 0, now_us(), 0 FROM unnest(%(ids)s::text[]) AS x(id)
-JOIN executions e ON e.id = ANY(ARRAY[x.id]) AND e.status < 5 AND e.paused_at IS NULL ORDER BY x.id
+JOIN executions e ON e.id = ANY(ARRAY[x.id]) AND e.status < 5 AND e.paused_at IS NULL ORDER BY x.id COLLATE "C"
 ON CONFLICT (id) DO NOTHING RETURNING id
 
 -- name: seqs_of
@@ -1128,7 +1129,7 @@ SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
   greatest(e.attempt, CASE WHEN e.type = 1 THEN r.attempt END) AS attempt,
   coalesce(c.statement, 0) AS statement, coalesce(c.awaiting, 'null') AS awaiting, c.updated_at AS turned_at
-FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+FROM executions e LEFT JOIN ready r ON r.id = ANY(ARRAY[e.id]) LEFT JOIN workflow_execution_context c ON c.execution_id = ANY(ARRAY[e.id])
 
 -- name: root_names
 -- Names of the roots of these executions: permissions depend on them.
@@ -1153,14 +1154,14 @@ SELECT coalesce(result, 'null') FROM executions WHERE id = %(id)s AND status = 5
 SELECT e.id, concat_ws('-', coalesce(c.seq, 0), greatest(e.attempt, CASE WHEN e.type = 1 THEN r.attempt END), e.status,
   CASE WHEN r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 1 ELSE 0 END,
   coalesce(e.cancel_requested_at, 0), coalesce(e.paused_at, 0))
-FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+FROM executions e LEFT JOIN ready r ON r.id = ANY(ARRAY[e.id]) LEFT JOIN workflow_execution_context c ON c.execution_id = ANY(ARRAY[e.id])
 WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: due
 -- Times at which the start, the timers and the delayed children of an execution are due.
 SELECT 0, due_at FROM ready WHERE id = %(id)s AND state = 2
 UNION ALL SELECT n, fire_at FROM timer_tasks WHERE execution_id = %(id)s AND fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
-UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = e.id
+UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = ANY(ARRAY[e.id])
   WHERE e.parent_id = %(id)s AND e.finished_at IS NULL AND r.state = 2
 
 -- name: history
@@ -1196,7 +1197,7 @@ SELECT x.x AS place, e.name, e.type, e.version, e.status,
   CASE x.kind WHEN 0 THEN e.inputs WHEN 1 THEN coalesce(e.result, e.error) WHEN 2 THEN h.error ELSE q.trigger_data END AS detail,
   coalesce(h.cause, q.triggered_by, '') AS what, coalesce(h.worker, '') AS worker, coalesce(h.statement, 0) AS statement,
   coalesce(q.triggered_by_id, '') AS by_id, coalesce(q.reason, '') AS reason
-FROM unnest(%(id)s::text[], %(kind)s::bigint[], %(n)s::bigint[]) WITH ORDINALITY AS x(id, kind, n, x) JOIN executions e ON e.id = x.id
+FROM unnest(%(id)s::text[], %(kind)s::bigint[], %(n)s::bigint[]) WITH ORDINALITY AS x(id, kind, n, x) JOIN executions e ON e.id = ANY(ARRAY[x.id])
 LEFT JOIN history h ON x.kind = 2 AND h.execution_id = x.id AND h.seq = x.n
 LEFT JOIN execution_resume_requests q ON x.kind = 3 AND q.id = x.n
 ORDER BY x.x
