@@ -339,7 +339,7 @@ FENCES = (
     Guard(
         "what was claimed is known to its worker, even if the check that follows fails",
         backlog("what_was_claimed_is_returned_if_the_check_of_everything_fails"),
-        postgres=pg_code("claims", "claim", "                if not claimed:\n", ""),
+        postgres=pg_code("claims", "claim", "if not claimed:", "if True:"),
     ),
     Guard(
         "a backlog hides nothing at its end: everything is checked",
