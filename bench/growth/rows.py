@@ -269,8 +269,7 @@ ALL = (
         "transaction", "a transaction that somebody holds open", (TASKS, READY), transaction,
         SERVER,
         note="J1 again and again. What is claimed and deleted meanwhile leaves dead rows, which "
-        "cannot be removed before it ends, and a claim steps over those before its own; autovacuum "
-        "comes once a minute.",
+        "cannot be removed before it ends; autovacuum comes once a minute.",
     ),
     Row(
         "payloads", "inputs and results", (TASKS, STEPS_DONE), payloads,
