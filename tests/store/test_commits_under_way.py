@@ -116,7 +116,8 @@ def test_a_connection_that_is_lost_meanwhile_leaves_the_commit_unknown(
         answer()
     seq = 1 if postgres.turns.witness(own.id, 1) == own.fence else 0
     [again] = postgres.turns.commit([step(own, seq)], [])[0]
-    assert again.outcome == "own"
+    # Or the server has committed the first sending since it was asked.
+    assert again.outcome == "own" or postgres.turns.witness(own.id, 1) == own.fence
     assert postgres.turns.begin_commit([step(other)], [])()[0].outcome == "own"
 
 
