@@ -554,6 +554,29 @@ def test_whoever_commits_sends_the_hints_itself(told: PostgresStore) -> None:
         other.close()
 
 
+def test_hints_of_a_start_and_of_an_end_leave_with_them(
+    told: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not when their answer is there: whoever hears of it begins meanwhile."""
+    behind: list[int] = []
+    exchange = Wire.exchange
+
+    def counted(self: Wire, asked: Any, answer_s: float, with_it: Any = ()) -> Any:
+        behind.append(len(with_it))
+        return exchange(self, asked, answer_s, with_it)
+
+    monkeypatch.setattr(Wire, "exchange", counted)
+    monkeypatch.setattr(Wire, "post", lambda *args: pytest.fail("it was sent later"))
+    alike = NewExecution("", WORKFLOW, "main", "default")
+    told.executions.start_alike(alike, {"w": "null"})
+    assert behind == [1]
+    turn = TurnCommit("w", 0, claim(told, "w")[0], 0, "finish", "a", "turn", status=COMPLETED)
+    threading.Event().wait(2 * hints.MIN_INTERVAL_S)
+    behind.clear()
+    assert told.turns.commit([turn.replace(value="1", owned=None)], [])[0][0].outcome == "finished"
+    assert behind == [1]
+
+
 @pytest.mark.parametrize("statement", [b"SELECT 1 / 0", b"SELECT pg_notify('', '')", b"nonsense"])
 def test_a_hint_that_fails_touches_neither_the_commit_nor_what_comes_next(
     told: PostgresStore,

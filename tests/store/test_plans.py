@@ -24,7 +24,8 @@ from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.store import Store
 from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.postgres.claim_cursor import QueuePart
-from rhythm.store.postgres.connection import PINNED, SQL
+from rhythm.store.postgres.connection import OFTEN_SINGLE, PINNED, SQL
+from rhythm.store.postgres.single import for_single_rows
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.rows import columns
 from rhythm.store.sqlite.session import ROWS as ROWS_OF_VALUES
@@ -271,6 +272,17 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("copy_contributors", dict(id="w1", retry_of="w0", now=1), "execution_contributors_pkey"),
 ]  # fmt: skip
 
+# Those that are sent with values in place of arrays when they get one row.
+SINGLE = [
+    (
+        name,
+        {key: value[:1] if type(value) is list else value for key, value in values.items()},
+        indexes,
+    )
+    for name, values, indexes in POSTGRES
+    if name in OFTEN_SINGLE
+]
+
 
 # Statements that may read a whole index of a large table: one that holds but the few rows that they
 # are about, or what people and services do seldom.
@@ -364,12 +376,17 @@ def without_condition(plan: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "values", "indexes"), POSTGRES, ids=[case[0] for case in POSTGRES]
+    ("name", "values", "indexes"),
+    [*POSTGRES, *SINGLE],
+    ids=[*(case[0] for case in POSTGRES), *(f"one of {case[0]}" for case in SINGLE)],
 )
 def test_postgres_goes_along_the_index(
     plans: Plans, name: str, values: dict[str, Any], indexes: str
 ) -> None:
-    plan = plans.of(SQL[name], values)
+    text, given = (
+        for_single_rows(SQL[name], values) if name in OFTEN_SINGLE else (SQL[name], values)
+    )
+    plan = plans.of(text, dict(given))
     found = set(re.findall(r"(?:using|Scan on) (\w+)", plan))
     assert all(found & set(one_of.split("|")) for one_of in indexes.split()), plan
     assert scans(plan) == [], plan

@@ -15,6 +15,7 @@ from psycopg import errors, sql
 from rhythm.errors import StoreError, Unavailable
 from rhythm.store.callers import FetchedRows
 from rhythm.store.postgres.connecting import LONG_S, Access, PatientConnection, connected
+from rhythm.store.postgres.single import for_single_rows
 from rhythm.store.postgres.wire import BoundStatement, Row, Wire, bind
 from rhythm.store.rows import STORED, StatementColumns
 from rhythm.store.sqlfile import statements
@@ -36,6 +37,8 @@ SQL = {
     for name, text in statements(PACKAGE, file).items()
 }
 NAMED = StatementColumns(STORED)
+# Statements over rows that often get a single one, while somebody waits for the answer.
+OFTEN_SINGLE = frozenset({"start_alike", "light_turns", "light_finishes", "light_ends"})
 TRIES = 20  # of a transaction that conflicts with another one
 SESSIONS = 4  # of one store, in ordinary times
 # After this time a thread gets a session all the same: the threads that have all sessions may be
@@ -269,7 +272,7 @@ class Connection:
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         """Runs a named statement. Returns its rows, with their columns."""
-        return self.rows(SQL[name], values)
+        return self.rows(*statement_with(name, values))
 
     def ask(self, name: str, /, **values: Any) -> list[Row]:
         """Runs one named statement that needs no transaction around it. Returns its rows."""
@@ -285,7 +288,7 @@ class Connection:
         Inside a transaction it is sent together with the next one that is asked for its answer, or
         with the commit.
         """
-        return self.send(SQL[name], values)
+        return self.send(*statement_with(name, values))
 
     def write(self, name: str, rows: Sequence[Mapping[str, Any]], /, **values: Any) -> Later:
         """Runs a statement over rows, as `batch` does, whose answer is not needed yet: see `do`."""
@@ -321,7 +324,7 @@ class Connection:
         Returns what waits for their rows, and is to be called once, by any thread. Until then the
         session is kept, and calls of this thread use others.
         """
-        asked = [bind(SQL[name], values) for name, values in statements]
+        asked = [bind(*statement_with(name, values)) for name, values in statements]
         stays = self._take()
         state = self._thread
         try:
@@ -571,13 +574,21 @@ class Connection:
 
     def _commit(self) -> None:
         """Commits. The hints travel behind it, unless they are known only with the answers."""
+        if self._thread.freeing:
+            self._exchange([COMMIT])
+        else:
+            self._exchange_and_hint([COMMIT])
+
+    def _exchange_and_hint(self, asked: Sequence[BoundStatement]) -> list[FetchedRows]:
+        """Does an exchange that commits, and sends the hints that are known behind it."""
         state = self._thread
         hints = Hints(state.freed, state.ended)
-        hint = () if state.freeing else self._hint(hints)
-        self._exchange([COMMIT], hint)
+        hint = self._hint(hints)
+        answers = self._exchange(asked, hint)
         if hint:
-            state.forget_hints()
+            state.freed, state.ended = set(), set()
             state.note_sent(hints)
+        return answers
 
     def _in_savepoint(self, work: Callable[[], T]) -> T:
         self._thread.unsent.append((SAVEPOINT, None))
@@ -612,14 +623,17 @@ class Connection:
         return settings
 
     def _ask(self, asked: BoundStatement) -> FetchedRows:
-        """Sends a statement. Returns its answer, and nothing else is under way then."""
+        """Sends a statement. Returns its answer, and nothing else is under way then.
+
+        Outside of a transaction it commits itself, and the hints travel behind it.
+        """
         if self._thread.inside:
             return self._exchange([asked])[-1]
         settings = self._introduction()
         if not self.access.pooled:
-            return self._exchange([*settings, asked])[-1]
+            return self._exchange_and_hint([*settings, asked])[-1]
         try:
-            return self._exchange([BEGIN, *settings, asked, COMMIT])[-2]
+            return self._exchange_and_hint([BEGIN, *settings, asked, COMMIT])[-2]
         except psycopg.Error:
             with suppress(psycopg.Error):
                 self._roll_back()
@@ -754,6 +768,12 @@ class Spare:
     def close(self) -> None:
         while self._free:
             self._free.pop().close()
+
+
+def statement_with(name: str, values: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
+    """Returns the text and the values of a named statement, as they are sent."""
+    text = SQL[name]
+    return for_single_rows(text, values) if name in OFTEN_SINGLE else (text, values)
 
 
 def _named(text: bytes, answer: FetchedRows) -> list[Row]:

@@ -158,6 +158,8 @@ class PostgresRows:
         Raises `TokenRevoked` or `Denied` if the token of the actor no longer allows it, and with
         `if_current` `OutdatedError` if the version is not the current one of the workflow.
         """
+        # Before the start: so the hint travels with it.
+        self.db.free([alike.queue] if alike.delay_s <= 0 else [])
         rows = self.db.all(
             "start_alike",
             ids=list(inputs),
@@ -171,7 +173,6 @@ class PostgresRows:
         ((now, token),) = rows
         _authorise(actor, token)
         self.contribute([(id, alike.contributors) for id in inputs if alike.contributors], now)
-        self.db.free([alike.queue] if alike.delay_s <= 0 else [])
 
     def start_children(
         self, executions: Sequence[NewExecution], now: int, not_queued: Container[int] = ()

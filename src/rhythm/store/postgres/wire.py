@@ -57,12 +57,17 @@ def _array(oid: int, dump: Dump) -> Dump:
     """Returns what writes a list of values of one type."""
     empty, head = struct.pack("!iii", 0, 0, oid), struct.Struct("!iiiii").pack
 
-    def items(values: Sequence[Any]) -> list[bytes]:
-        written = [None if value is None else dump(value) for value in values]
-        return [NULL if item is None else _length(len(item)) + item for item in written]
-
     def write(values: Sequence[Any]) -> bytes:
-        return head(1, 1, oid, len(values), 1) + b"".join(items(values)) if values else empty
+        if not values:
+            return empty
+        parts = [head(1, 1, oid, len(values), 1)]
+        for value in values:
+            if value is None:
+                parts.append(NULL)
+            else:
+                item = dump(value)
+                parts += _length(len(item)), item
+        return b"".join(parts)
 
     return write
 
