@@ -15,6 +15,7 @@ CONFORMANCE = "tests/store/test_conformance.py::test_"
 SERVER = "tests/store/test_postgres.py::test_"
 LOCKING = "tests/store/test_sqlite_locking.py::test_"
 LAWS = "tests/engine/test_laws.py::test_"
+AHEAD = "tests/engine/test_ahead.py::test_"
 FAST = "tests/store/test_fast_path.py::test_"
 LIVING = "tests/engine/test_living.py::test_"
 RETRIES = "tests/store/test_retries.py::test_"
@@ -1023,6 +1024,56 @@ ENDS = (
         "light end: it has no parent to wake",
         (FAST + "end_of_a_task_that_concerns_nobody_else_is_light",),
         engine=(Change("store/light_turns.py", "is_light_end", " and is_root(end.id)", ""),),
+    ),
+    Guard(
+        "ahead: a turn that drew is committed before its task begins",
+        (AHEAD + "a_turn_that_has_drawn_is_committed_before_its_task_begins",),
+        engine=(Change("engine/planning.py", "_going_on", " and not turn.drew", ""),),
+    ),
+    Guard(
+        "ahead: only a first turn", (AHEAD + "only_the_first_task_begins_before_anything_is_committed",),
+        engine=(Change("engine/planning.py", "_going_on", "at.loaded.seq == 0 and ", ""),),
+    ),
+    Guard(
+        "ahead: what is asked beside the task is committed first",
+        (AHEAD + "what_is_asked_beside_the_task_is_committed_first",),
+        engine=(Change("engine/planning.py", "_going_on", " and is_light(commit)", " and end == 'own'"),),
+    ),
+    Guard(
+        "ahead: after a death, the task goes through the queue",
+        (AHEAD + "a_task_that_kills_its_workers_kills_no_more_than_any_other",),
+        engine=(Change("engine/planning.py", "own", " or self.at.crashes", ""),),
+    ),
+    Guard(
+        "ahead: a death before the commit counts",
+        (AHEAD + "a_task_that_kills_its_workers_kills_no_more_than_any_other",),
+        engine=(Change("engine/planning.py", "_queued", "command, self.at.crashes", "command"),),
+    ),
+    Guard(
+        "ahead: whatever is committed next takes the first turn along",
+        (AHEAD + "the_result_is_that_of_turns_that_are_committed_one_by_one",),
+        sqlite=lite_code("flush", "commit_turns", "if turn.first is not None]", "if turn.first is not None and not turn]"),
+        postgres=pg_code("flush", "__init__", "if firsts := first_turns(turns):", "if not (firsts := first_turns(turns)):"),
+    ),
+    Guard(
+        "ahead: the first turn of a light one is committed before it",
+        (AHEAD + "a_workflow_of_one_quick_task_is_one_commit_of_two_turns",),
+        postgres=pg_code("light", "statements", "if self.firsts:", "if not self.firsts:"),
+    ),
+    Guard(
+        "ahead: ready rows are locked before contexts",
+        (FAST + "ready_rows_are_locked_before_the_contexts_of_first_turns",),
+        engine=(Change("store/postgres/light.py", "statements", "turn.first is not None]:", "not turn.first]:"),),
+    ),
+    Guard(
+        "ahead: the database is not read before the commit",
+        (AHEAD + "what_is_heard_meanwhile_is_read_after_the_commit",),
+        engine=(Change("worker/loading.py", "load_stale", "each.is_as_stored", "each.planned is None"),),
+    ),
+    Guard(
+        "ahead: what became of the commit is unknown, so the database counts",
+        (AHEAD + "the_first_turn_is_not_lost_when_nobody_knows_of_the_commit",),
+        engine=(Change("worker/ownership.py", "load_anew", "workflow.ahead is not None", "workflow.ahead is False"),),
     ),
     Guard(
         "what has ended does not end again", rule("a_task_that_has_ended_stays_as_it_ended"),

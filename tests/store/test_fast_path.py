@@ -49,8 +49,9 @@ WRITTEN: dict[str, Any] = {
     "status": SUSPENDED + 1, "done": (DONE,), "wakes": 5,
 }  # fmt: skip
 TABLES = ("executions", "workflow_execution_context", "history", "blobs", "ready")
-# of the fields of a step: by these a turn is found, and they are tested elsewhere
-GUARDED = {"id", "seq", "fence", "end"}
+# of the fields of a step: by these a turn is found, or it has them only if it has waited for the
+# next one; they are tested elsewhere
+GUARDED = {"id", "seq", "fence", "end", "first", "ago_us"}
 
 
 def test_plain_turn_is_a_step() -> None:
@@ -70,6 +71,16 @@ def test_every_field_of_a_turn_is_known_to_the_store(kind: str, field: str) -> N
     paths = [*(STORES / kind).glob("*.py"), STORES / "families.py"]  # that one both ask
     code = "".join(path.read_text("utf-8") for path in paths)
     assert re.search(rf"\.{field}\b", code) or field in LIGHT_COLUMNS
+
+
+def test_ready_rows_are_locked_before_the_contexts_of_first_turns() -> None:
+    """Whoever takes a claim away locks them in this order, too: crosswise they would wait for each
+    other."""
+    finish = PLAIN.replace(seq=1, end="finish", status=COMPLETED, owned=None, first=PLAIN)
+    commit = LightCommit.of([finish, PLAIN.replace(id="v", seq=1, first=PLAIN)], [])
+    assert commit is not None
+    names = [name for name, _ in commit.statements]
+    assert names == ["lock", "light_turns", "light_finishes", "light_turns"]
 
 
 @pytest.mark.parametrize("end", ["park", "yield", "finish"])
@@ -390,14 +401,25 @@ def test_every_field_of_a_turn_and_of_its_rows_is_read_by_both_stores(
     )
     store.turns.commit([watched(turn)], [])
     store.turns.commit(
-        [watched(PLAIN.replace(seq=1, fence=fence, end="park", snapshot=b"{}", consumed=("s",)))],
+        [
+            watched(
+                PLAIN.replace(
+                    seq=2,
+                    fence=fence,
+                    end="park",
+                    snapshot=b"{}",
+                    consumed=("s",),
+                    first=watched(PLAIN.replace(seq=1, fence=fence)),
+                )
+            )
+        ],
         [],
     )
     store.turns.commit(
         [
             watched(
                 PLAIN.replace(
-                    seq=2, fence=fence, end="finish", status=FAILED, value='{"code": "No"}'
+                    seq=3, fence=fence, end="finish", status=FAILED, value='{"code": "No"}'
                 )
             )
         ],

@@ -126,7 +126,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
         "light_turns",
         dict(id=IDS, seq=ONES, fence=ONES, status=ONES, worker=TEXTS, cause=TEXTS, statement=ONES,
             snapshot=[b"", b"", b""], owned=TEXTS,
-             awaiting=TEXTS, done_id=IDS, done_n=ONES, done_name=TEXTS, done_queue=TEXTS,
+             awaiting=TEXTS, ago_us=ONES, done_id=IDS, done_n=ONES, done_name=TEXTS, done_queue=TEXTS,
              done_inputs=TEXTS, done_status=ONES,
              done_value=TEXTS, done_attempt=ONES, done_took_us=ONES, done_options=TEXTS,
              done_fence=ONES, done_worker=TEXTS),

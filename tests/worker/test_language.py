@@ -102,6 +102,9 @@ class VirtualHandlers:
             took, lambda: report(ended_by(task, lambda: task.function(inputs or {})))
         )
 
+    def is_quick(self, task: Task[..., Any]) -> bool:
+        return False
+
     def close(self) -> None: ...
 
 

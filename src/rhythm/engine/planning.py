@@ -44,6 +44,7 @@ from rhythm.store.lifecycle import (
     StatusNumber,
     TurnEnd,
 )
+from rhythm.store.light_turns import is_light
 from rhythm.vm import commands as c
 from rhythm.vm.builtins import parse_time
 from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspended, Turn
@@ -82,6 +83,7 @@ class Standpoint(Record):
     wakes: int
     owned: Mapping[int, c.StartTask] = {}  # awaited tasks that have no row
     running_s: Mapping[int, float] = {}  # for how long handlers of these have been running here
+    crashes: int = 0  # how many of its owners have died before its first turn was committed
 
 
 class Planned(Record):
@@ -96,6 +98,7 @@ class Planned(Record):
     snapshot_bytes: int = 0  # size of the snapshot as JSON
     # Of a turn of the program: the owned tasks whose ends led to it.
     ended: EndedTasks | None = None
+    can_wait: bool = False  # its task may begin first, and the commit go with that of the next turn
 
 
 class Planner:
@@ -300,7 +303,10 @@ def _going_on(
         cleanup=after.limit is not None,
     )
     slots = 0 if end == "yield" else len(own)
-    return Planned(commit, after, own, again, slots, len(data), rows.ended)
+    # Whoever takes the turn again, after a crash, asks for the very same task.
+    same_again = at.loaded.seq == 0 and isinstance(turn, Suspended) and not turn.drew
+    can_wait = same_again and not again and len(own) == 1 and is_light(commit)
+    return Planned(commit, after, own, again, slots, len(data), rows.ended, can_wait)
 
 
 def _failed(loaded: Loaded, program: Program, turn: Failed, rows: _TurnRows) -> TurnCommit:
@@ -430,9 +436,10 @@ class _TurnRows:
         """Takes the tasks that the owner runs itself, and returns them by number.
 
         That is a single task, or all tasks of an `all`: nothing else can settle those awaits
-        earlier. Empty if they are too many, or if one of them cannot run here.
+        earlier. Empty if they are too many, or if one of them cannot run here. Empty also after
+        the death of an owner before the first commit: the task may have begun, and have killed it.
         """
-        if plan is None or not needs_all(plan):
+        if plan is None or not needs_all(plan) or self.at.crashes:
             return {}
         if is_range(plan) and size_of(plan) > MAX_OWNED:
             return {}
@@ -500,7 +507,7 @@ class _TurnRows:
             yield (
                 self.rows.running(command, running_s[n])
                 if n in running_s
-                else self.rows.task(command)
+                else self.rows.task(command, self.at.crashes)
             )
 
 

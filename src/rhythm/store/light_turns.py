@@ -28,9 +28,10 @@ LIGHT_COLUMNS = (
     "snapshot",
     "owned",
     "awaiting",
+    "ago_us",
 )
 # `wakes` is not written: the answer reports the current ones.
-LIGHT_FIELDS = frozenset((*LIGHT_COLUMNS, "done", "end", "wakes"))
+LIGHT_FIELDS = frozenset((*LIGHT_COLUMNS, "done", "end", "wakes", "first"))
 _OTHERS = tuple(name for name in TurnCommit._fields if name not in LIGHT_FIELDS)
 _others_of = attrgetter(*_OTHERS)
 _UNUSED = _others_of(TurnCommit)  # their defaults
@@ -46,7 +47,7 @@ FINISH_COLUMNS = (
     "awaiting",
     "value",
 )
-FINISH_FIELDS = frozenset((*FINISH_COLUMNS, "done", "end", "status", "owned"))
+FINISH_FIELDS = frozenset((*FINISH_COLUMNS, "done", "end", "status", "owned", "first"))
 _unfinished_of = attrgetter(*[name for name in TurnCommit._fields if name not in FINISH_FIELDS])
 _UNFINISHED = _unfinished_of(TurnCommit)
 

@@ -116,6 +116,10 @@ class Bodies:
             return lambda: self._forget(number, cancel)
         return lambda: self._forget(number, current.give_up)
 
+    def is_quick(self, task: Task[..., Any]) -> bool:
+        """Returns False: every turn of a test is committed before anything follows from it."""
+        return False
+
     def close(self) -> None:
         """Does nothing: what runs bodies is shared by all tests of the process."""
 

@@ -32,6 +32,9 @@ class RunsHandlers(Protocol):
     ) -> Callable[[], object]:
         """Starts an attempt. Returns a function that cancels it, as far as that is possible."""
 
+    def is_quick(self, task: Task[..., Any]) -> bool:
+        """Returns whether an attempt at this task is expected to end before the next round."""
+
     def close(self) -> None:
         """Stops what runs handlers; called when the worker has ended."""
 
@@ -82,6 +85,10 @@ class Attempts:
             log.exception("task %s (%s) could not be begun", attempt.id, attempt.task.name)
             attempt.current.give_up()
             self._inbox.put((attempt, not_begun(attempt.task, NOT_BEGUN_S)))
+
+    def is_quick(self, task: Task[..., Any]) -> bool:
+        """Returns whether an attempt at this task is expected to end before the next round."""
+        return self.handlers.is_quick(task)
 
     def stop(self, id: str) -> None:
         """Gives an attempt up; its answer is ignored."""

@@ -96,7 +96,7 @@ class Committer:
             if len(turns) + len(ends) > 1:
                 return self._one_by_one(turns, ends)
             message = text_of(f"it cannot be stored: {type(problem).__name__}: {problem}")
-            instead = [in_place_of(turn, "InternalError", message) for turn in turns]
+            instead = [in_place_of(turn.first or turn, "InternalError", message) for turn in turns]
             failing = [task_in_place_of(end, "InternalError", message) for end in ends]
             return self._send(instead, failing)
 

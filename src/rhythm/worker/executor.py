@@ -62,11 +62,17 @@ class Handlers:
     ) -> Callable[[], object]:
         """Starts an attempt. Returns a function that cancels it, as far as that is possible."""
         attempt = HandlerCall(task, inputs, current, report)
-        if self._quick is not None and self._is_quick(task):
+        if self._quick is not None and self.is_quick(task):
             self._quick.add(attempt)
         else:
             self._start(attempt)
         return partial(self._loop.cancel, current) if task.is_async else current.give_up
+
+    def is_quick(self, task: Task[..., Any]) -> bool:
+        """Returns whether the thread that decides would call the handler between its rounds."""
+        if self._quick is None:
+            return False
+        return not self._loop.has_thread if task.is_async else self._paces.is_quick(task)
 
     def run_quick(self) -> bool:
         """Runs the quick handlers that wait. Returns whether the calling thread still decides."""
@@ -81,9 +87,6 @@ class Handlers:
         self._loop.close()
         if self._quick is not None:
             self._quick.close()
-
-    def _is_quick(self, task: Task[..., Any]) -> bool:
-        return not self._loop.has_thread if task.is_async else self._paces.is_quick(task)
 
     def _start(self, attempt: HandlerCall) -> None:
         (self._loop if attempt.task.is_async else self._threads).start(attempt)

@@ -38,7 +38,7 @@ class Loader:
         The rows of those that were claimed in this round are there already.
         """
         workflows = self.ownership.workflows.values()
-        stale = [each for each in workflows if each.stale and each.planned is None]
+        stale = [each for each in workflows if each.stale and each.is_as_stored]
         if not stale:
             return
         rows = self._read_rows(stale, just_claimed)

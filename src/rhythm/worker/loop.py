@@ -168,7 +168,7 @@ class Worker:
             self.ownership.ends += group.ends
             for id in group.turns:
                 if workflow := self.ownership.workflows.get(id):
-                    workflow.planned = None
+                    self.ownership.load_anew(workflow)
             raise
         finally:
             self.ownership.ends_answered()

@@ -67,12 +67,20 @@ class OwnedWorkflow:
         self.begun_at = 0.0  # when the first of them began, or earlier
         self.ended: list[TaskAttempt] = []  # not committed yet
         self.planned: Planned | None = None  # its state once the commit has succeeded
+        # Its first turn, while it is not committed, though its task has begun, and when it was.
+        self.ahead: Planned | None = None
+        self.ahead_at = 0.0
         self.refused = ""  # why the store refused its turn, which is taken again
 
     @property
     def claim(self) -> Claim:
         """The claim under which it is owned, with the wakes that were seen since."""
         return self._claim.replace(wakes=self.wakes)
+
+    @property
+    def is_as_stored(self) -> bool:
+        """Whether nothing that it did waits for its commit."""
+        return self.planned is None and self.ahead is None
 
     @property
     def row(self) -> Loaded:
@@ -82,7 +90,15 @@ class OwnedWorkflow:
 
     def position(self, running_s: dict[int, float]) -> Standpoint:
         """Returns where it stands, as the planner needs it."""
-        return Standpoint(self.row, self.snapshot, self.fence, self.wakes, self.owned, running_s)
+        return Standpoint(
+            self.row,
+            self.snapshot,
+            self.fence,
+            self.wakes,
+            self.owned,
+            running_s,
+            crashes=self.crashes if self.row.seq == 0 else 0,
+        )
 
 
 class Ownership:
@@ -150,6 +166,19 @@ class Ownership:
             self.stop(child_id(id, n))
         if self.tasks.pop(id, None):
             self.stop(id)
+
+    def load_anew(self, workflow: OwnedWorkflow) -> None:
+        """Has a workflow loaded again, since nobody knows what became of its commit.
+
+        A task that has begun before its turn was committed is given up: the database may know
+        nothing of it.
+        """
+        workflow.stale, workflow.planned = True, None
+        if workflow.ahead is not None:
+            for n in workflow.running:
+                self.stop(child_id(workflow.id, n))
+            workflow.ahead, workflow.owned = None, {}
+            workflow.running, workflow.ended = set(), []
 
     def lapse(self) -> None:
         """Gives up everything, since others may take this worker for dead, and its claims."""

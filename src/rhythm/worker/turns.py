@@ -91,7 +91,8 @@ class Catalogue:
 
 
 class TakeOver(Record):
-    """This worker begins the awaited tasks that have no rows and whose owner is gone.
+    """This worker begins the awaited tasks that have no rows: their owner is gone, or the turn that
+    asks for them is committed later.
 
     Nothing is committed for that. `slots`: how many slots the tasks take.
     """
@@ -145,7 +146,7 @@ class Turns:
         parks, takeovers = list[OwnedWorkflow](), list[OwnedWorkflow]()
         capacity = self.slots.capacity()
         for workflow in self.ownership.workflows.values():
-            if workflow.stale or workflow.planned is not None:
+            if workflow.planned is not None or (workflow.stale and workflow.ahead is None):
                 continue
             if len(commits) == most:
                 return NextActions(commits, parks, takeovers, rest=True)
@@ -159,7 +160,8 @@ class Turns:
             match decided:
                 case Planned(commit, slots=slots):
                     workflow.planned, workflow.inputs = decided, None
-                    commits[workflow.id], capacity = commit, capacity.less(slots)
+                    commit = commits[workflow.id] = self._with_first(workflow, commit)
+                    capacity = capacity.less(slots)
                     self.narrator.sizes.turn(workflow.row.name, commit)
                 case TakeOver(slots):
                     takeovers.append(workflow)
@@ -189,6 +191,8 @@ class Turns:
         None if it waits for its own tasks, or for something that has not happened yet.
         """
         loaded = workflow.loaded
+        if workflow.ahead is not None and (workflow.stale or not workflow.ended):
+            return workflow.ahead
         if loaded is None or (workflow.inputs is None and not workflow.ended):
             return self._promotion(workflow)
         if workflow.program is None:
@@ -204,9 +208,7 @@ class Turns:
             return self._take_over(workflow, capacity)
         return self._turn(workflow, workflow.program, capacity)
 
-    def _turn(
-        self, workflow: OwnedWorkflow, program: Program, capacity: Capacity
-    ) -> Planned | None:
+    def _turn(self, workflow: OwnedWorkflow, program: Program, capacity: Capacity) -> NextAction:
         """Advances the program, and plans the commit; None if nothing has changed."""
         name, ended = workflow.row.name, self._ended_tasks(workflow)
         inputs = self._inputs(workflow, ended.done)
@@ -231,7 +233,33 @@ class Turns:
         )
         self.narrator.sizes.snapshot(name, workflow.id, planned.snapshot_bytes)
         workflow.ended = []
-        return planned
+        return self._go_ahead(workflow, planned) if self._can_wait(planned) else planned
+
+    def _can_wait(self, planned: Planned) -> bool:
+        """Returns whether to begin the task of a turn first, and to commit both together.
+
+        That is worth it only for a task that ends before the next round.
+        """
+        tasks = self.catalogue.tasks
+        return planned.can_wait and all(
+            self.attempts.is_quick(tasks[each.name]) for each in planned.owned.values()
+        )
+
+    def _go_ahead(self, workflow: OwnedWorkflow, planned: Planned) -> TakeOver:
+        """Takes a workflow to its state after a turn that is not committed yet."""
+        workflow.ahead, workflow.ahead_at = planned, self.now()
+        workflow.loaded = workflow.row.replace(seq=planned.commit.seq + 1)
+        workflow.snapshot, workflow.owned = planned.snapshot, {**planned.owned}
+        return TakeOver(planned.slots)
+
+    def _with_first(self, workflow: OwnedWorkflow, commit: TurnCommit) -> TurnCommit:
+        """Returns the commit with that of the turn before, which has waited for it; or that turn's
+        own commit, if it must wait no longer."""
+        if workflow.ahead is None:
+            return commit
+        ago_us = int((self.now() - workflow.ahead_at) * 1e6)
+        first = workflow.ahead.commit.replace(ago_us=ago_us)
+        return first if commit is workflow.ahead.commit else commit.replace(first=first)
 
     def _had_its_share(self, workflow: OwnedWorkflow) -> bool:
         """Returns whether a workflow that always has something to do should yield to others."""
@@ -405,6 +433,7 @@ class Turns:
 
     def _take_place(self, workflow: OwnedWorkflow, planned: Planned, turn: TurnCommit) -> None:
         """Updates the owned workflow to its state after the commit."""
+        workflow.ahead = None
         if planned.snapshot is not workflow.snapshot:
             workflow.outcomes = {}
             workflow.items = known_of_loops(planned.snapshot, workflow.items)

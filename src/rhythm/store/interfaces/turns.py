@@ -181,6 +181,9 @@ class TurnCommit(Record):
 
     `end`: "own" (its owner goes on), "park" (nothing to do until something wakes it), "yield" (give
     the claim back), "finish".
+
+    `first`: the turn before it, which is light and was not committed by itself. It is committed
+    right before this one, in the same transaction.
     """
 
     id: str
@@ -213,6 +216,8 @@ class TurnCommit(Record):
     promoted: tuple[int, ...] = ()  # numbers of those `starts` that this worker claims at once
     claim_ttl_s: float = 0.0
     cleanup: bool = False  # it is over a limit, and runs its `finally` blocks
+    first: TurnCommit | None = None
+    ago_us: int = 0  # how long ago the turn was taken, if its commit has waited
 
     def resumed_upto(self, wakes: int) -> int | None:
         """Returns up to which number the turn marks resumes as done: `resumed`, or all of them.

@@ -30,6 +30,7 @@ from rhythm.store.interfaces.turns import Committed, Done, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import TurnEnd, has_ended
 from rhythm.store.postgres.connection import NOTHING, Later
 from rhythm.store.postgres.exchange import Exchange
+from rhythm.store.postgres.light import first_turns, step_columns
 from rhythm.store.postgres.rows import (
     US,
     End,
@@ -82,6 +83,8 @@ class Flush:
             rows, [event for turn in turns for event in turn.events], self._waited()
         )
         locked = self._lock()
+        if firsts := first_turns(turns):
+            self.db.do("light_turns", **step_columns(firsts))
         contexts = self._lock_contexts()
         known = records(FamilyMember, self.db.all("members_of", ids=self._ids()))
         self.locked = {row.id: row for row in records(LockedRow, locked.rows)}

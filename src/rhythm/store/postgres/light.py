@@ -27,6 +27,7 @@ class LightCommit:
     """A group commit of nothing but light turns and ends, in one transaction and one round trip."""
 
     def __init__(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> None:
+        self.firsts = first_turns(turns)
         self.steps = [turn for turn in turns if turn.end == "own"]
         self.finishes = [turn for turn in turns if turn.end != "own"]
         self.ends = ends
@@ -45,8 +46,13 @@ class LightCommit:
     def statements(self) -> list[Asked]:
         """The statements to send. What locks ready rows comes first."""
         asked = list[Asked]()
+        if locked := [turn.id for turn in self.finishes if turn.first is not None]:
+            # Before their contexts: whoever else writes those locks the ready row first, too.
+            asked.append(("lock", {"ids": locked}))
         if self.ends:
             asked.append(("light_ends", _end_columns(self.ends)))
+        if self.firsts:
+            asked.append(("light_turns", step_columns(self.firsts)))
         if self.finishes:
             asked.append(("light_finishes", _turn_columns(self.finishes, FINISH_COLUMNS)))
         if self.steps:
@@ -65,12 +71,21 @@ class LightCommit:
         """Returns what became of the turns, which ends were accepted, and the turns that were left
         out and must take the full way."""
         found = iter(rows)
+        if any(turn.first is not None for turn in self.finishes):
+            next(found)
         accepted = {id for (id,) in next(found)} if self.ends else set()
+        if self.firsts:
+            next(found)  # of a turn that was refused, the next one is refused, too
         finished = {id for (id,) in next(found)} if self.finishes else set()
         answers = [Committed(id, "finished") for id in sorted(finished)]
         if self.steps:
             answers += step_answers(self.steps, next(found))
         return answers, accepted, [turn for turn in self.finishes if turn.id not in finished]
+
+
+def first_turns(turns: Sequence[TurnCommit]) -> list[TurnCommit]:
+    """Returns the turns that are committed right before these."""
+    return [turn.first for turn in turns if turn.first is not None]
 
 
 def step_columns(turns: Sequence[TurnCommit]) -> dict[str, list[Any]]:

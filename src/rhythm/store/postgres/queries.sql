@@ -486,14 +486,15 @@ WITH won AS (
   UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = x.owned, awaiting = x.awaiting,
     snapshot = coalesce(x.snapshot, c.snapshot), updated_at = (SELECT now_us())
   FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(status)s::smallint[], %(worker)s::text[], %(cause)s::text[],
-    %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
-    AS x(id, seq, fence, status, worker, cause, statement, snapshot, owned, awaiting) JOIN executions e ON e.id = ANY(ARRAY[x.id])
+    %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[], %(ago_us)s::bigint[])
+    AS x(id, seq, fence, status, worker, cause, statement, snapshot, owned, awaiting, ago_us) JOIN executions e ON e.id = ANY(ARRAY[x.id])
   WHERE c.execution_id = ANY(ARRAY[x.id]) AND c.seq = x.seq AND c.fence <= x.fence AND e.status < 5
-  RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement, x.snapshot, e.status AS from_status, e.started_at),
+  RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement, x.snapshot, x.ago_us, e.status AS from_status, e.started_at),
 replaced AS (
   DELETE FROM blobs WHERE execution_id = ANY(ARRAY(SELECT won.id FROM won WHERE won.snapshot IS NOT NULL))),
 begun AS (
-  UPDATE executions e SET status = won.status, started_at = coalesce(e.started_at, (SELECT now_us())), fence = won.fence, worker = won.worker
+  UPDATE executions e SET status = won.status, started_at = coalesce(e.started_at, greatest(e.created_at, (SELECT now_us()) - won.ago_us)),
+    fence = won.fence, worker = won.worker
   FROM won WHERE (won.from_status <> won.status OR won.started_at IS NULL) AND e.id = ANY(ARRAY[won.id]) AND e.status < 5),
 done AS (
   INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
@@ -506,7 +507,7 @@ done AS (
   WHERE (d.id IN (SELECT won.id FROM won)) IS TRUE),
 told AS (
   INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at)
-  SELECT won.id, won.seq + 1, won.fence, won.worker, won.from_status, won.status, won.cause, won.statement, (SELECT now_us()) FROM won)
+  SELECT won.id, won.seq + 1, won.fence, won.worker, won.from_status, won.status, won.cause, won.statement, (SELECT now_us()) - won.ago_us FROM won)
 SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = ANY(ARRAY[won.id]) AND r.fence = won.fence
 
 -- name: light_finishes

@@ -40,7 +40,7 @@ from rhythm.store.postgres.connection import (
 )
 from rhythm.store.postgres.flush import Flush
 from rhythm.store.postgres.joined import Joined
-from rhythm.store.postgres.light import LightCommit, step_answers, step_columns
+from rhythm.store.postgres.light import LightCommit, first_turns, step_answers, step_columns
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import PostgresRows
 from rhythm.store.postgres.session import autocommit
@@ -172,6 +172,8 @@ class PostgresTurns(PostgresRole, TurnStore):
         """
         flush = Flush(self.rows, turns, ends)
         flush.run()
+        if firsts := first_turns(light):
+            self.db.do("light_turns", **step_columns(firsts))
         won = self.db.do("light_turns", **step_columns(light)) if light else NOTHING
         for actor, acts in flush.acts:
             self.auditor.add(actor, acts, flush.now)
