@@ -465,6 +465,17 @@ def test_cancelled_task_that_runs_is_stopped_at_the_next_beat(make_world: MakeWo
     )
 
 
+def test_task_that_ends_while_the_end_of_another_is_committed_does_not_begin_again(
+    make_world: MakeWorld,
+) -> None:
+    """On PostgreSQL the answer to a commit is read later: by then, further tasks have ended."""
+    tasks = ", ".join(f'task("value", {{ x: {n}, took: 0.1 }})' for n in range(5))
+    world = make_world(f"return await all([{tasks}])")
+    world.start()
+    assert result_of(world.run()) == [0, 1, 2, 3, 4]
+    assert len(world.given) == 5
+
+
 def test_task_that_may_lose_a_race_goes_through_the_queue(make_world: MakeWorld) -> None:
     world = make_world(
         'return await race([task("value", { x: 1, took: 0.5 }), task("value", { x: 2, '
