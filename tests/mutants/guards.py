@@ -1056,14 +1056,9 @@ ENDS = (
         postgres=pg_code("flush", "__init__", "if firsts := first_turns(turns):", "if not (firsts := first_turns(turns)):"),
     ),
     Guard(
-        "ahead: the first turn of a light one is committed before it",
-        (AHEAD + "a_workflow_of_one_quick_task_is_one_commit_of_two_turns",),
+        "ahead: the first turn of a light step is committed before it",
+        (AHEAD + "the_result_is_that_of_turns_that_are_committed_one_by_one",),
         postgres=pg_code("light", "statements", "if self.firsts:", "if not self.firsts:"),
-    ),
-    Guard(
-        "ahead: ready rows are locked before contexts",
-        (FAST + "ready_rows_are_locked_before_the_contexts_of_first_turns",),
-        engine=(Change("store/postgres/light.py", "statements", "turn.first is not None]:", "not turn.first]:"),),
     ),
     Guard(
         "ahead: the database is not read before the commit",

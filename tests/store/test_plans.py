@@ -141,7 +141,8 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     (
         "light_finishes",
         dict(id=IDS, seq=ONES, fence=ONES, wakes=ONES, worker=TEXTS, cause=TEXTS, statement=ONES,
-            awaiting=TEXTS, value=TEXTS, done_name=TEXTS, done_queue=TEXTS, done_inputs=TEXTS,
+            awaiting=TEXTS, value=TEXTS, first_status=ONES, first_cause=TEXTS, first_statement=ONES,
+            first_ago_us=ONES, first_snapshot=[b"", b"", b""], first_owned=TEXTS, done_name=TEXTS, done_queue=TEXTS, done_inputs=TEXTS,
             done_status=ONES, done_attempt=ONES, done_options=TEXTS, done_n=ONES, done_value=TEXTS,
             done_took_us=ONES, done_id=TEXTS, done_fence=ONES, done_worker=TEXTS),
         "ready_pkey workflow_execution_context_pkey executions_pkey",

@@ -27,8 +27,8 @@ class LightCommit:
     """A group commit of nothing but light turns and ends, in one transaction and one round trip."""
 
     def __init__(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> None:
-        self.firsts = first_turns(turns)
         self.steps = [turn for turn in turns if turn.end == "own"]
+        self.firsts = first_turns(self.steps)
         self.finishes = [turn for turn in turns if turn.end != "own"]
         self.ends = ends
 
@@ -46,15 +46,12 @@ class LightCommit:
     def statements(self) -> list[Asked]:
         """The statements to send. What locks ready rows comes first."""
         asked = list[Asked]()
-        if locked := [turn.id for turn in self.finishes if turn.first is not None]:
-            # Before their contexts: whoever else writes those locks the ready row first, too.
-            asked.append(("lock", {"ids": locked}))
         if self.ends:
             asked.append(("light_ends", _end_columns(self.ends)))
         if self.firsts:
             asked.append(("light_turns", step_columns(self.firsts)))
         if self.finishes:
-            asked.append(("light_finishes", _turn_columns(self.finishes, FINISH_COLUMNS)))
+            asked.append(("light_finishes", _finish_columns(self.finishes)))
         if self.steps:
             asked.append(("light_turns", _turn_columns(self.steps, LIGHT_COLUMNS)))
         return asked
@@ -71,8 +68,6 @@ class LightCommit:
         """Returns what became of the turns, which ends were accepted, and the turns that were left
         out and must take the full way."""
         found = iter(rows)
-        if any(turn.first is not None for turn in self.finishes):
-            next(found)
         accepted = {id for (id,) in next(found)} if self.ends else set()
         if self.firsts:
             next(found)  # of a turn that was refused, the next one is refused, too
@@ -102,6 +97,16 @@ def step_answers(turns: Sequence[TurnCommit], rows: Sequence[Row]) -> list[Commi
         else Committed(turn.id, "lost")
         for turn in turns
     ]
+
+
+def _finish_columns(turns: Sequence[TurnCommit]) -> dict[str, list[Any]]:
+    """Returns the columns of last turns, with those of the turns that are committed with them."""
+    firsts = [turn.first for turn in turns]
+    of_first = {
+        f"first_{name}": [first and getattr(first, name) for first in firsts]
+        for name in ("status", "cause", "statement", "ago_us", "snapshot", "owned")
+    }
+    return _turn_columns(turns, FINISH_COLUMNS) | of_first
 
 
 def _turn_columns(turns: Sequence[TurnCommit], names: Sequence[str]) -> dict[str, list[Any]]:

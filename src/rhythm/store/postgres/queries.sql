@@ -515,12 +515,15 @@ SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = ANY(ARRAY[won.id]) A
 -- owner knows it, or leaves a timer, a wait or an approval behind, has no row.
 -- Safe in one statement, as `light_ends`: whoever cancels, terminates, resumes or signals a workflow
 -- locks its ready row first, and is found in the newest versions of the locked rows.
+-- With a first turn that was not committed before it (`first_…`, else null) the context is one turn behind.
 WITH won AS (
   SELECT x.*, e.status AS from_status FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(wakes)s::bigint[], %(worker)s::text[],
-    %(cause)s::text[], %(statement)s::int[], %(awaiting)s::text[], %(value)s::text[])
-    AS x(id, seq, fence, wakes, worker, cause, statement, awaiting, value)
+    %(cause)s::text[], %(statement)s::int[], %(awaiting)s::text[], %(value)s::text[], %(first_status)s::smallint[],
+    %(first_cause)s::text[], %(first_statement)s::int[], %(first_ago_us)s::bigint[], %(first_snapshot)s::bytea[], %(first_owned)s::text[])
+    AS x(id, seq, fence, wakes, worker, cause, statement, awaiting, value, first_status, first_cause, first_statement, first_ago_us, first_snapshot,
+      first_owned)
   JOIN ready r ON r.id = ANY(ARRAY[x.id]) JOIN workflow_execution_context c ON c.execution_id = ANY(ARRAY[x.id]) JOIN executions e ON e.id = ANY(ARRAY[x.id])
-  WHERE r.fence = x.fence AND r.wakes = x.wakes AND c.seq = x.seq AND c.fence <= x.fence AND e.status < 5 AND e.cancel_requested_at IS NULL
+  WHERE r.fence = x.fence AND r.wakes = x.wakes AND c.seq = x.seq - (x.first_status IS NOT NULL)::int AND c.fence <= x.fence AND e.status < 5 AND e.cancel_requested_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id OFFSET 0)
     AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.execution_id = x.id OFFSET 0)
     AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.execution_id = x.id AND a.status IS NULL OFFSET 0)
@@ -528,8 +531,8 @@ WITH won AS (
   ORDER BY x.id COLLATE "C" FOR UPDATE OF r, c, e),
 freed AS (DELETE FROM ready r USING won WHERE r.id = ANY(ARRAY[won.id])),
 moved AS (
-  UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = won.fence, statement = won.statement, awaiting = won.awaiting,
-    updated_at = (SELECT now_us())
+  UPDATE workflow_execution_context c SET seq = won.seq + 1, fence = won.fence, statement = won.statement, awaiting = won.awaiting,
+    snapshot = coalesce(won.first_snapshot, c.snapshot), owned = coalesce(won.first_owned, c.owned), updated_at = (SELECT now_us())
   FROM won WHERE c.execution_id = ANY(ARRAY[won.id])),
 done AS (
   INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
@@ -542,9 +545,11 @@ done AS (
   WHERE (d.id IN (SELECT won.id FROM won)) IS TRUE),
 told AS (
   INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at)
-  SELECT won.id, won.seq + 1, won.fence, won.worker, won.from_status, 5, won.cause, won.statement, (SELECT now_us()) FROM won)
+  SELECT won.id, won.seq + 1, won.fence, won.worker, coalesce(won.first_status, won.from_status), 5, won.cause, won.statement, (SELECT now_us()) FROM won
+  UNION ALL SELECT won.id, won.seq, won.fence, won.worker, won.from_status, won.first_status, won.first_cause, won.first_statement,
+    (SELECT now_us()) - won.first_ago_us FROM won WHERE won.first_status IS NOT NULL)
 UPDATE executions e SET status = 5, result = won.value, error = NULL, finished_at = (SELECT now_us()), fence = won.fence, worker = won.worker,
-  started_at = coalesce(e.started_at, greatest(e.created_at, (SELECT now_us()))), held = false
+  started_at = coalesce(e.started_at, greatest(e.created_at, (SELECT now_us()) - coalesce(won.first_ago_us, 0))), held = false
 FROM won WHERE e.id = ANY(ARRAY[won.id]) RETURNING e.id
 
 -- name: light_ends
