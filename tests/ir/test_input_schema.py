@@ -152,6 +152,7 @@ def test_a_schema_is_bounded_in_depth_and_size() -> None:
             DeclaredInputs(property_of(schema))
 
 
+@pytest.mark.long
 def test_the_work_of_a_check_is_bounded() -> None:
     schema: dict[str, Any] = {
         "type": "array",

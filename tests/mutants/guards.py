@@ -1312,10 +1312,8 @@ WORKER = (
     Guard(
         "the inputs of a body are committed before it begins",
         law("inputs_of_a_body_are_committed_before_it_begins"),
-        engine=worker("turns", "_turn", "        return planned\n",
-                      "        workflow.owned = dict(planned.owned)\n        "
-                              "self.dispatcher.begin_owned(workflow)\n"
-                      "        return planned\n"),
+        engine=worker("turns", "_can_wait", "return planned.can_wait and all(",
+                      "return bool(planned.owned) or all("),
     ),
     Guard(
         "a claim without an answer is given back",
