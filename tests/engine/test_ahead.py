@@ -212,21 +212,101 @@ def test_a_task_that_kills_its_workers_kills_no_more_than_any_other(make_world: 
     assert world.ran["poison()"] == world.settings.crash_limit
 
 
-@pytest.mark.parametrize("beside", ['let s = task("value", { x: 9 })', 'publish("hello", 1)'])
-def test_what_is_asked_beside_the_task_is_committed_first(
-    make_world: MakeWorld, beside: str
+FIRST_COMMITTED = {
+    "another task": 'let s = task("value", { x: 9 })\nreturn await task("value", { x: 1 })',
+    "an event": 'publish("hello", 1)\nreturn await task("value", { x: 1 })',
+    "finally": 'try { return await task("value", { x: 1 }) } finally { await task("value", {}) }',
+    "ctx": 'return await task("value", { x: ctx.resume_data ?? 1 })',
+}
+
+
+@pytest.mark.parametrize("why", FIRST_COMMITTED)
+def test_a_turn_that_is_not_alone_or_may_not_repeat_itself_is_committed_first(
+    make_world: MakeWorld, why: str
 ) -> None:
-    """A task that is started and not awaited, an event: others act on them."""
-    world = make_world(
-        f"""workflow main {{ {beside}
-        return await task("value", {{ x: 1 }}) }}"""
-    )
+    """Others act on what it asks beside its task; or a cancel, or the data of a resume, that comes
+    after a death could lead it elsewhere: past `finally`, or to another task under the same id."""
+    world = make_world(f"workflow main(ctx, inputs) {{ {FIRST_COMMITTED[why]} }}")
     world.start()
     committed: list[int] = []
     world.handlers.begins = lambda id, inputs: committed.append(len(turns_of(world)))
     assert result_of(world.run()) == 1
     assert committed
     assert 0 not in committed
+
+
+def test_what_is_undone_after_a_death_and_a_timeout_is_undone(make_world: MakeWorld) -> None:
+    def charge() -> None:
+        world.ran["charge"] += 1
+        raise Crashed
+
+    world = make_world(
+        """@timeout("20s") workflow main {
+        let x = 1
+        try { await task("charge") } finally { await task("value", { x: "refund" }) } }"""
+    )
+    world.tasks["charge"] = Task(charge, "charge", "default", 0, None, None)
+    world.start()
+    assert world.run().status == "failed"
+    assert world.ran == {"charge": 1, "value('refund')": 1}
+
+
+def test_a_death_is_counted_only_for_a_task_that_may_have_begun(make_world: MakeWorld) -> None:
+    """A worker that dies after its claim has begun none of several tasks."""
+    world = make_world(
+        """workflow main {
+        return await all([task("once", { x: i }) for i in range(3)]) }"""
+    )
+    flaky = world.tasks["flaky"].function
+    once = Task(lambda x: flaky(x, 1), "once", "default", 1, None, None)
+    world.tasks["once"] = once
+
+    def dies(name: str, answer: Any) -> None:
+        if name == "claim" and answer and world.generation == 1:
+            raise Crashed
+
+    world.store.after = dies
+    world.start()
+    assert result_of(world.run()) == [0, 1, 2]
+
+
+def test_a_task_that_has_begun_takes_one_slot(make_world: MakeWorld) -> None:
+    world = make_world(
+        'workflow main(inputs) { return await task("value", { x: inputs.x, took: 5 }) }',
+        concurrency=2,
+        check_interval_s=1e6,
+        owner_run_limit_s=1e6,
+    )
+    world.start(inputs={"x": "a"}, id="a")
+    world.worker.run_round()
+    world.start(inputs={"x": "b"}, id="b")
+    for _ in range(6):
+        world.worker.run_round()
+    assert rows(world.inner, "SELECT id FROM executions WHERE type = 1") == []
+    assert result_of(world.run("a")) == "a"
+    assert result_of(world.run("b")) == "b"
+
+
+def test_what_was_committed_before_a_bug_is_not_sent_again(make_world: MakeWorld) -> None:
+    world = make_world(CASES["another task"][0])
+    turns, failed = world.worker.turns, list[str]()
+    follow = turns.follow
+
+    def fails(workflow: Any, answer: Any, turn: Any) -> None:
+        if not failed:
+            failed.append(workflow.id)
+            raise RuntimeError("a bug")
+        follow(workflow, answer, turn)
+
+    turns.follow = fails  # type: ignore[method-assign]  # as if it had a bug
+    for id in ("a", "b"):
+        world.start(id=id)
+    world.round()
+    while not world.worker.idle and world.clock.seconds < world.settings.beat_s:
+        world.round()
+    assert failed
+    ends = rows(world.inner, "SELECT count(*) FROM executions WHERE type = 0 AND status = 5")
+    assert ends == [(2,)], "it is still the owner, and goes on"
 
 
 def test_a_cancel_that_comes_meanwhile_beats_the_result(make_world: MakeWorld) -> None:

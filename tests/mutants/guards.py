@@ -1028,26 +1028,55 @@ ENDS = (
     Guard(
         "ahead: a turn that drew is committed before its task begins",
         (AHEAD + "a_turn_that_has_drawn_is_committed_before_its_task_begins",),
-        engine=(Change("engine/planning.py", "_going_on", " and not turn.drew", ""),),
+        engine=(Change("engine/planning.py", "_is_repeatable", " and not turn.drew", ""),),
     ),
     Guard(
         "ahead: only a first turn", (AHEAD + "only_the_first_task_begins_before_anything_is_committed",),
-        engine=(Change("engine/planning.py", "_going_on", "at.loaded.seq == 0 and ", ""),),
+        engine=(Change("engine/planning.py", "_is_repeatable", "loaded.seq == 0 and ", ""),),
     ),
     Guard(
         "ahead: what is asked beside the task is committed first",
-        (AHEAD + "what_is_asked_beside_the_task_is_committed_first",),
-        engine=(Change("engine/planning.py", "_going_on", " and is_light(commit)", " and end == 'own'"),),
+        (AHEAD + "a_turn_that_is_not_alone_or_may_not_repeat_itself_is_committed_first",),
+        engine=(Change("engine/planning.py", "_with_owned", " and is_light(commit)", ""),),
+    ),
+    Guard(
+        "ahead: a cancel that comes later leads nowhere else",
+        (AHEAD + "what_is_undone_after_a_death_and_a_timeout_is_undone",),
+        engine=(Change("ir/first_turn.py", "first_turn_is_repeatable", "not cleans_up and ", ""),),
+    ),
+    Guard(
+        "ahead: data that are given later lead nowhere else",
+        (AHEAD + "a_turn_that_is_not_alone_or_may_not_repeat_itself_is_committed_first",),
+        engine=(Change("ir/first_turn.py", "first_turn_is_repeatable", '"ctx" in', '"" in'),),
     ),
     Guard(
         "ahead: after a death, the task goes through the queue",
         (AHEAD + "a_task_that_kills_its_workers_kills_no_more_than_any_other",),
-        engine=(Change("engine/planning.py", "own", " or self.at.crashes", ""),),
+        engine=(Change("engine/planning.py", "_going_on", "if at.crashes and planned.can_wait:", "if at.crashes > 99:"),),
+    ),
+    Guard(
+        "ahead: what cannot have begun is not blamed for a death",
+        (AHEAD + "a_death_is_counted_only_for_a_task_that_may_have_begun",),
+        engine=(Change("engine/planning.py", "_going_on", "at.crashes and planned.can_wait", "at.crashes"),),
+    ),
+    Guard(
+        "ahead: a task that has begun takes one slot", (AHEAD + "a_task_that_has_begun_takes_one_slot",),
+        engine=(Change("worker/turns.py", "_go_ahead", "planned.replace(slots=0)", "planned"),),
+    ),
+    Guard(
+        "ahead: what was committed before a bug is not sent again",
+        (AHEAD + "what_was_committed_before_a_bug_is_not_sent_again",),
+        engine=(Change("worker/liveness.py", "reconcile", "if workflow.planned is not None:", "if workflow.planned is False:"),),
+    ),
+    Guard(
+        "ahead: ready rows are locked before contexts",
+        (FAST + "ready_rows_are_locked_before_the_contexts_of_first_turns",),
+        engine=(Change("store/postgres/light.py", "statements", "if self.firsts:", "if not self.firsts:"),),
     ),
     Guard(
         "ahead: a death before the commit counts",
         (AHEAD + "a_task_that_kills_its_workers_kills_no_more_than_any_other",),
-        engine=(Change("engine/planning.py", "_queued", "command, self.at.crashes", "command"),),
+        engine=(Change("engine/planning.py", "_queued", "command, self.deaths.get(n, 0)", "command"),),
     ),
     Guard(
         "ahead: whatever is committed next takes the first turn along",

@@ -51,7 +51,7 @@ WRITTEN: dict[str, Any] = {
 TABLES = ("executions", "workflow_execution_context", "history", "blobs", "ready")
 # of the fields of a step: by these a turn is found, or it has them only if it has waited for the
 # next one; they are tested elsewhere
-GUARDED = {"id", "seq", "fence", "end", "first", "ago_us"}
+GUARDED = {"id", "seq", "fence", "end", "first", "waited_us"}
 
 
 def test_plain_turn_is_a_step() -> None:
@@ -71,6 +71,14 @@ def test_every_field_of_a_turn_is_known_to_the_store(kind: str, field: str) -> N
     paths = [*(STORES / kind).glob("*.py"), STORES / "families.py"]  # that one both ask
     code = "".join(path.read_text("utf-8") for path in paths)
     assert re.search(rf"\.{field}\b", code) or field in LIGHT_COLUMNS
+
+
+def test_ready_rows_are_locked_before_the_contexts_of_first_turns() -> None:
+    """Whoever cancels, or takes claims back, locks them in this order, too."""
+    commit = LightCommit.of([PLAIN.replace(seq=1, first=PLAIN), FINISH.replace(id="v")], [])
+    assert commit is not None
+    names = [name for name, _ in commit.statements]
+    assert names == ["light_finishes", "light_turns", "light_turns"]
 
 
 @pytest.mark.parametrize("end", ["park", "yield", "finish"])
@@ -133,7 +141,7 @@ EVERYTHING = dict.fromkeys((*TABLES, "timer_tasks", "event_waits", "approvals"),
 
 # Of a turn that is committed with the last one: it has only begun a task.
 FIRST = {name: value for name, value in WRITTEN.items() if name not in ("done", "worker")} | {
-    "ago_us": 5
+    "waited_us": 5
 }
 
 

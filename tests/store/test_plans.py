@@ -24,8 +24,8 @@ from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.store import Store
 from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.postgres.claim_cursor import QueuePart
-from rhythm.store.postgres.connection import OFTEN_SINGLE, PINNED, SQL
-from rhythm.store.postgres.single import for_single_rows
+from rhythm.store.postgres.connection import PINNED, SQL
+from rhythm.store.postgres.single import OFTEN_SINGLE, for_single_rows
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.rows import columns
 from rhythm.store.sqlite.session import ROWS as ROWS_OF_VALUES
@@ -126,7 +126,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
         "light_turns",
         dict(id=IDS, seq=ONES, fence=ONES, status=ONES, worker=TEXTS, cause=TEXTS, statement=ONES,
             snapshot=[b"", b"", b""], owned=TEXTS,
-             awaiting=TEXTS, ago_us=ONES, done_id=IDS, done_n=ONES, done_name=TEXTS, done_queue=TEXTS,
+             awaiting=TEXTS, waited_us=ONES, done_id=IDS, done_n=ONES, done_name=TEXTS, done_queue=TEXTS,
              done_inputs=TEXTS, done_status=ONES,
              done_value=TEXTS, done_attempt=ONES, done_took_us=ONES, done_options=TEXTS,
              done_fence=ONES, done_worker=TEXTS),
@@ -142,7 +142,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
         "light_finishes",
         dict(id=IDS, seq=ONES, fence=ONES, wakes=ONES, worker=TEXTS, cause=TEXTS, statement=ONES,
             awaiting=TEXTS, value=TEXTS, first_status=ONES, first_cause=TEXTS, first_statement=ONES,
-            first_ago_us=ONES, first_snapshot=[b"", b"", b""], first_owned=TEXTS, done_name=TEXTS, done_queue=TEXTS, done_inputs=TEXTS,
+            first_waited_us=ONES, first_snapshot=[b"", b"", b""], first_owned=TEXTS, done_name=TEXTS, done_queue=TEXTS, done_inputs=TEXTS,
             done_status=ONES, done_attempt=ONES, done_options=TEXTS, done_n=ONES, done_value=TEXTS,
             done_took_us=ONES, done_id=TEXTS, done_fence=ONES, done_worker=TEXTS),
         "ready_pkey workflow_execution_context_pkey executions_pkey",

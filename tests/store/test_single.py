@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from rhythm.store.postgres.connection import OFTEN_SINGLE, SQL, statement_with
-from rhythm.store.postgres.single import for_single_rows
+from rhythm.store.postgres.connection import SQL, statement_with
+from rhythm.store.postgres.single import OFTEN_SINGLE, for_single_rows
 from rhythm.store.postgres.wire import Wire, bind
 from tests.support.postgres import Schemas
 

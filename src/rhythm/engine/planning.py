@@ -29,8 +29,10 @@ from rhythm.ir.awaiting import (
     signal_names,
     size_of,
 )
+from rhythm.ir.first_turn import first_turn_is_repeatable
 from rhythm.ir.program import Program
 from rhythm.record import Record
+from rhythm.store.blobs import is_large
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
 from rhythm.store.interfaces.turns import Done, Loaded, NewTimer, TaskEnd, TurnCommit
@@ -285,8 +287,25 @@ def _going_on(
 
     `again`: it must be loaded again, as there may be something to do at once.
     """
+    own = rows.own(turn.snapshot.awaiting, capacity)
+    planned = _with_owned(at, turn, rows, own, again, keep)
+    if at.crashes and planned.can_wait:
+        # It may have begun before its owner died, and have killed it: from now on the queue counts.
+        rows.put_back(own, at.crashes)
+        return _with_owned(at, turn, rows, {}, again, keep)
+    return planned
+
+
+def _with_owned(
+    at: Standpoint,
+    turn: Suspended | Continue,
+    rows: _TurnRows,
+    own: dict[int, c.StartTask],
+    again: bool,
+    keep: bool,
+) -> Planned:
+    """Returns the commit of a turn after which the owner runs these tasks itself."""
     after = turn.snapshot
-    own = rows.own(after.awaiting, capacity)
     end = "own" if own or again else "park"
     if end == "own" and not keep and not at.running_s:
         end = "yield"
@@ -303,10 +322,20 @@ def _going_on(
         cleanup=after.limit is not None,
     )
     slots = 0 if end == "yield" else len(own)
-    # Whoever takes the turn again, after a crash, asks for the very same task.
-    same_again = at.loaded.seq == 0 and isinstance(turn, Suspended) and not turn.drew
-    can_wait = same_again and not again and len(own) == 1 and is_light(commit)
+    alone = len(own) == 1 and not again and is_light(commit)
+    can_wait = alone and _is_repeatable(at.loaded, rows.program, turn)
     return Planned(commit, after, own, again, slots, len(data), rows.ended, can_wait)
+
+
+def _is_repeatable(loaded: Loaded, program: Program, turn: Suspended | Continue) -> bool:
+    """Returns whether somebody who takes the turn again, after a crash, asks for the very same.
+
+    That is so for a first turn that led to its await from the inputs of the workflow alone. (One
+    that begins with a large snapshot is committed at once, as it replaces a blob.)
+    """
+    first = loaded.seq == 0 and not is_large(loaded.snapshot)
+    from_inputs = isinstance(turn, Suspended) and not turn.drew
+    return first and from_inputs and first_turn_is_repeatable(program)
 
 
 def _failed(loaded: Loaded, program: Program, turn: Failed, rows: _TurnRows) -> TurnCommit:
@@ -365,6 +394,7 @@ class _TurnRows:
         # Grows with every event of this turn: an event is not for a child that starts after it.
         self.later_us = 0
         self.attributes: dict[str, Any] = {}
+        self.deaths: dict[int, int] = {}  # how many workers may have died of these tasks
 
     def add(self, command: c.Command) -> None:
         """Adds the rows for one command."""
@@ -436,10 +466,9 @@ class _TurnRows:
         """Takes the tasks that the owner runs itself, and returns them by number.
 
         That is a single task, or all tasks of an `all`: nothing else can settle those awaits
-        earlier. Empty if they are too many, or if one of them cannot run here. Empty also after
-        the death of an owner before the first commit: the task may have begun, and have killed it.
+        earlier. Empty if they are too many, or if one of them cannot run here.
         """
-        if plan is None or not needs_all(plan) or self.at.crashes:
+        if plan is None or not needs_all(plan):
             return {}
         if is_range(plan) and size_of(plan) > MAX_OWNED:
             return {}
@@ -450,6 +479,11 @@ class _TurnRows:
             if not self._runs_here(n, capacity):
                 return {}
         return {n: self.tasks.pop(n) for n in awaited}
+
+    def put_back(self, tasks: Mapping[int, c.StartTask], deaths: int) -> None:
+        """Gives back tasks that the owner had taken; so many workers may have died of each."""
+        self.tasks |= tasks
+        self.deaths |= dict.fromkeys(tasks, deaths)
 
     def _runs_here(self, n: int, capacity: Capacity) -> bool:
         command = self.tasks.get(n)
@@ -507,7 +541,7 @@ class _TurnRows:
             yield (
                 self.rows.running(command, running_s[n])
                 if n in running_s
-                else self.rows.task(command, self.at.crashes)
+                else self.rows.task(command, self.deaths.get(n, 0))
             )
 
 

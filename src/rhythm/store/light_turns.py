@@ -28,7 +28,7 @@ LIGHT_COLUMNS = (
     "snapshot",
     "owned",
     "awaiting",
-    "ago_us",
+    "waited_us",
 )
 # `wakes` is not written: the answer reports the current ones.
 LIGHT_FIELDS = frozenset((*LIGHT_COLUMNS, "done", "end", "wakes", "first"))

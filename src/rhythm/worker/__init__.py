@@ -15,11 +15,11 @@ A worker lives among other workers that it does not know. These are its rules:
 - A task that kills its workers is found without blaming the tasks beside it. The claim counts
   attempts, the rescue counts crashes. A task whose worker has died begins only after the turns that
   were claimed with it are committed. Its last attempt runs beside no other suspect.
-- A first turn may wait for its task. Nothing but the inputs of the workflow led to that turn, so
-  whoever takes it again asks for the very same task, under the same id. If the task is expected to
-  end before the next round, it begins at once, and both turns are one commit (`ahead`). What a task
-  is given later follows from results: those are committed before it begins. After a death before
-  the first commit, the task goes through the queue, and that death counts.
+- A first turn may wait for its task. If nothing but the inputs of the workflow can have led to that
+  turn, whoever takes it again asks for the very same task, under the same id. If the task is
+  expected to end before the next round, it begins at once, and both turns are one commit (`ahead`).
+  What a task is given later follows from results: those are committed before it begins. After a
+  death before the first commit, the task goes through the queue, and that death counts.
 - Hints make it fast, polling makes it safe. NOTIFY is sent beside the commit, many hints in one; on
   SQLite, workers watch the file. A worker that misses a hint finds the work within a
   poll interval. An idle worker asks the database less than twice a second.

@@ -110,6 +110,8 @@ class Liveness:
         unknown = {id: fence for id, fence in claimed.items() if known.get(id) != fence}
         self.store.claims.release({id: fence for id, fence in unknown.items() if id not in ending})
         for workflow in ownership.workflows.values():
-            workflow.stale, workflow.planned = True, None
+            if workflow.planned is not None:
+                ownership.load_anew(workflow)
+            workflow.stale = True
         ownership.unsure = False
         self.narrator.answered()

@@ -67,7 +67,7 @@ class OwnedWorkflow:
         self.begun_at = 0.0  # when the first of them began, or earlier
         self.ended: list[TaskAttempt] = []  # not committed yet
         self.planned: Planned | None = None  # its state once the commit has succeeded
-        # Its first turn, while it is not committed, though its task has begun, and when it was.
+        # Its first turn, while its task has begun and it is not committed; and when it was taken.
         self.ahead: Planned | None = None
         self.ahead_at = 0.0
         self.refused = ""  # why the store refused its turn, which is taken again

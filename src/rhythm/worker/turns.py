@@ -90,7 +90,7 @@ class Catalogue:
             return str(advice)
 
 
-class TakeOver(Record):
+class BeginOwned(Record):
     """This worker begins the awaited tasks that have no rows: their owner is gone, or the turn that
     asks for them is committed later.
 
@@ -101,7 +101,7 @@ class TakeOver(Record):
 
 
 # What a workflow does next. None: nothing, so it may be parked.
-NextAction = Planned | TakeOver | None
+NextAction = Planned | BeginOwned | None
 
 
 class NextActions(Record):
@@ -158,12 +158,12 @@ class Turns:
                 self.ownership.unsure = True
                 continue
             match decided:
-                case Planned(commit, slots=slots):
+                case Planned(slots=slots):
                     workflow.planned, workflow.inputs = decided, None
-                    commit = commits[workflow.id] = self._with_first(workflow, commit)
+                    commit = commits[workflow.id] = self._commit_of(workflow, decided)
                     capacity = capacity.less(slots)
                     self.narrator.sizes.turn(workflow.row.name, commit)
-                case TakeOver(slots):
+                case BeginOwned(slots):
                     takeovers.append(workflow)
                     workflow.inputs, capacity = None, capacity.less(slots)
                 case None if workflow.inputs is not None and not workflow.running:
@@ -192,7 +192,7 @@ class Turns:
         """
         loaded = workflow.loaded
         if workflow.ahead is not None and (workflow.stale or not workflow.ended):
-            return workflow.ahead
+            return workflow.ahead  # it must not wait any longer
         if loaded is None or (workflow.inputs is None and not workflow.ended):
             return self._promotion(workflow)
         if workflow.program is None:
@@ -245,21 +245,24 @@ class Turns:
             self.attempts.is_quick(tasks[each.name]) for each in planned.owned.values()
         )
 
-    def _go_ahead(self, workflow: OwnedWorkflow, planned: Planned) -> TakeOver:
-        """Takes a workflow to its state after a turn that is not committed yet."""
-        workflow.ahead, workflow.ahead_at = planned, self.now()
+    def _go_ahead(self, workflow: OwnedWorkflow, planned: Planned) -> BeginOwned:
+        """Takes a workflow to its state after a first turn that is not committed yet.
+
+        There is less to update than after a commit (`_take_place`): nothing came before it.
+        """
+        # Its task is among those that run, so the commit takes no further slot.
+        workflow.ahead, workflow.ahead_at = planned.replace(slots=0), self.now()
         workflow.loaded = workflow.row.replace(seq=planned.commit.seq + 1)
         workflow.snapshot, workflow.owned = planned.snapshot, {**planned.owned}
-        return TakeOver(planned.slots)
+        return BeginOwned(planned.slots)
 
-    def _with_first(self, workflow: OwnedWorkflow, commit: TurnCommit) -> TurnCommit:
-        """Returns the commit with that of the turn before, which has waited for it; or that turn's
-        own commit, if it must wait no longer."""
-        if workflow.ahead is None:
-            return commit
-        ago_us = int((self.now() - workflow.ahead_at) * 1e6)
-        first = workflow.ahead.commit.replace(ago_us=ago_us)
-        return first if commit is workflow.ahead.commit else commit.replace(first=first)
+    def _commit_of(self, workflow: OwnedWorkflow, planned: Planned) -> TurnCommit:
+        """Returns the commit of a turn; a first turn that has waited for it goes with it."""
+        if (ahead := workflow.ahead) is None:
+            return planned.commit
+        waited_us = int((self.now() - workflow.ahead_at) * 1e6)
+        first = ahead.commit.replace(waited_us=waited_us)
+        return first if planned is ahead else planned.commit.replace(first=first)
 
     def _had_its_share(self, workflow: OwnedWorkflow) -> bool:
         """Returns whether a workflow that always has something to do should yield to others."""
@@ -285,7 +288,7 @@ class Turns:
         """
         return self._unchanged(workflow, self._ended_tasks(workflow))
 
-    def _take_over(self, workflow: OwnedWorkflow, capacity: Capacity) -> Planned | TakeOver:
+    def _take_over(self, workflow: OwnedWorkflow, capacity: Capacity) -> Planned | BeginOwned:
         """Takes over awaited tasks without rows, whose owner is gone: begins or queues them.
 
         If their owner has died, they go to the queue, which counts their attempts. After
@@ -295,7 +298,7 @@ class Turns:
         at = self._position(workflow)
         known = self.catalogue.read(Names([each.name for each in commands]))
         if workflow.crashes == 0 and self.planner.runs_owned(at, known, capacity):
-            return TakeOver(len(commands))
+            return BeginOwned(len(commands))
         if workflow.crashes >= self.settings.crash_limit:
             self.narrator.quarantined(workflow.id, list(commands), workflow.crashes)
         return self.planner.queue_owned(at, known, workflow.crashes, self.settings.crash_limit)

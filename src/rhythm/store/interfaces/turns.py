@@ -217,7 +217,7 @@ class TurnCommit(Record):
     claim_ttl_s: float = 0.0
     cleanup: bool = False  # it is over a limit, and runs its `finally` blocks
     first: TurnCommit | None = None
-    ago_us: int = 0  # how long ago the turn was taken, if its commit has waited
+    waited_us: int = 0  # how long the commit has waited since the turn was taken
 
     def resumed_upto(self, wakes: int) -> int | None:
         """Returns up to which number the turn marks resumes as done: `resumed`, or all of them.

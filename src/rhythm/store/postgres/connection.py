@@ -15,7 +15,7 @@ from psycopg import errors, sql
 from rhythm.errors import StoreError, Unavailable
 from rhythm.store.callers import FetchedRows
 from rhythm.store.postgres.connecting import LONG_S, Access, PatientConnection, connected
-from rhythm.store.postgres.single import for_single_rows
+from rhythm.store.postgres.single import OFTEN_SINGLE, for_single_rows
 from rhythm.store.postgres.wire import BoundStatement, Row, Wire, bind
 from rhythm.store.rows import STORED, StatementColumns
 from rhythm.store.sqlfile import statements
@@ -37,8 +37,6 @@ SQL = {
     for name, text in statements(PACKAGE, file).items()
 }
 NAMED = StatementColumns(STORED)
-# Statements over rows that often get a single one, while somebody waits for the answer.
-OFTEN_SINGLE = frozenset({"start_alike", "light_turns", "light_finishes", "light_ends"})
 TRIES = 20  # of a transaction that conflicts with another one
 SESSIONS = 4  # of one store, in ordinary times
 # After this time a thread gets a session all the same: the threads that have all sessions may be
@@ -389,7 +387,10 @@ class Connection:
         return NAMED.result(text, [row[:own] for row in rows], cursor), row_count > len(rows)
 
     def free(self, queues: Iterable[str]) -> None:
-        """Notes that these queues have something to claim once this is committed."""
+        """Notes that these queues have something to claim once this is committed.
+
+        Outside of a transaction that is once the next statement has committed itself.
+        """
         self._thread.freed.update(queues)
 
     def end(self, ids: Iterable[str]) -> None:

@@ -48,10 +48,10 @@ class LightCommit:
         asked = list[Asked]()
         if self.ends:
             asked.append(("light_ends", _end_columns(self.ends)))
-        if self.firsts:
-            asked.append(("light_turns", step_columns(self.firsts)))
         if self.finishes:
             asked.append(("light_finishes", _finish_columns(self.finishes)))
+        if self.firsts:
+            asked.append(("light_turns", step_columns(self.firsts)))
         if self.steps:
             asked.append(("light_turns", _turn_columns(self.steps, LIGHT_COLUMNS)))
         return asked
@@ -69,9 +69,9 @@ class LightCommit:
         out and must take the full way."""
         found = iter(rows)
         accepted = {id for (id,) in next(found)} if self.ends else set()
-        if self.firsts:
-            next(found)  # of a turn that was refused, the next one is refused, too
         finished = {id for (id,) in next(found)} if self.finishes else set()
+        if self.firsts:
+            next(found)  # the answer to the step behind each says whether it still counts
         answers = [Committed(id, "finished") for id in sorted(finished)]
         if self.steps:
             answers += step_answers(self.steps, next(found))
@@ -104,7 +104,7 @@ def _finish_columns(turns: Sequence[TurnCommit]) -> dict[str, list[Any]]:
     firsts = [turn.first for turn in turns]
     of_first = {
         f"first_{name}": [first and getattr(first, name) for first in firsts]
-        for name in ("status", "cause", "statement", "ago_us", "snapshot", "owned")
+        for name in ("status", "cause", "statement", "waited_us", "snapshot", "owned")
     }
     return _turn_columns(turns, FINISH_COLUMNS) | of_first
 

@@ -486,14 +486,14 @@ WITH won AS (
   UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = x.owned, awaiting = x.awaiting,
     snapshot = coalesce(x.snapshot, c.snapshot), updated_at = (SELECT now_us())
   FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(status)s::smallint[], %(worker)s::text[], %(cause)s::text[],
-    %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[], %(ago_us)s::bigint[])
-    AS x(id, seq, fence, status, worker, cause, statement, snapshot, owned, awaiting, ago_us) JOIN executions e ON e.id = ANY(ARRAY[x.id])
+    %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[], %(waited_us)s::bigint[])
+    AS x(id, seq, fence, status, worker, cause, statement, snapshot, owned, awaiting, waited_us) JOIN executions e ON e.id = ANY(ARRAY[x.id])
   WHERE c.execution_id = ANY(ARRAY[x.id]) AND c.seq = x.seq AND c.fence <= x.fence AND e.status < 5
-  RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement, x.snapshot, x.ago_us, e.status AS from_status, e.started_at),
+  RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement, x.snapshot, x.waited_us, e.status AS from_status, e.started_at),
 replaced AS (
   DELETE FROM blobs WHERE execution_id = ANY(ARRAY(SELECT won.id FROM won WHERE won.snapshot IS NOT NULL))),
 begun AS (
-  UPDATE executions e SET status = won.status, started_at = coalesce(e.started_at, greatest(e.created_at, (SELECT now_us()) - won.ago_us)),
+  UPDATE executions e SET status = won.status, started_at = coalesce(e.started_at, greatest(e.created_at, (SELECT now_us()) - won.waited_us)),
     fence = won.fence, worker = won.worker
   FROM won WHERE (won.from_status <> won.status OR won.started_at IS NULL) AND e.id = ANY(ARRAY[won.id]) AND e.status < 5),
 done AS (
@@ -507,7 +507,7 @@ done AS (
   WHERE (d.id IN (SELECT won.id FROM won)) IS TRUE),
 told AS (
   INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at)
-  SELECT won.id, won.seq + 1, won.fence, won.worker, won.from_status, won.status, won.cause, won.statement, (SELECT now_us()) - won.ago_us FROM won)
+  SELECT won.id, won.seq + 1, won.fence, won.worker, won.from_status, won.status, won.cause, won.statement, (SELECT now_us()) - won.waited_us FROM won)
 SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = ANY(ARRAY[won.id]) AND r.fence = won.fence
 
 -- name: light_finishes
@@ -519,8 +519,8 @@ SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = ANY(ARRAY[won.id]) A
 WITH won AS (
   SELECT x.*, e.status AS from_status FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(wakes)s::bigint[], %(worker)s::text[],
     %(cause)s::text[], %(statement)s::int[], %(awaiting)s::text[], %(value)s::text[], %(first_status)s::smallint[],
-    %(first_cause)s::text[], %(first_statement)s::int[], %(first_ago_us)s::bigint[], %(first_snapshot)s::bytea[], %(first_owned)s::text[])
-    AS x(id, seq, fence, wakes, worker, cause, statement, awaiting, value, first_status, first_cause, first_statement, first_ago_us, first_snapshot,
+    %(first_cause)s::text[], %(first_statement)s::int[], %(first_waited_us)s::bigint[], %(first_snapshot)s::bytea[], %(first_owned)s::text[])
+    AS x(id, seq, fence, wakes, worker, cause, statement, awaiting, value, first_status, first_cause, first_statement, first_waited_us, first_snapshot,
       first_owned)
   JOIN ready r ON r.id = ANY(ARRAY[x.id]) JOIN workflow_execution_context c ON c.execution_id = ANY(ARRAY[x.id]) JOIN executions e ON e.id = ANY(ARRAY[x.id])
   WHERE r.fence = x.fence AND r.wakes = x.wakes AND c.seq = x.seq - (x.first_status IS NOT NULL)::int AND c.fence <= x.fence AND e.status < 5 AND e.cancel_requested_at IS NULL
@@ -547,9 +547,9 @@ told AS (
   INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at)
   SELECT won.id, won.seq + 1, won.fence, won.worker, coalesce(won.first_status, won.from_status), 5, won.cause, won.statement, (SELECT now_us()) FROM won
   UNION ALL SELECT won.id, won.seq, won.fence, won.worker, won.from_status, won.first_status, won.first_cause, won.first_statement,
-    (SELECT now_us()) - won.first_ago_us FROM won WHERE won.first_status IS NOT NULL)
+    (SELECT now_us()) - won.first_waited_us FROM won WHERE won.first_status IS NOT NULL)
 UPDATE executions e SET status = 5, result = won.value, error = NULL, finished_at = (SELECT now_us()), fence = won.fence, worker = won.worker,
-  started_at = coalesce(e.started_at, greatest(e.created_at, (SELECT now_us()) - coalesce(won.first_ago_us, 0))), held = false
+  started_at = coalesce(e.started_at, greatest(e.created_at, (SELECT now_us()) - coalesce(won.first_waited_us, 0))), held = false
 FROM won WHERE e.id = ANY(ARRAY[won.id]) RETURNING e.id
 
 -- name: light_ends

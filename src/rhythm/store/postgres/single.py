@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+# Named statements that often get one row, while somebody waits for the answer.
+OFTEN_SINGLE = frozenset({"start_alike", "light_turns", "light_finishes", "light_ends"})
+
 _VALUE = rb"%\(\w+\)b::\w+\[\]"
 _ROWS = re.compile(rb"unnest\((%s(?:,\s*%s)*)\)\s+AS (\w+)\(([^)]*)\)" % (_VALUE, _VALUE))
 _NAME = re.compile(rb"%\((\w+)\)b")

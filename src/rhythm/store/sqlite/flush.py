@@ -130,7 +130,7 @@ class SqliteFlush:
             return []
         if firsts := [turn.first for turn in turns if turn.first is not None]:
             # All at one time, no earlier than any of them.
-            self.commit_turns(firsts, now - min(turn.ago_us for turn in firsts), alone)
+            self.commit_turns(firsts, now - min(turn.waited_us for turn in firsts), alone)
         asked = json.dumps([turn.id for turn in turns])
         known = {row.id: row for row in records(Member, self.db.all("members_of", asked))}
         owned = [turn for turn in turns if _owns(turn, known.get(turn.id))]
