@@ -24,12 +24,15 @@ ORDINARY = {  # as in production: what an idle worker costs is a question of its
 ASLEEP = "workflow asleep() {\n  await sleep(3600)\n}\n"
 TIMED = "workflow timed(inputs) {\n  await sleep_until(inputs.at)\n}\n"
 WAITING = 'workflow waiting() {\n  await signal("go")\n}\n'
-ASKED = re.compile(r"LOG:  (?:statement|execute [^:]*): ")
+ASKED = re.compile(r"(\d+)LOG:  (?:statement|execute [^:]*): (\w+)")
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
     count, watch_s = max(50, round(1000 * scale)), max(3.0, 40.0 * scale)
-    with own_server("-c log_min_messages=log") as server, world(server.url, seed, 1, ORDINARY) as w:
+    with (
+        own_server("-c log_min_messages=log -c log_line_prefix=%p") as server,
+        world(server.url, seed, 1, ORDINARY) as w,
+    ):
         w.workers.start()
         asleep = w.load.start("asleep", ASLEEP, [None] * count)
         parked(w, count)
@@ -43,7 +46,7 @@ def scenario(seed: int, scale: float) -> list[Figure]:
             *w.verdict(),
             at_least("asleep for an hour", len(asleep), count),
             at_most(
-                "queries of an idle worker in a poll interval",
+                "transactions of an idle worker in a poll interval",
                 asked / watch_s * POLL_S,
                 2.0 if scale > SHORT else 3.0,
             ),
@@ -67,16 +70,24 @@ def parked(w: World, count: int) -> bool:
 
 
 def watched(server: Server, meanwhile: Callable[[], None]) -> int:
-    """The statements that the server was asked to carry out meanwhile, by its own account."""
+    """The transactions that the server was asked for meanwhile, by its own account; a statement
+    outside of a transaction is one."""
     server.rows("SELECT 1 FROM pg_sleep(1.5)")  # whoever was busy has found its rest
     server.set("log_statement", "all")
     before = server.log.stat().st_size
     meanwhile()
     with server.log.open("rb") as log:
         log.seek(before)
-        asked = len(ASKED.findall(log.read().decode(errors="replace")))
+        asked = ASKED.findall(log.read().decode(errors="replace"))
     server.set("log_statement", "none")
-    return asked
+    count, inside = 0, set[str]()
+    for process, word in asked:
+        count += process not in inside
+        if word == "BEGIN":
+            inside.add(process)
+        elif word in ("COMMIT", "ROLLBACK"):
+            inside.discard(process)
+    return count
 
 
 def due_at_once(w: World, count: int, server: Server) -> list[float]:

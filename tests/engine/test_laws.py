@@ -20,6 +20,7 @@ from rhythm.worker import turns
 from rhythm.worker.handlers import Task
 from tests.engine.driver import EPOCH_US, Crashed, World
 from tests.support.length import sampled, sweep
+from tests.support.postgres import Schemas
 from tests.support.stores import MakeStore, ready_rows, rob, rows
 
 MakeWorld = Callable[..., World]
@@ -381,6 +382,36 @@ def test_claiming_again_what_was_lost_stops_the_old_body(
         world.worker.run_round()
         assert len(world.handlers.agenda) <= 1
     assert (result_of(world.run()), world.ran["value(1)"]) == (1, 1)
+
+
+def test_what_was_parked_woken_and_claimed_again_is_not_reported_as_lost(
+    schemas: Schemas,
+) -> None:
+    """The commit that parks it is under way: its answer is read after the next claim."""
+    world = World(
+        """workflow main { await sleep(0.01)\nreturn 1 }
+        workflow busy { for (i in range(20)) { await task("value", { x: i, took: 0.005 }) } }""",
+        make_store=schemas.empty_store,
+    )
+    said: list[str] = []
+    observe = world.worker.narrator.complain
+    assert observe is not None
+    world.worker.narrator.complain = lambda what, id, detail: said.append(what)
+    for n in range(20):
+        world.start(id=f"main-{n}")
+        world.start("busy", id=f"busy-{n}")
+    begin = world.inner.turns.begin_commit
+
+    def woken(turns: Any, ends: Any) -> Any:
+        """Its answer comes after its timer."""
+        answer = begin(turns, ends)
+        world.clock.seconds += 0.02
+        world.services.run()
+        return answer
+
+    world.inner.turns.begin_commit = woken  # type: ignore[method-assign]  # for this store alone
+    world.run("busy-19")
+    assert "claim_lost" not in said
 
 
 def test_owner_that_finds_a_newer_fence_lets_go(make_world: MakeWorld) -> None:

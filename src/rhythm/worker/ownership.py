@@ -153,7 +153,11 @@ class Ownership:
 
         What runs under the old claim must not answer for the new one.
         """
-        if id in self.workflows or id in self.tasks:
+        workflow = self.workflows.get(id)
+        if workflow is not None and workflow.planned is not None:
+            # Its commit is under way, and has parked it: it was woken, and claimed again, since.
+            self.forget(id)
+        elif workflow is not None or id in self.tasks:
             self.lose(id)
         # It runs here for a workflow that another worker has taken over since.
         elif id in self.attempts.running:
