@@ -19,6 +19,8 @@ from bench.peers.results import Cell, Results
 from bench.peers.running import Outcome, run
 from bench.peers.tables import job_table, ratio_table
 
+from tests.support.compiled import IMPORTED_FROM
+
 ABOUT = {
     "commit": "0123456789",
     "began": "2026-11-18T00:00:00+00:00",
@@ -158,7 +160,7 @@ def test_script_of_ours_does_its_job(tmp_path: Path) -> None:
     root = Path(page.ROOT)
     environment = {
         **ENVIRONMENT,
-        "PYTHONPATH": f"{root}{os.pathsep}{root / 'src'}",
+        "PYTHONPATH": f"{root}{os.pathsep}{IMPORTED_FROM}",
         "BENCH_SCALE": "0.01",
     }
     command = [sys.executable, str(SCRIPTS / "peer_rhythm.py"), "j4"]
