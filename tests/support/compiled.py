@@ -18,11 +18,6 @@ COMPILED = VARIABLE in os.environ
 IMPORTED_FROM = Path(rhythm.__file__).parents[1]
 
 
-def of_the_sources(reason: str) -> pytest.MarkDecorator:
-    """Marks a test of what the sources do by themselves, such as how many functions they call."""
-    return pytest.mark.skipif(COMPILED, reason=reason)
-
-
 def check_compiled() -> None:
     """Ends the run if it would test a source where a compiled module is to be tested."""
     from hatch_build import MODULES
