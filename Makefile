@@ -17,6 +17,8 @@ endif
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 RUNS := $(VENV)/.runs
+COMPILED := $(VENV)-compiled
+SOURCES := hatch_build.py $(shell find src -type f -not -name '*.pyc' 2>/dev/null)
 
 # Compiled modules are kept: whoever says otherwise pays for the compilation in every process that the tests start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 # One step at a time even under `make -j`, so that the output reads from top to bottom.
 .NOTPARALLEL:
-.PHONY: modules pyright help demo test test-long coverage check sim chaos attack mutants pgbouncer model bench bench-peers bench-growth openapi lock fmt format lint types clean
+.PHONY: modules pyright help demo test test-long compiled test-compiled coverage check sim chaos attack mutants pgbouncer model bench bench-peers bench-growth openapi lock fmt format lint types clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +42,13 @@ test: lint types ## Lint, types and tests: what CI runs
 
 test-long: $(INSTALLED) ## The long sweeps: every scenario of chaos, denser interruptions, more programs
 	@RHYTHM_TEST_LONG=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "long or sweep" $(ARGS)
+
+compiled: $(COMPILED)/.installed ## Compile the hot modules, into an environment of its own (.venv-compiled)
+	@$(COMPILED)/bin/python -m rhythm --version
+
+# They fail at once if one of the modules is not compiled.
+test-compiled: $(COMPILED)/.installed ## The tests with the compiled modules: make test-compiled ARGS="-k parser"
+	@RHYTHM_TEST_COMPILED=1 $(COMPILED)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not long" $(ARGS)
 
 coverage: $(INSTALLED) ## What the tests run of the code, a line for each package (ARGS="-n 4": for pytest)
 	@rm -rf .cache/coverage && mkdir -p .cache/coverage
@@ -133,6 +142,20 @@ $(INSTALLED): pyproject.toml requirements-dev.lock
 	$(call make_venv, and its tools)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The tools once, and a new wheel whenever a source has changed.
+$(COMPILED)/.tools $(COMPILED)/.installed: VENV := $(COMPILED)
+$(COMPILED)/.tools $(COMPILED)/.installed: BIN := $(COMPILED)/bin
+
+$(COMPILED)/.tools: pyproject.toml requirements-dev.lock
+	$(call make_venv, and its tools)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+$(COMPILED)/.installed: $(COMPILED)/.tools $(SOURCES)
+	@echo "Compiling Rhythm (a minute or two)…"
+	@RHYTHM_COMPILED=1 $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall .
 	@touch $@
 
 # What a user installs.

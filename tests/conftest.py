@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rhythm.authoring.workflow import default_workflows
+from tests.support.compiled import COMPILED, check_compiled
 from tests.support.full_way import FULL_WAY, take_full_way
 from tests.support.postgres import database_url, schemas
 from tests.support.stores import (
@@ -27,6 +28,8 @@ from tests.support.stores import (
 
 __all__ = ["database_url", "make_store", "schemas", "stores"]
 
+if COMPILED:
+    check_compiled()
 if FULL_WAY:
     take_full_way()
 

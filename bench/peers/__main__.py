@@ -12,11 +12,11 @@ from itertools import product
 from pathlib import Path
 
 from bench.peers.engines import Engine, chosen
-from bench.peers.installing import NotInstalled, python_of
+from bench.peers.installing import COMPILED, NotInstalled, python_of
 from bench.peers.jobs import BY_NAME, COMMIT, JOBS, Job
 from bench.peers.results import Cell, Results, begun
 from bench.peers.running import Outcome, run
-from bench.peers.tables import job_table, ratio_table
+from bench.peers.tables import compiled_table, job_table, ratio_table
 from bench.runs import load, say_where
 from bench.servers import Server, empty, server
 
@@ -108,9 +108,10 @@ def _cells(
 
 
 def _environment(engine: Engine, scale: float) -> dict[str, str]:
-    """Ours see this source; peers see nothing of it."""
+    """Ours see this source, or what was compiled of it; peers see nothing of it."""
     kept = {name: value for name, value in os.environ.items() if name in VARIABLES}
-    ours = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))}
+    rhythm = CACHE / COMPILED if engine.compiled else ROOT / "src"
+    ours = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(rhythm)))}
     return {**kept, **({} if engine.environment else ours), "BENCH_SCALE": str(scale)}
 
 
@@ -128,7 +129,7 @@ def _say(cell: Cell) -> None:
         if figure.key in cell.outcome.figures
     ]
     told = [*figures, cell.outcome.problem and f"FAILED: {cell.outcome.problem}"]
-    head = f"{cell.job} {cell.round} {cell.engine:<18} {cell.outcome.took_s:>6.1f} s"
+    head = f"{cell.job} {cell.round} {cell.engine:<26} {cell.outcome.took_s:>6.1f} s"
     print(f"{head}  {', '.join(filter(None, told))}", flush=True)
 
 
@@ -136,6 +137,8 @@ def _summary(results: Results, path: Path) -> None:
     for job in results.jobs():
         print(f"\n{job.heading}\n\n{job_table(results, job)}")
     print(f"\nHow many times better Rhythm is\n\n{ratio_table(results)}")
+    if compiled := compiled_table(results):
+        print(f"\nWhat compiled modules add\n\n{compiled}")
     print(f"\nload {results.about['load']['end']} at the end; {path}")
 
 

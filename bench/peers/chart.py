@@ -1,4 +1,5 @@
-"""The picture of a run: bars for the figures that are drawn, the best first."""
+"""The picture of a run: bars for the figures that are drawn, the best first. Of ours it has what
+everybody gets: nothing that is compiled."""
 
 from __future__ import annotations
 
@@ -28,6 +29,8 @@ def _ranked(results: Results, job: Job, figure: Figure) -> list[Bar]:
     bars = [
         Bar(engine.title, engine.kind, value, figure.show(value))
         for engine in results.engines(job)
-        if engine.kind != "limit" and (value := results.best(job, engine, figure)) is not None
+        if engine.kind != "limit"
+        and not engine.compiled
+        and (value := results.best(job, engine, figure)) is not None
     ]
     return sorted(bars, key=lambda bar: bar.value, reverse=figure.more_is_better)

@@ -22,6 +22,7 @@ class Engine(Record):
     arguments: tuple[str, ...] = ()  # after the job and the database
     packages: tuple[str, ...] = ()  # of a virtual environment of its own; none: this one
     npm: tuple[str, ...] = ()
+    compiled: bool = False  # of ours: with the hot modules of this checkout compiled
     apart: str = ""  # what is not comparable
 
     @property
@@ -45,6 +46,18 @@ ENGINES = (
     Engine("rhythm-postgres", "Rhythm", "ours", "PostgreSQL", "peer_rhythm.py", ("1",)),
     Engine(
         "rhythm-postgres-2", "Rhythm, 2 processes", "ours", "PostgreSQL", "peer_rhythm.py", ("2",)
+    ),
+    Engine(
+        "rhythm-sqlite-compiled", "Rhythm, SQLite, compiled", "ours", "SQLite", "peer_rhythm.py",
+        ("1",), compiled=True,
+    ),
+    Engine(
+        "rhythm-postgres-compiled", "Rhythm, compiled", "ours", "PostgreSQL", "peer_rhythm.py",
+        ("1",), compiled=True,
+    ),
+    Engine(
+        "rhythm-postgres-2-compiled", "Rhythm, 2 processes, compiled", "ours", "PostgreSQL",
+        "peer_rhythm.py", ("2",), compiled=True,
     ),
     Engine(
         "restate", "Restate", "workflows", "own log", "peer_restate.py",

@@ -13,7 +13,7 @@ from bench.pages import PAGE, PICTURES, ROOT
 from bench.peers.chart import drawn
 from bench.peers.engines import ENGINES
 from bench.peers.results import Results
-from bench.peers.tables import job_table, ratio_table
+from bench.peers.tables import compiled_table, job_table, ratio_table
 
 PICTURE = PICTURES / "benchmarks.svg"
 FIGURES = ROOT / "docs" / "benchmarks.json"
@@ -43,6 +43,9 @@ def _parts(results: Results) -> Iterator[str]:
     yield "Grey bars are queues of tasks, which store no results and have no workflows."
     yield "### How many times better"
     yield ratio_table(results)
+    if compiled := compiled_table(results):
+        yield "### What compiled modules add"
+        yield compiled
     for job in results.jobs():
         yield f"### {job.heading}"
         yield job_table(results, job)

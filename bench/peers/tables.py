@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from bench.figures import Figure, table
+from bench.peers.engines import BY_NAME as ENGINES
 from bench.peers.engines import Engine, Kind
 from bench.peers.jobs import Job
 from bench.peers.results import Results
@@ -91,14 +92,38 @@ def _named(figure: Figure, best: Best) -> str:
     return f"{figure.show(best.value)} ({best.engine.title})"
 
 
+def compiled_table(results: Results) -> str:
+    """For each figure of ours the value with compiled modules, and how many times better it is than
+    without; empty if none was measured."""
+    lines = [
+        [f"{job.name.upper()} {figure.title}", engine.title, *line]
+        for job in results.jobs()
+        for figure in job.figures
+        for engine in results.engines(job)
+        if engine.compiled and (line := _compiled_line(results, job, figure, engine))
+    ]
+    return table(["", "", "compiled", "plain", ""], lines) if lines else ""
+
+
+def _compiled_line(results: Results, job: Job, figure: Figure, engine: Engine) -> list[str]:
+    plain = ENGINES[engine.name.removesuffix("-compiled")]
+    value, before = results.best(job, engine, figure), results.best(job, plain, figure)
+    if value is None or before is None:
+        return []
+    times = f"{figure.times_better(value, before):.2g} ×"
+    return [figure.show(value), figure.show(before), times]
+
+
 def best(
     results: Results, job: Job, figure: Figure, kind: Kind, store: Store | None = None
 ) -> Best | None:
-    """The best engine of a kind, and of a store if one is given, in one figure."""
+    """The best engine of a kind, and of a store if one is given, in one figure. Nothing that is
+    compiled counts: what is compared is what everybody gets."""
     found = [
         Best(engine, value)
         for engine in results.engines(job)
         if engine.kind == kind
+        and not engine.compiled
         and store in (None, engine.store)
         and (value := results.best(job, engine, figure)) is not None
     ]

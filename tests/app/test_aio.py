@@ -158,7 +158,7 @@ def test_type_checkers_know_the_functions_of_the_module_whatever_they_meet_first
     user.write_text(
         "import rhythm\nreveal_type(rhythm.list_executions)\nreveal_type(rhythm.schedules)\n"
     )
-    root = Path(rhythm.__file__).parents[1]
+    root = Path(__file__).parents[2] / "src"
     command = [
         sys.executable,
         "-m",
@@ -209,7 +209,7 @@ def test_strict_type_checkers_see_coroutines_and_their_results(tmp_path: Path) -
         "    assert started and waited\n"
         "    return handle.id\n"
     )
-    root = Path(rhythm.__file__).parents[1]
+    root = Path(__file__).parents[2] / "src"
     command = [
         sys.executable,
         "-m",

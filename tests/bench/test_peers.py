@@ -9,15 +9,17 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from bench.peers import page
-from bench.peers.__main__ import CACHE, SCRIPTS, main
+from bench.peers import installing, page
+from bench.peers.__main__ import CACHE, SCRIPTS, _environment, main
 from bench.peers.chart import drawn
 from bench.peers.engines import BY_NAME, ENGINES, chosen
-from bench.peers.installing import python_of
+from bench.peers.installing import COMPILED, python_of
 from bench.peers.jobs import BY_NAME as JOBS
 from bench.peers.results import Cell, Results
 from bench.peers.running import Outcome, run
-from bench.peers.tables import job_table, ratio_table
+from bench.peers.tables import compiled_table, job_table, ratio_table
+
+from tests.support.compiled import IMPORTED_FROM
 
 ABOUT = {
     "commit": "0123456789",
@@ -71,7 +73,48 @@ def test_a_family_is_chosen_with_the_database_alone() -> None:
 
 
 def test_engines_without_packages_need_no_installation() -> None:
-    assert {python_of(engine, CACHE) for engine in chosen(["rhythm"])} == {sys.executable}
+    ours = [engine for engine in chosen(["rhythm"]) if not engine.compiled]
+    assert {python_of(engine, CACHE) for engine in ours} == {sys.executable}
+
+
+def test_compiled_modules_are_made_once_until_a_source_changes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ran: list[list[str]] = []
+
+    def run(command: list[str], environment: dict[str, str]) -> None:
+        assert environment == {"RHYTHM_COMPILED": "1"}
+        ran.append(command)
+        folder.mkdir()
+
+    folder, digest = tmp_path / COMPILED, "a"
+    monkeypatch.setattr(installing, "_run", run)
+    monkeypatch.setattr(installing, "_digest", lambda root: digest)
+    compiled = [engine for engine in ENGINES if engine.compiled]
+    assert {python_of(engine, tmp_path) for engine in compiled} == {sys.executable}
+    assert [command[-2:] for command in ran] == [[str(folder), str(page.ROOT)]]
+    digest = "b"
+    python_of(compiled[0], tmp_path)
+    assert len(ran) == 2
+
+
+def test_a_digest_changes_with_any_source(tmp_path: Path) -> None:
+    for name in ("hatch_build.py", "pyproject.toml", "src/rhythm/a.py", "src/rhythm/b.sql"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("a", encoding="utf-8")
+    before = installing._digest(tmp_path)
+    (tmp_path / "src/rhythm/a.pyc").write_text("made by Python", encoding="utf-8")
+    assert installing._digest(tmp_path) == before
+    (tmp_path / "src/rhythm/b.sql").write_text("b", encoding="utf-8")
+    assert installing._digest(tmp_path) != before
+
+
+def test_only_what_is_compiled_finds_the_compiled_modules() -> None:
+    paths = {name: _environment(BY_NAME[name], 1.0).get("PYTHONPATH", "") for name in BY_NAME}
+    found = {name for name, path in paths.items() if path.endswith(str(CACHE / COMPILED))}
+    assert found == {engine.name for engine in ENGINES if engine.compiled}
+    assert paths["rhythm-sqlite"].endswith(str(page.ROOT / "src"))
+    assert paths["absurd"] == ""
 
 
 def test_unknown_job_is_refused_before_anything_is_started(
@@ -131,6 +174,30 @@ def test_ratios_compare_with_the_best_peer_and_with_the_same_database() -> None:
     assert "| 50,000/s | 20% of it |" in line
 
 
+def with_compiled() -> Results:
+    """The sample, and ours with compiled modules: better than all."""
+    cell = Cell("j1", "rhythm-postgres-compiled", 1, Outcome({"drained_per_s": 15_000.0}))
+    return Results(ABOUT, [*sample().cells, cell])
+
+
+def test_compiled_modules_are_compared_with_plain_ones_and_with_nobody_else() -> None:
+    results = with_compiled()
+    assert ratio_table(results) == ratio_table(sample())
+    assert drawn(results) == drawn(sample())
+    assert "| **Rhythm, compiled** | PostgreSQL | 15,000/s |" in job_table(results, JOBS["j1"])
+    line = compiled_table(results).splitlines()[-1]
+    assert line == "| J1 drained | Rhythm, compiled | 15,000/s | 10,000/s | 1.5 × |"
+    assert "### What compiled modules add" in page.section(results)
+    assert compiled_table(sample()) == ""
+
+
+def test_everything_compiled_has_a_plain_row_to_compare_with() -> None:
+    for engine in ENGINES:
+        plain = BY_NAME[engine.name.removesuffix("-compiled")]
+        assert plain.replace(name="", title="") == engine.replace(name="", title="", compiled=False)
+        assert engine.title == plain.title + (", compiled" if engine.compiled else "")
+
+
 def test_less_is_better_for_times() -> None:
     [p50, *_] = JOBS["j3"].figures
     assert p50.best([3.0, 2.0]) == 2.0
@@ -158,7 +225,7 @@ def test_script_of_ours_does_its_job(tmp_path: Path) -> None:
     root = Path(page.ROOT)
     environment = {
         **ENVIRONMENT,
-        "PYTHONPATH": f"{root}{os.pathsep}{root / 'src'}",
+        "PYTHONPATH": f"{root}{os.pathsep}{IMPORTED_FROM}",
         "BENCH_SCALE": "0.01",
     }
     command = [sys.executable, str(SCRIPTS / "peer_rhythm.py"), "j4"]

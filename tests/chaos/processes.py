@@ -13,6 +13,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.support.compiled import IMPORTED_FROM
+
 ROOT = Path(__file__).parents[2]
 APP = Path(__file__).with_name("tasks.py")
 LOST = "the claim has passed to another worker"  # said by a worker that was refused by the fence
@@ -130,7 +132,7 @@ class Workers:
         inherited = {
             name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")
         }
-        path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+        path = os.pathsep.join([str(IMPORTED_FROM), str(ROOT)])
         ledger = {
             "RHYTHM_TEST_CHAOS_LEDGER": str(self.folder / "ledger"),
             "PYTHONPATH": path,

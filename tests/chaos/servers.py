@@ -12,7 +12,8 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from tests.chaos.processes import ROOT, Process, _die_with_us
+from tests.chaos.processes import Process, _die_with_us
+from tests.support.compiled import IMPORTED_FROM
 
 
 class Servers:
@@ -46,7 +47,7 @@ class Servers:
             for name, value in os.environ.items()
             if not name.startswith(("RHYTHM_", "WORKFLOW_"))
         }
-        path = {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
+        path = {"PYTHONPATH": str(IMPORTED_FROM), "PYTHONUNBUFFERED": "1"}
         command = [
             sys.executable,
             "-m",

@@ -11,6 +11,7 @@ from importlib.metadata import version
 import pytest
 
 from tests.cli.conftest import Shell
+from tests.support.compiled import COMPILED
 
 SIX_MISTAKES = """\
 workflow order(inputs) {
@@ -176,7 +177,8 @@ def test_unknown_command_suggests_the_nearest(shell: Shell) -> None:
 
 
 def test_version_is_that_of_the_package(shell: Shell) -> None:
-    assert shell.rhythm("--version").stdout == f"rhythm {version('rhythm')}\n"
+    build = " (compiled)" if COMPILED else ""
+    assert shell.rhythm("--version").stdout == f"rhythm {version('rhythm')}{build}\n"
 
 
 def test_reader_that_goes_away_is_no_error(shell: Shell) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
+from rhythm.engine import recheck
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.vm.interpreter import advance
+from rhythm.worker import turns
 from tests.engine.driver import World
 from tests.support.length import sampled, sweep
 from tests.support.stores import MakeStore, rows, sqlite_in_memory
@@ -57,7 +60,8 @@ EVERY, SERVER_EVERY = sampled(9, 1), sampled(29, 5)
 
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advance, "__defaults__", (SMALL,))
+    for module in (turns, recheck):
+        monkeypatch.setattr(module, "advance", partial(advance, limits=SMALL))
 
 
 def run(make_store: MakeStore, text: str, fail_at: int = 0, mode: str = "", **how: Any) -> World:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import forked
+from tests.support.compiled import IMPORTED_FROM
 
 ROOT = Path(__file__).parents[2]
 FASTAPI = """
@@ -64,7 +65,7 @@ def ran(tmp_path: Path, program: str) -> Any:
     done = forked.run(
         [str(tmp_path / "program.py")],
         ROOT,
-        env=env | {"SHOP_DB": str(tmp_path / "shop.db"), "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"},
+        env=env | {"SHOP_DB": str(tmp_path / "shop.db"), "PYTHONPATH": f"{ROOT}:{IMPORTED_FROM}"},
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.compiled import VARIABLE
+
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 100.0  # for the tests of one mutant
 # what begins the next statement or function
@@ -136,7 +138,7 @@ def run_tests(
         *options,
         *tests,
     ]
-    # quicker
+    # the sources, whatever is tested here; and quicker
     env = {
         **os.environ,
         **environment,
@@ -144,6 +146,7 @@ def run_tests(
         "RHYTHM_TEST_LONG": "1",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
+    env.pop(VARIABLE, None)
     try:
         done = subprocess.run(
             command, cwd=root, env=env, capture_output=True, text=True, timeout=limit_s, check=False

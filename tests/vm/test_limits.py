@@ -201,8 +201,10 @@ def test_numbers_that_do_not_fit_are_errors() -> None:
 
 
 def test_lifetime_ends_an_execution_that_never_does() -> None:
-    script = "from rhythm.limits import *\nimport rhythm.vm.interpreter as i\n"
-    script += "i.advance.__defaults__ = (DEFAULT_LIMITS.replace(lifetime_instructions=500_000),)\n"
+    script = "from functools import partial\nfrom rhythm.limits import *\n"
+    script += "import rhythm.vm.interpreter as i\n"
+    script += "few = DEFAULT_LIMITS.replace(lifetime_instructions=500_000)\n"
+    script += "i.advance = partial(i.advance, limits=few)\n"
     ran = subprocess.run(
         [sys.executable, "-c", script + textwrap.dedent(CHILD)],
         input=json.dumps([["while (true) {}"], 20]),

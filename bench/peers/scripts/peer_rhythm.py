@@ -11,9 +11,11 @@ from contextlib import closing, contextmanager
 import peer
 
 import rhythm
+from rhythm.build import is_compiled
 
 # As many as others have last too short a time to be measured.
 TASKS, WORKFLOWS = 5 * peer.TASKS, 3 * peer.WORKFLOWS
+COMPILED = "; compiled modules" if is_compiled() else ""
 
 
 @rhythm.task  # a plain `def`: a little cheaper to call than a coroutine
@@ -51,6 +53,7 @@ async def parallel_steps(n: int) -> int:
 def j1(where: str, count: str) -> None:
     peer.settings(
         f"{TASKS:,} tasks in one call; workers: {count}, 100 at once in each; results stored"
+        f"{COMPILED}"
     )
     with application(where) as app, watched(where) as left:
         inputs = [{"x": n} for n in range(TASKS)]
@@ -61,7 +64,7 @@ def j1(where: str, count: str) -> None:
 
 
 def j2(where: str, count: str) -> None:
-    peer.settings(f"{WORKFLOWS:,} workflows started in one call; workers: {count}")
+    peer.settings(f"{WORKFLOWS:,} workflows started in one call; workers: {count}{COMPILED}")
     with running(where, count) as app, watched(where) as left:
         began = time.perf_counter()
         app.start_many("steps", [{"n": peer.STEPS}] * WORKFLOWS)
@@ -71,7 +74,7 @@ def j2(where: str, count: str) -> None:
 
 
 def j3(where: str, count: str) -> None:
-    peer.settings(f"client and worker are two processes; workers: {count}")
+    peer.settings(f"client and worker are two processes; workers: {count}{COMPILED}")
     with running(where, count) as app:
         times = peer.singles(lambda: app.start_workflow("one", {"x": 1}).result("60s"))
         inputs = {"n": peer.LONG}
@@ -83,7 +86,7 @@ def j3(where: str, count: str) -> None:
 
 
 def j4(where: str, count: str) -> None:
-    peer.settings(f"child workflows, then tasks; workers: {count}")
+    peer.settings(f"child workflows, then tasks; workers: {count}{COMPILED}")
     inputs = {"n": peer.CHILDREN}
     with running(where, count) as app:
         took = [

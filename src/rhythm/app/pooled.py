@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypedDict
 
-from rhythm import __version__
 from rhythm.app.checks import valid_name
+from rhythm.build import shown_version
 from rhythm.durations import duration_s, show_duration
 from rhythm.engine.rows import Asking
 from rhythm.errors import StoreError
@@ -139,7 +139,7 @@ class PooledWorker:
             connect=lambda: self._store.sibling(),
             hints=self._hints,
             expect=lambda delay_s: self._services.expect(delay_s),
-            version=__version__,
+            version=shown_version(),
         )
         self._services = Services(
             self._store,

@@ -125,9 +125,9 @@ class Root(Group):
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from rhythm import __version__
+        from rhythm.build import shown_version
 
-        print(f"rhythm {__version__}")
+        print(f"rhythm {shown_version()}")
         ctx.exit()
 
 

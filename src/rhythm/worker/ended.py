@@ -26,6 +26,7 @@ _NOT_THE_USERS = (
     sysconfig.get_path("stdlib"),
     sysconfig.get_path("purelib"),
     os.path.dirname(os.path.dirname(__file__)),
+    os.path.join("rhythm", ""),  # how compiled modules name their sources
     "<",
 )
 MESSAGE = 16 * 1024  # characters of a message; the rest is cut off
