@@ -587,8 +587,9 @@ class Connection:
         hint = self._hint(hints)
         answers = self._exchange(asked, hint)
         if hint:
-            state.freed, state.ended = set(), set()
             state.note_sent(hints)
+            state.freed.clear()
+            state.ended.clear()
         return answers
 
     def _in_savepoint(self, work: Callable[[], T]) -> T:
