@@ -21,10 +21,10 @@ VARIABLE = "RHYTHM_COMPILED"
 # Older ones do not know `match`. What 3.3.1 gets wrong is listed in tests/test_compiled.py.
 REQUIREMENTS = ["Cython>=3.3.1,<3.4", "setuptools>=69"]
 # What a step passes through between a claim and the answer to its commit, as far as it pays: these
-# take a fifth off a step, and everything else that a worker imports would take no more than two
-# hundredths. What recurses here has a limit of its own: compiled functions call each other past
-# Python's limit of recursion, until the C stack overflows. So `vm/awaits`, `vm/statements`,
-# `vm/expressions` and `vm/closures`, which go as deep as a program lets them, stay Python.
+# take a fifth off a step, and all else that a worker imports would take a few hundredths more. What
+# recurses here has a limit of its own: compiled functions call each other past Python's limit of
+# recursion, until the C stack overflows. So `vm/awaits`, `vm/statements`, `vm/expressions` and
+# `vm/closures`, which go as deep as a program lets them, stay Python.
 MODULES = """
     vm/interpreter vm/machine vm/operations vm/snapshot vm/values
     engine/inputs engine/payload engine/planning engine/reading engine/rows
