@@ -44,6 +44,8 @@ class Order:
 
         def sent(turns: Any, commits: Any, ends: Any) -> Any:
             answer = begin(turns, commits, ends)
+            if answer is None:
+                return None
             self.seen.append("sent")
 
             def answered() -> Any:

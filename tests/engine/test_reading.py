@@ -316,3 +316,39 @@ def test_a_workflow_goes_on_while_its_tasks_end_in_every_round(make_store: MakeS
         "return len(r)"
     )
     assert turns_with_ends_in_each_round(make_store, text, 1) >= 10
+
+
+def times_loaded(make_store: MakeStore, group: str, batch: int) -> int:
+    """How often a workflow is loaded that awaits child workflows, claimed so many at a time."""
+    text = (
+        f"workflow main {{ let r = await {group}\nreturn len(r) }}\n"
+        "workflow kid(inputs) { return inputs }"
+    )
+    world = World(text, make_store=make_store, batch=batch)
+    world.start()
+    loaded = 0
+
+    def after(name: str, answer: Any) -> None:
+        nonlocal loaded
+        if name == "load":
+            loaded += any(row.id == "run" for row in answer)
+        elif name == "claim":
+            loaded += "run" in answer.workflows
+
+    world.store.after = after
+    while world.inner.reading.get(["run"])["run"].finished_at is None:
+        world.worker.run_round()
+    assert ended(world) in (40, 240)
+    return loaded
+
+
+def test_who_awaits_all_of_many_is_not_loaded_for_each_few_that_end(make_store: MakeStore) -> None:
+    """60 rounds with ends of children: it is owned meanwhile, and looks in every fifth."""
+    assert times_loaded(make_store, 'all([workflow("kid", n) for n in range(240)])', 4) <= 60 / 4
+
+
+def test_who_lets_children_begin_a_few_at_a_time_is_loaded_as_they_end(
+    make_store: MakeStore,
+) -> None:
+    group = 'all([workflow("kid", n) for n in range(40)], { concurrency: 4 })'
+    assert times_loaded(make_store, group, 4) >= 10

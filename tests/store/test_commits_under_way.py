@@ -3,6 +3,7 @@ same as that of any other commit."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,7 +14,7 @@ from rhythm.errors import Unavailable
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.store import Store
-from rhythm.store.interfaces.turns import TaskEnd, TurnCommit
+from rhythm.store.interfaces.turns import Committed, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import COMPLETED, TASK, WORKFLOW
 from rhythm.store.postgres.connection import SESSIONS, Connection
 from rhythm.store.postgres.store import PostgresStore
@@ -45,17 +46,33 @@ def store(stores: Stores) -> Store:
     return stores.empty_store(lambda: 1_800_000_000_000_000)
 
 
-def test_its_answer_is_that_of_a_commit(store: Store) -> None:
-    """For turns that are light, and for those that are not; one of them has lost its claim."""
-    own, parked, lost = begun(store)
-    light = store.turns.begin_commit([step(own), step(lost, 7)], [])
-    assert {answer.id: answer.outcome for answer in light()} == {own.id: "own", lost.id: "lost"}
-    full = store.turns.begin_commit([step(own, 1), step(parked, end="park")], [])
-    assert {each.id: each.outcome for each in full()} == {own.id: "own", parked.id: "parked"}
-    store.executions.start([NewExecution("t", TASK, "work", "default")])
-    [task] = claimed(store)
-    assert store.turns.begin_commit([], [TaskEnd("t", task.fence, COMPLETED, "1")])() == []
-    assert rows(store, "SELECT status FROM executions WHERE id = 't'") == [(COMPLETED,)]
+def send(
+    store: Store, *turns: TurnCommit, ends: Sequence[TaskEnd] = ()
+) -> Callable[[], list[Committed]]:
+    """Sends a commit of which the store can do that; returns what waits for its answer."""
+    answer = store.turns.begin_commit(turns, ends)
+    assert answer is not None
+    return answer
+
+
+def test_its_answer_is_that_of_a_commit(postgres: PostgresStore) -> None:
+    """One of the turns has lost its claim."""
+    own, _, lost = begun(postgres)
+    light = send(postgres, step(own), step(lost, 7))()
+    assert {answer.id: answer.outcome for answer in light} == {own.id: "own", lost.id: "lost"}
+    postgres.executions.start([NewExecution("t", TASK, "work", "default")])
+    [task] = claimed(postgres)
+    assert send(postgres, ends=[TaskEnd("t", task.fence, COMPLETED, "1")])() == []
+    assert rows(postgres, "SELECT status FROM executions WHERE id = 't'") == [(COMPLETED,)]
+
+
+def test_what_takes_more_than_one_answer_is_not_sent(store: Store) -> None:
+    """Not even a part of it: it can be committed afterwards."""
+    own, parked, _ = begun(store)
+    turns = [step(own), step(parked, end="park")]
+    assert store.turns.begin_commit(turns, []) is None
+    answers, _ = store.turns.commit(turns, [])
+    assert {each.id: each.outcome for each in answers} == {own.id: "own", parked.id: "parked"}
 
 
 # on PostgreSQL
@@ -72,7 +89,7 @@ def db_of(store: PostgresStore) -> Connection:
 
 def test_it_is_made_while_its_caller_asks_for_other_things(postgres: PostgresStore) -> None:
     own, *others = begun(postgres)
-    answers = [postgres.turns.begin_commit([step(claim)], []) for claim in (own, *others)]
+    answers = [send(postgres, step(claim)) for claim in (own, *others)]
     assert postgres.turns.witness(own.id, 99) is None, "another session answers"
     assert [answer()[0].outcome for answer in answers] == ["own"] * 3
     assert rows(postgres, "SELECT seq FROM workflow_execution_context") == [(1,)] * 3
@@ -81,7 +98,7 @@ def test_it_is_made_while_its_caller_asks_for_other_things(postgres: PostgresSto
 def test_any_thread_may_take_the_answer_and_the_session_goes_back(postgres: PostgresStore) -> None:
     [own] = begun(postgres, 1)
     for seq in range(SESSIONS + 2):
-        answer = postgres.turns.begin_commit([step(own, seq)], [])
+        answer = send(postgres, step(own, seq))
         with ThreadPoolExecutor(1) as other:
             assert other.submit(answer).result(60)[0].outcome == "own"
     assert len(db_of(postgres)._idle) <= 1
@@ -100,7 +117,7 @@ def test_after_a_conflict_it_is_made_again(
 
     monkeypatch.setattr(Wire, "receive", conflicts)
     # What was rolled back is made again; this one was not, so its repetition is refused.
-    assert postgres.turns.begin_commit([step(own)], [])()[0].outcome == "lost"
+    assert send(postgres, step(own))()[0].outcome == "lost"
 
 
 def test_a_connection_that_is_lost_meanwhile_leaves_the_commit_unknown(
@@ -108,7 +125,7 @@ def test_a_connection_that_is_lost_meanwhile_leaves_the_commit_unknown(
 ) -> None:
     """Nothing is sent again by itself: whether it was committed is found by its witness."""
     own, other = begun(postgres, 2)
-    answer = postgres.turns.begin_commit([step(own)], [])
+    answer = send(postgres, step(own))
     kept = db_of(postgres)._last
     assert kept is not None
     kept.close()
@@ -118,7 +135,7 @@ def test_a_connection_that_is_lost_meanwhile_leaves_the_commit_unknown(
     [again] = postgres.turns.commit([step(own, seq)], [])[0]
     # Or the server has committed the first sending since it was asked.
     assert again.outcome == "own" or postgres.turns.witness(own.id, 1) == own.fence
-    assert postgres.turns.begin_commit([step(other)], [])()[0].outcome == "own"
+    assert send(postgres, step(other))()[0].outcome == "own"
 
 
 def test_what_cannot_be_sent_gives_the_session_back(
@@ -132,9 +149,9 @@ def test_what_cannot_be_sent_gives_the_session_back(
     monkeypatch.setattr(Wire, "send", fails)
     for _ in range(SESSIONS + 2):
         with pytest.raises(Unavailable):
-            postgres.turns.begin_commit([step(own)], [])
+            send(postgres, step(own))
     monkeypatch.undo()
     taken = [db_of(postgres)._room.acquire(blocking=False) for _ in range(SESSIONS)]
     assert all(taken)
     db_of(postgres)._room.release(SESSIONS)
-    assert postgres.turns.begin_commit([step(own)], [])()[0].outcome == "own"
+    assert send(postgres, step(own))()[0].outcome == "own"

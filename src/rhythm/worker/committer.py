@@ -55,11 +55,11 @@ class Committer:
         self.claim_ttl_s = context.settings.claim_ttl_s
         self.now, self.sleep, self.gives_up = context.now, context.sleep, gives_up
 
-    def begin(self, group: CommitGroup, apart: bool = False) -> None:
+    def begin(self, group: CommitGroup, apart: bool = False) -> bool:
         """Begins to commit a group; `answers` returns what became of it.
 
         With `apart` it is sent now, if the store can do that without waiting for the answer.
-        Otherwise it is committed when its answers are asked for.
+        Otherwise it is committed when its answers are asked for. Returns whether it was sent.
         """
         assert self.under_way is None, "one group at a time"
         self.under_way, self._sent = group, None
@@ -70,6 +70,7 @@ class Committer:
             # As if the database had answered so: it is dealt with where answers are.
             except Exception as problem:
                 self._sent = partial(_raise, problem)
+        return self._sent is not None
 
     def answers(self) -> list[Committed]:
         """Returns what became of each turn of the group that is under way; waits for that."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from rhythm.engine.reading import inputs_read, is_whole, reading
+from rhythm.engine.reading import inputs_read, reading
 from rhythm.engine.rows import load_owned
 from rhythm.errors import InvalidProgram, NewerFormat
+from rhythm.ir.awaiting import ends_as_a_whole, is_limited
 from rhythm.ir.program import Program
 from rhythm.store.interfaces.turns import Loaded
 from rhythm.store.lifecycle import TERMINAL
@@ -19,6 +20,8 @@ from rhythm.worker.claiming import JustClaimed
 from rhythm.worker.context import Context
 from rhythm.worker.ownership import OwnedWorkflow, Ownership
 
+# A workflow that awaits all of many looks at most so many rounds later whether one has failed.
+MAX_DEFERRED_ROUNDS = 4
 # Finds a program by name and version (None: the current one). May raise UnknownWorkflow, whose
 # message has advice.
 Programs = Callable[[str, str | None], Program | None]
@@ -39,11 +42,7 @@ class Loader:
         """
         workflows = self.ownership.workflows.values()
         stale = [each for each in workflows if each.stale and each.is_as_stored]
-        if not stale:
-            return
-        rows = self._read_rows(stale, just_claimed)
-        here = [each for each, row, began in rows if self._take_row(each, row, began)]
-        here = self._without_deferred(here)
+        here = self._read_rows(stale, just_claimed)
         if not here:
             return
         turns = self.store.turns
@@ -79,30 +78,40 @@ class Loader:
 
     def _read_rows(
         self, workflows: Sequence[OwnedWorkflow], just_claimed: JustClaimed
-    ) -> list[tuple[OwnedWorkflow, Loaded | None, float]]:
-        """Returns the workflows with their rows, and when the database was asked for each."""
+    ) -> list[OwnedWorkflow]:
+        """Reads the rows of these workflows; returns those to decide for in this round."""
         claims = just_claimed.claims
         new = {claim.id for claim in claims}
-        others = [each.id for each in workflows if each.id not in new]
+        here = [
+            each
+            for each in workflows
+            if each.id not in new
+            or self._take_row(each, claims.workflows.get(each.id), just_claimed.began)
+        ]
+        here = self._without_deferred(here)
+        others = [each.id for each in here if each.id not in new]
         began = self.now()
         loaded = {row.id: row for row in self.store.turns.load(others)} if others else {}
         return [
-            (each, claims.workflows.get(each.id), just_claimed.began)
-            if each.id in new
-            else (each, loaded.get(each.id), began)
-            for each in workflows
+            each
+            for each in here
+            if each.id in new or self._take_row(each, loaded.get(each.id), began)
         ]
 
     def _without_deferred(self, workflows: Sequence[OwnedWorkflow]) -> list[OwnedWorkflow]:
         """Returns the workflows that are loaded in this round.
 
-        One that awaits all of many, and some of them have just ended here, is loaded a round later,
-        when their ends are committed: else it would take a turn for each few of them.
+        One that awaits all of many is loaded later while some of them end here, when their ends are
+        committed: else it would be loaded for each few of them. If they are begun a few at a time,
+        it is loaded in every second round, because it begins the next ones.
         """
         ending = {end.id.rpartition(".")[0] for end in self.ownership.ends}
+        ending |= {each.id.rpartition(".")[0] for each in workflows}
         for each in workflows:
-            awaits_all = each.id in ending and is_whole(each.snapshot)
-            each.deferred = awaits_all and not each.deferred
+            plan = each.snapshot.awaiting
+            later = each.id in ending and plan is not None and ends_as_a_whole(plan)
+            most = 1 if plan is not None and is_limited(plan) else MAX_DEFERRED_ROUNDS
+            each.deferred = each.deferred + 1 if later and each.deferred < most else 0
         return [each for each in workflows if not each.deferred]
 
     def _take_row(self, workflow: OwnedWorkflow, row: Loaded | None, began: float) -> bool:

@@ -96,6 +96,8 @@ class Worker:
         )
         self.committer = Committer(context, gives_up)
         self.commits_apart = store.turns.commits_apart if commits_apart is None else commits_apart
+        # False after a group that could not be sent apart; after the next one it is tried again.
+        self._in_halves = True
         self.expect = expect
         # When it last asked whether running tasks were cancelled, or queues paused.
         self._checked_at = float("-inf")
@@ -140,17 +142,21 @@ class Worker:
         group = CommitGroup(decided.commits, self.ownership.take_ends())
         if committing := bool(group.turns or group.ends):
             apart = self.commits_apart and self._has_more(decided) and not group.promotes
-            self.committer.begin(group, apart)
-            if not apart:
+            sent = self.committer.begin(group, apart)
+            self._in_halves = sent or not apart
+            if not sent:
                 self._follow_commit()
         if decided.parks:
             self._park(decided.parks)
         return followed or committing
 
     def _most_turns(self) -> int:
-        """Returns how many turns are decided before they are sent: half of them, under load."""
-        owned = len(self.ownership.workflows)
-        return max(self.settings.min_group, -(-owned // 2)) if self.commits_apart else owned
+        """Returns how many turns are decided before they are sent: half of them, under load.
+
+        All of them, if nothing could be decided while the last ones were committed.
+        """
+        owned, halves = len(self.ownership.workflows), self.commits_apart and self._in_halves
+        return max(self.settings.min_group, -(-owned // 2)) if halves else owned
 
     def _has_more(self, decided: NextActions) -> bool:
         """Returns whether there is something to do while a commit is under way."""

@@ -48,7 +48,7 @@ class OwnedWorkflow:
         self.deadline = deadline  # on the local clock: after it another worker may own it
         self.since, self.turns = since, 0  # when this worker claimed it, and its turns here
         self.stale = True  # must be loaded before anything is decided
-        self.deferred = False  # it was not loaded in this round, and must be in the next
+        self.deferred = 0  # how many rounds ago it should have been loaded
         self.loaded: Loaded | None = None
         self.loaded_at = 0.0
         self.program: Program | None = None

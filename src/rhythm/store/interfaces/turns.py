@@ -309,12 +309,12 @@ class TurnStore(ABC):
 
     def begin_commit(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
-    ) -> Callable[[], list[Committed]]:
+    ) -> Callable[[], list[Committed]] | None:
         """Sends a group commit. Returns what waits for its answer, and must be called once.
 
-        Where `commits_apart` is false, that is what commits it.
+        None: nothing was sent, since it takes more than one answer. `commit` commits it.
         """
-        return lambda: self.commit(turns, ends)[0]
+        return None
 
     @abstractmethod
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> Completion:

@@ -136,12 +136,12 @@ class PostgresTurns(PostgresRole, TurnStore):
 
     def begin_commit(
         self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]
-    ) -> Callable[[], list[Committed]]:
-        if light := LightCommit.of(turns, ends):
-            rows = self.db.begin(light.statements, light.hints)
-            return lambda: self._light_answers(light, rows())[0]
-        committed = self.commit(turns, ends)[0]
-        return lambda: committed
+    ) -> Callable[[], list[Committed]] | None:
+        light = LightCommit.of(turns, ends)
+        if light is None:
+            return None
+        rows = self.db.begin(light.statements, light.hints)
+        return lambda: self._light_answers(light, rows())[0]
 
     def _write_light(self, light: LightCommit) -> list[Later]:
         self.db.end(light.hints.ended)
