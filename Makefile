@@ -4,8 +4,8 @@
 PYTHON ?= python3
 ARGS ?=
 SEEDS ?= 2000
-# Of pytest. Some tests wait for a process or a server: one worker more than there are processors keeps all of them busy.
-WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)))
+# Of pytest. Some tests wait for a process or a server: two workers more than there are processors keep all of them busy.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 2)))
 DATABASE ?= sqlite
 
 # Another Python than the default has a virtual environment of its own: `make test PYTHON=python3.13` leaves .venv alone.
