@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 
 from rhythm.record import Record
 
-COLUMN, NAMES, BARS, ROW, HEAD, GAP = 430, 135, 190, 20, 34, 22  # in pixels
+COLUMN, NAMES, BARS, ROW, HEAD, GAP = 440, 145, 190, 20, 34, 22  # in pixels
 COLUMNS = 2
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #24292f; }
