@@ -72,3 +72,38 @@ def test_large_inputs_and_signals_are_told_once(
         if record.name == "rhythm"
     ]
     assert told == ["payload_large what=inputs of=main", "payload_large what=signal of=order"]
+
+
+CHANGED = """
+workflow main(ctx, inputs) {
+  let xs = [1, 2, 3]
+  let deep = { xs: [xs] }
+  let r = await all([task("changes", { xs, deep }), task("changes", { xs, deep })])
+  let again = await task("changes", { xs, deep, fails: 1 }, { retries: 1, backoff: "1ms" })
+  await task("takes", xs)
+  return { r, again, xs, deep }
+}
+"""
+
+
+def test_what_a_handler_does_to_its_inputs_is_its_own(make_app: MakeApp) -> None:
+    """No other task sees it, nor its next attempt, nor the workflow, nor who looks at it later."""
+
+    def changes(xs: list[int], deep: dict[str, list[object]], fails: int = 0) -> int:
+        xs.pop()
+        deep["xs"].append(object())
+        if rhythm.current().attempt <= fails:
+            raise ValueError("once more")
+        return len(xs)
+
+    def takes(xs: list[int]) -> None:
+        xs.clear()
+
+    app = make_app(changes, takes, flows=(CHANGED,))
+    with app.worker():
+        handle = app.start_workflow("main")
+        result = handle.result("120s")
+    given = {"xs": [1, 2, 3], "deep": {"xs": [[1, 2, 3]]}}
+    assert result == {"r": [2, 2], "again": 2, **given}
+    inputs = [app.get(each.id).inputs for each in app.children(handle).items]
+    assert inputs == [given, given, {**given, "fails": 1}, [1, 2, 3]]

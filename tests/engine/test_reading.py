@@ -352,3 +352,26 @@ def test_who_lets_children_begin_a_few_at_a_time_is_loaded_as_they_end(
 ) -> None:
     group = 'all([workflow("kid", n) for n in range(40)], { concurrency: 4 })'
     assert times_loaded(make_store, group, 4) >= 10
+
+
+def test_a_worker_does_not_rest_before_it_has_looked_at_whom_it_was_woken_for(
+    make_store: MakeStore,
+) -> None:
+    """Not even if it hears of nothing: the wake comes after it has looked, before it has parked."""
+    world = World('let x = await signal("go")\nreturn x', make_store=make_store)
+    world.start()
+
+    def after(name: str, answer: Any) -> None:
+        if name in ("claim", "load", "commit"):
+            id = f"noise {world.store.calls}"
+            world.inner.messages.signal(NewSignal(id, "run", "noise", "1"), 100)
+
+    world.store.after, rested = after, 0
+    for _ in range(5):
+        if not world.worker.run_round():
+            rested += 1
+            assert world.worker.rest_s() == 0
+    assert rested
+    world.store.after = lambda name, answer: None
+    world.inner.messages.signal(NewSignal("go", "run", "go", "7"), 100)
+    assert ended(world) == 7

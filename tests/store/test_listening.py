@@ -396,6 +396,38 @@ def test_a_listener_that_is_stuck_stops_nobody(schemas: Schemas) -> None:
     stuck.close()
 
 
+@pytest.mark.parametrize("hint", ["{", "5", "[[1]]", "null", "[" * 7000])
+def test_a_hint_that_nobody_of_us_has_sent_deafens_nobody(
+    schemas: Schemas, listening: Listen, caplog: pytest.LogCaptureFixture, hint: str
+) -> None:
+    """Whoever may connect to the database may send one. It means that everything is looked for."""
+    store, ear = schemas.empty_store(), Ear()
+    began = listening(store, ear)
+    until(lambda: began.hears_all)
+    schemas.admin.execute("SELECT pg_notify(%s, %s)", (hints.channel_of(schemas.name), hint))
+    assert ear.until(bool) == [frozenset()]
+    assert began.hears_all
+    assert caplog.records == []
+
+
+def test_no_more_is_kept_to_be_told_than_a_hint_can_name(
+    schemas: Schemas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be no connection for hints for hours."""
+    notifier = schemas.empty_store()._notifier
+    monkeypatch.setattr(hints, "FLUSH_S", 0.05)
+    monkeypatch.setattr(notifier, "_connect", lambda: 1 / 0)
+    monkeypatch.setattr(notifier, "_run", lambda: None)
+    for n in range(0, 10 * hints.NAMES, 7):
+        notifier.notify(Hints(set(), {f"w{i}" for i in range(n, n + 10)}))
+        [waiting] = notifier._pending.values()
+        upto = n + 10
+        assert len(waiting) == min(upto, hints.NAMES + 1)
+        assert hints.written(waiting) == (
+            "" if upto > hints.NAMES else hints.written(f"w{i}" for i in range(upto))
+        )
+
+
 def test_after_a_lost_connection_everything_is_looked_for(
     schemas: Schemas, caplog: pytest.LogCaptureFixture
 ) -> None:

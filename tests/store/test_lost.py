@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from rhythm.errors import StoreError
+from rhythm.errors import StoreError, Unavailable
 from rhythm.settings import show_url
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.turns import TaskEnd
@@ -120,6 +120,21 @@ def test_session_that_was_in_use_when_others_were_lost_is_not_used_again(schemas
     assert store.db.autocommit(lambda: store.db.query(b"SELECT pg_backend_pid()").fetchall()) != [
         (old,)
     ]
+
+
+@pytest.mark.parametrize("how", [b"DISCARD ALL", b"DEALLOCATE ALL"])
+def test_a_session_that_was_reset_is_left_for_a_new_one(schemas: Schemas, how: bytes) -> None:
+    """As by a pooler that lends sessions from now on. It is not the fault of what was sent."""
+    store = schemas.direct_store()
+    new = NewExecution("t", TASK, "work", "default")
+    store.executions.start([new])
+    era, before = store.era, store.db.backend
+    assert store.db.autocommit(lambda: store.db.query(how)) is not None
+    with pytest.raises(Unavailable, match="was reset"):
+        store.executions.start([new.replace(id="u")])
+    assert store.era > era
+    assert store.executions.start([new.replace(id="u")])[0].id == "u"
+    assert store.db.backend != before
 
 
 def given(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

@@ -4,6 +4,7 @@ holds that thread up."""
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -271,3 +272,28 @@ def test_the_watch_ends_with_the_handlers(deciding: Deciding) -> None:
     deciding.handlers.close()
     watch.join(60.0)
     assert not watch.is_alive()
+
+
+@pytest.mark.parametrize("how", ["returns", "raises", "exits", "async"])
+def test_a_process_that_a_handler_forks_never_decides(deciding: Deciding, how: str) -> None:
+    """It has the name and the claims of this worker. It ends where it comes back."""
+    here = os.getpid()
+
+    def fork() -> int:
+        child = os.fork()
+        if child == 0 and how == "raises":
+            raise ValueError("in the child")
+        if child == 0 and how == "exits":
+            raise SystemExit(0)
+        return child
+
+    async def fork_async() -> int:
+        return fork()
+
+    deciding.begin(1, fork_async if how == "async" else fork)
+    deciding.handlers.run_quick()
+    if os.getpid() != here:
+        os._exit(77)  # it would decide now
+    [result] = deciding.results(1).values()
+    _, status = os.waitpid(int(result), 0)
+    assert os.waitstatus_to_exitcode(status) == (how in ("raises", "exits"))

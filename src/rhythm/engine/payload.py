@@ -23,6 +23,7 @@ from rhythm.paths import KEY, Path, show_path
 from rhythm.record import Record
 
 SCALARS = frozenset({str, int, bool, type(None)})
+_UNCHANGING = SCALARS | {float}
 MAX_CONVERSIONS = 5  # steps from a user's type to JSON: an enum of dates takes two
 # A text in quotes is one match, even if the closing quote is missing.
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
@@ -98,6 +99,16 @@ def dump_trusted(value: Any) -> str:
 
 
 load = orjson.loads  # returns the value of a JSON text that came from the store
+
+
+def unshared(inputs: Any) -> Any:
+    """Returns inputs of a task that nobody else has: its handler may change the lists and objects
+    in them, which belong to the workflow.
+
+    An object of plain values is returned as it is, since its keys become named arguments.
+    """
+    values = inputs.values() if type(inputs) is dict else (inputs,)
+    return inputs if _UNCHANGING.issuperset(map(type, values)) else load(dump_trusted(inputs))
 
 
 # the quick check

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rhythm.engine.payload import dump_trusted, load
+from rhythm.engine.payload import dump_trusted, load, unshared
 from rhythm.engine.rows import task_error
 from rhythm.ids import child_id
 from rhythm.store.interfaces.claims import Claim
@@ -59,8 +59,8 @@ class Dispatcher:
                 workflow.begun_at = self.now()
             workflow.running.add(n)
             id, options = child_id(workflow.id, n), command.options
-            attempt = self._attempt(id, command.name, command.inputs, options, 1, workflow.deadline)
-            self._begin(attempt)
+            inputs = unshared(command.inputs)  # its handler may change them
+            self._begin(self._attempt(id, command.name, inputs, options, 1, workflow.deadline))
         return None
 
     def begin_claimed(self, claimed: ClaimedTask) -> None:

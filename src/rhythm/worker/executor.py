@@ -10,6 +10,8 @@ once, and to wake a thread for each would cost more than most handlers do.
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import queue
 import threading
 import time
@@ -25,6 +27,7 @@ from rhythm.worker.ended import AttemptEnd, ended_by, not_begun
 from rhythm.worker.handlers import Task
 from rhythm.worker.quick import PATIENCE_S, Paces, QuickCalls
 
+log = logging.getLogger("rhythm.worker")
 IDLE_S = 10.0  # a thread without work ends after this long
 LAG_S = 0.1  # how long `lag_s` waits for the event loop to answer
 
@@ -149,7 +152,7 @@ def _call(paces: Paces, attempt: HandlerCall) -> None:
     if not attempt.current.may_begin():
         return attempt.report(not_begun(attempt.task))
     began, current = time.perf_counter(), attempt.current
-    token = current.enter()
+    token, process = current.enter(), os.getpid()
     try:
         if current.within is None:
             ended = ended_by(attempt.task, attempt.call)
@@ -159,8 +162,18 @@ def _call(paces: Paces, attempt: HandlerCall) -> None:
         ended = ended_by(attempt.task, partial(_raise, problem))
     finally:
         current.leave(token)
+    _end_if_forked(process, attempt, ended)
     paces.note(attempt.task, time.perf_counter() - began)
     return attempt.report(ended)
+
+
+def _end_if_forked(process: int, attempt: HandlerCall, ended: AttemptEnd) -> None:
+    """Ends this process if the handler has forked it: only the one in which it was called may go
+    on to decide, and report. The other one has the same name and the same claims."""
+    if os.getpid() != process:
+        task, id, how = attempt.task.name, attempt.current.id, ended.reason or "it returned"
+        log.warning("task %s (%s): a process that it has forked ends here: %s", task, id, how)
+        os._exit(ended.error is not None)
 
 
 class LoopProbe:
@@ -283,7 +296,7 @@ class Loop:
         """Runs one handler. Never raises: a SystemExit in the event loop would end all handlers."""
         if not attempt.current.may_begin():
             return attempt.report(not_begun(attempt.task))
-        token = attempt.current.enter()
+        token, process = attempt.current.enter(), os.getpid()
         try:
             value = await attempt.call()
             ended = ended_by(attempt.task, lambda: value)
@@ -291,6 +304,7 @@ class Loop:
             ended = ended_by(attempt.task, partial(_raise, problem))
         finally:
             attempt.current.leave(token)
+        _end_if_forked(process, attempt, ended)
         attempt.report(ended)
 
     def _opened(self) -> asyncio.AbstractEventLoop:

@@ -237,10 +237,13 @@ class Worker:
     def rest_s(self) -> float:
         """Returns the seconds until something that runs here must be checked.
 
-        An attempt may run out of time, or have run so long that it should get a row of its own.
+        An attempt may run out of time, or have run so long that it should get a row of its own. A
+        workflow that is to be loaded is not kept waiting.
         """
         settings, running, ownership = self.settings, self.attempts.running, self.ownership
         workflows = ownership.workflows.values()
+        if any(each.stale and each.is_as_stored for each in workflows):
+            return 0.0
         owned = {child_id(each.id, n) for each in workflows for n in each.running}
         limits = [running[id].began + settings.owner_run_limit_s for id in owned if id in running]
         limits += [

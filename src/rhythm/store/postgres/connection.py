@@ -480,6 +480,12 @@ class Connection:
                 # the server that took its place.
                 self._forget()
                 raise Unavailable(f"the PostgreSQL database did not answer: {problem}") from problem
+            except errors.InvalidSqlStatementName as problem:
+                # What was prepared, and with it our settings: a pooler has reset the session, or
+                # lends it to others by now, which the next connection finds out.
+                self._forget()
+                self._direct = self.access.pooled
+                raise Unavailable(f"the PostgreSQL session was reset: {problem}") from problem
             except errors.InsufficientPrivilege as problem:
                 raise StoreError(
                     f"the user of the PostgreSQL database lacks a privilege: {problem}"

@@ -21,6 +21,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 
 import psycopg
 from psycopg import sql
@@ -82,12 +83,17 @@ def written(named: Iterable[str]) -> str:
 
 
 def read(hints: Iterable[str]) -> frozenset[str]:
-    """Returns what these hints name. An empty set means everything."""
+    """Returns what these hints name. An empty set means everything.
+
+    Everybody who may connect to the database can send hints: one that is none of ours means that,
+    too.
+    """
     named: set[str] = set()
     for hint in hints:
-        if not hint:
+        try:
+            named.update(json.loads(hint))
+        except (ValueError, TypeError, RecursionError):
             return frozenset()
-        named.update(json.loads(hint))
     return frozenset(named)
 
 
@@ -152,7 +158,7 @@ class Notifier:
         """Has the thread send hints. Returns at once."""
         with self._lock:
             for channel, named in self._named(hints).items():
-                self._pending.setdefault(channel, set()).update(named)
+                self._wait_for(channel, named)
             # In a forked process the thread does not exist.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
@@ -222,8 +228,14 @@ class Notifier:
         except BaseException:
             with self._lock:
                 for channel, named in pending.items():
-                    self._pending.setdefault(channel, set()).update(named)
+                    self._wait_for(channel, named)
             raise
+
+    def _wait_for(self, channel: str, named: set[str]) -> None:
+        """Keeps what is still to be sent. Of more than a hint can name, the rest need not be kept:
+        there may be no connection to be had for hours."""
+        waiting = self._pending.setdefault(channel, set())
+        waiting.update(islice(named - waiting, max(0, NAMES + 1 - len(waiting))))
 
 
 class PostgresListening(Listening):
