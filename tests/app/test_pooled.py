@@ -14,6 +14,7 @@ import pytest
 
 import rhythm
 from rhythm.store.sqlite.store import SqliteStore
+from rhythm.worker import quick
 from tests.app.conftest import MakeApp
 from tests.support.around import ROLES
 from tests.support.stores import rows
@@ -198,3 +199,27 @@ def test_a_task_that_was_always_quick_may_wait_for_what_its_own_worker_does(
         assert worker.health().healthy
     assert not worker.alive
     assert app.workers() == []
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_handler_may_stop_its_worker_also_from_the_thread_that_decides(
+    make_app: MakeApp, is_async: bool
+) -> None:
+    ended = threading.Event()
+
+    def stops() -> None:
+        worker.stop(0.01)
+        ended.set()
+
+    async def stops_async() -> None:
+        stops()
+
+    app = make_app(stops, stops_async)
+    worker = app.worker()
+    paces = worker._handlers._paces
+    for _ in range(quick.QUICK_POINTS):
+        paces.note(app.tasks["stops"], 0.0)
+    with worker:
+        app.queue_task("stops_async" if is_async else "stops")
+        assert ended.wait(120)
+        assert not worker.alive

@@ -91,7 +91,7 @@ def test_what_a_handler_does_to_its_inputs_is_its_own(make_app: MakeApp) -> None
 
     def changes(xs: list[int], deep: dict[str, list[object]], fails: int = 0) -> int:
         xs.pop()
-        deep["xs"].append(object())
+        deep["xs"].append("mine")
         if rhythm.current().attempt <= fails:
             raise ValueError("once more")
         return len(xs)
@@ -107,3 +107,14 @@ def test_what_a_handler_does_to_its_inputs_is_its_own(make_app: MakeApp) -> None
     assert result == {"r": [2, 2], "again": 2, **given}
     inputs = [app.get(each.id).inputs for each in app.children(handle).items]
     assert inputs == [given, given, {**given, "fails": 1}, [1, 2, 3]]
+
+
+def test_what_a_handler_puts_into_its_inputs_need_not_be_storable(make_app: MakeApp) -> None:
+    def fills(xs: list[object]) -> int:
+        xs.append(object())
+        return len(xs)
+
+    flow = 'workflow main { let xs = [1]\nlet n = await task("fills", { xs })\nreturn [n, xs] }'
+    app = make_app(fills, flows=(flow,))
+    with app.worker():
+        assert app.start_workflow("main").result("120s") == [2, [1]]

@@ -28,6 +28,7 @@ from rhythm.lang.flow.compile import compile_flow
 from rhythm.store.interfaces.executions import Execution, NewExecution
 from rhythm.store.interfaces.messages import NewSignal
 from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import Committed
 from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.verdicts import BY_FORCE
@@ -266,6 +267,8 @@ class Interleaved(Around):
                 sim.note_unanswered(name, args)
                 raise StoreError("no answer yet from commit")
             answer = method(*args, **kwargs)
+            if name == "begin_commit" and answer is not None:
+                return self._under_way(answer(), args)
             sim.note(name, args, answer)
             self._others()
             if sim.strikes("lost answer", 0.02):
@@ -274,6 +277,26 @@ class Interleaved(Around):
             return answer
 
         return call
+
+    def _under_way(self, committed: list[Committed], args: Any) -> Callable[[], list[Committed]]:
+        """A commit that was sent, and that the server has made: what waits for its answer.
+
+        Whoever sent it decides on, others act, and the answer may be lost.
+        """
+        sim = self._sim
+        sim.met["under way"] += 1
+        sim.note("commit", args, (committed,))
+
+        def answer() -> list[Committed]:
+            self._others()
+            if sim.strikes("lost answer", 0.1):
+                sim.met["answer lost under way"] += 1
+                sim.note_unanswered("commit", args)
+                raise StoreError("no answer from begin_commit")
+            return committed
+
+        self._others()
+        return answer
 
     def _others(self) -> None:
         self._sim.interleave()

@@ -1553,6 +1553,21 @@ WORKER = (
         engine=worker("loading", "_without_deferred", "each.deferred < most", "True"),
     ),
     Guard(
+        "a worker does not rest while a workflow is to be loaded",
+        partly("a_worker_does_not_rest_before_it_has_looked_at_whom_it_was_woken_for"),
+        engine=worker("loop", "rest_s", "each.stale and each.is_as_stored", "False"),
+    ),
+    Guard(
+        "a handler has its inputs for itself",
+        ("tests/app/test_values.py::test_what_a_handler_does_to_its_inputs_is_its_own",),
+        engine=worker("dispatch", "begin_owned", "unshared(command.inputs)", "command.inputs"),
+    ),
+    Guard(
+        "a process that a handler forks does not decide",
+        ("tests/worker/test_quick.py::test_a_process_that_a_handler_forks_never_decides",),
+        engine=worker("executor", "_end_if_forked", "os.getpid() != process", "False"),
+    ),
+    Guard(
         "a loop reads the first to end",
         partly("a_loop_takes_each_item_once_in_the_order_of_ends"),
         lite("next_ended", "ORDER BY ended_at, n", "ORDER BY n"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from rhythm.engine.doctor import examine
 from rhythm.store.access import Actor
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.executions import NewExecution
@@ -172,6 +173,19 @@ def test_workers_are_told_as_they_last_said_it(store: Store, clock: Clock) -> No
 
 
 # rescue
+
+
+def test_the_doctor_gives_the_claims_of_who_has_left_as_long_as_any_others(
+    store: Store, clock: Clock
+) -> None:
+    """Until a rescue takes them back: a worker may leave without having given them back."""
+    store.workers.beat(beat(), {}, TTL)
+    start(store, "t", type=TASK)
+    assert claims(store)
+    store.workers.leave("a")
+    assert [each.rule for each in examine(store, 60.0)] == []
+    clock.forward(61)
+    assert "claims_taken_back" in [each.rule for each in examine(store, 60.0)]
 
 
 def test_claims_of_a_silent_worker_are_taken_long_before_they_expire(

@@ -218,7 +218,12 @@ class PooledWorker:
         """Waits until no thread decides any more, for `last_s` at most."""
         deadline = time.monotonic() + last_s
         while self.alive and (left_s := deadline - time.monotonic()) > 0:
-            self._thread.join(min(left_s, JOIN_S))
+            wait_s = min(left_s, JOIN_S)
+            # A handler asks, in the thread that decides: another one is about to take over.
+            if self._thread is threading.current_thread():
+                time.sleep(min(wait_s, WATCH_S))
+            else:
+                self._thread.join(wait_s)
 
     def _close_unstarted(self) -> None:
         self._app.unstarted.remove(self)

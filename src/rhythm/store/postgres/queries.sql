@@ -285,7 +285,7 @@ UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.
 -- name: leave
 -- Removes workers that have stopped; their claims expire at once.
 WITH locked AS (SELECT id FROM ready WHERE claimed_by = ANY(%(workers)s::text[]) AND state = 1 ORDER BY id || '' FOR UPDATE),
-expired AS (UPDATE ready r SET claim_expires_at = 0 FROM locked WHERE r.id = ANY(ARRAY[locked.id]))
+expired AS (UPDATE ready r SET claim_expires_at = now_us() - 1 FROM locked WHERE r.id = ANY(ARRAY[locked.id]))
 DELETE FROM worker_heartbeats WHERE worker_id = ANY(%(workers)s::text[])
 
 -- name: workers

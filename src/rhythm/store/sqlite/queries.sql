@@ -167,7 +167,7 @@ DELETE FROM worker_heartbeats WHERE worker_id = ?
 
 -- name: expire_claims
 -- Expires the claims of a worker that leaves, so that a rescue takes them back at once.
-UPDATE ready SET claim_expires_at = 0 WHERE claimed_by = ? AND state = 1
+UPDATE ready SET claim_expires_at = now_us() - 1 WHERE claimed_by = ? AND state = 1
 
 -- name: workers
 -- All workers with a heartbeat, dead ones too, and how many claims each has.
