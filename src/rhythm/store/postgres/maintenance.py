@@ -30,7 +30,7 @@ from rhythm.store.verdicts import (
 PRUNED = (
     "ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits",
     "approvals", "decisions", "resumes",
-    "contributors", "families", "terminations",
+    "contributors", "families", "terminations", "log_lines", "log_totals",
 )  # fmt: skip
 
 

@@ -199,6 +199,8 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
                     ("families", "root_id"),
                     ("terminations", "id"),
                     ("execution_contributors", "root_id"),
+                    ("log_lines", "root_id"),
+                    ("log_totals", "root_id"),
                 ):
                     self.db.run(
                         (
