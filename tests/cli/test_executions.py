@@ -16,11 +16,13 @@ from typing import Any
 
 import pytest
 
+import rhythm as package
 from rhythm.app import Rhythm
 from rhythm.app.views import ExecutionView
 from rhythm.cli import waiting
 from rhythm.cli.hints import missing_tasks
 from rhythm.cli.main import COMMANDS, main
+from rhythm.store.interfaces.logs import RootLines
 from rhythm.store.postgres import connecting
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
@@ -30,11 +32,11 @@ from tests.test_layers import HEAVY, alone
 
 url, make_app = applications.url, applications.make_app
 NEW = (
-    "start", "list", "show", "trace", "result", "signal", "cancel", "retry", "pause", "resume",
+    "start", "list", "show", "trace", "logs", "result", "signal", "cancel", "retry", "pause", "resume",
     "workflows", "workers", "queues", "queue",
 )  # fmt: skip
 READING = [
-    "list", "workflows", "show x", "trace x", "result x", "signal x go", "cancel x", "retry x",
+    "list", "workflows", "show x", "trace x", "logs x", "result x", "signal x go", "cancel x", "retry x",
     "pause x", "resume x", "workers", "queues",
     "queue pause x",
 ]  # fmt: skip
@@ -89,6 +91,7 @@ def rhythm(
 
 
 def charge(order: str) -> str:
+    package.current().log.info("charging", extra={"order": order})
     if order == "unpaid":
         raise ValueError("no money")
     return f"{order}/1"
@@ -667,6 +670,48 @@ def test_trace_tells_it_in_the_order_of_time_with_children_indented(
     assert rhythm(f"trace {waits}").out.endswith(
         f"it is suspended; `rhythm show {waits}` tells what it waits for\n"
     )
+
+
+def test_logs_are_lines_of_the_root_and_of_everything_below_it(
+    rhythm: Command, app: Rhythm
+) -> None:
+    app.register("workflow says(inputs) {\n  log(\"one two\", { a: 1, b: \"c d\" })\n  progress(0.25, "
+        "\"a quarter\")\n  await task(\"charge\", { order: \"A\" })\n  log(\"end\", { level: "
+        "\"error\" })\n}")  # fmt: skip
+    id = app.start_workflow("says").id
+    until(app, id, ended)
+    out = rhythm(f"logs {id}").out
+    lines = [re.sub(r"^\d\d:\d\d:\d\d\.\d{3} ", "", line) for line in out.splitlines()]
+    assert lines == [
+        'info     says  one two a=1 b="c d"',
+        "info     says  % 25% a quarter",
+        "info     charge  charging order=A",
+        "error    says  end",
+    ]
+    assert rhythm(f"logs {id} --level error").out.endswith(" error    says  end\n")
+    assert rhythm(f"logs {id} --since 1h").out == out == rhythm(f"logs {id} --follow").out
+    assert rhythm(f"logs {id} --since 0.0001s").out == ""
+    assert rhythm(f"logs {id}.1 --output json").json["items"][0]["fields"] == {"order": "A"}
+    assert rhythm(f"logs {id} --output json").json["dropped"] == 0
+    many = [json.loads(line) for line in rhythm(f"logs {id} --output ndjson").out.splitlines()]
+    assert [line["message"] for line in many] == ["one two", "a quarter", "charging", "end"]
+    assert "\nprogress    % 25% a quarter, " in rhythm(f"show {id}").out
+
+
+def test_logs_tell_how_many_lines_were_not_kept(rhythm: Command, app: Rhythm) -> None:
+    id = app.start_workflow("order", {"id": "A"}).id
+    app.store.logs.write([RootLines(id, (), 1204)])
+    assert rhythm(f"logs {id}").out == "(1,204 more lines were not kept)\n"
+
+
+def test_logs_follow_until_the_end(rhythm: Command, app: Rhythm) -> None:
+    id = app.start_workflow("order", {"id": "A"}).id
+    with app.worker():
+        timer = threading.Timer(0.5, lambda: app.signal(id, "approve", 1))
+        timer.start()
+        assert "charging order=A" in rhythm(f"logs {id} --follow").out
+        timer.join()
+    assert app.get(id).ended
 
 
 def test_trace_of_a_retry_begins_with_what_it_kept(rhythm: Command, app: Rhythm) -> None:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rhythm.app.checks import parse_execution_id
+from rhythm.app.log_lines import LogLineView, line_view
 from rhythm.app.views import ExecutionView, brief_view, line_of, moment, view
 from rhythm.ir.program import position_of
 from rhythm.record import Record
@@ -61,6 +62,11 @@ class Details:
         Number 0 is its own start.
         """
         return {n: moment(at) for n, at in self._store.reading.due(parse_execution_id(id)).items()}
+
+    def progress(self, id: Id) -> LogLineView | None:
+        """Returns the last progress that an execution, or anything below it, has reported."""
+        line = self._store.logs.last_progress(parse_execution_id(id))
+        return line_view(line) if line is not None else None
 
     def position(self, id: Id) -> Position:
         """Returns where in its source a workflow is.
