@@ -43,7 +43,8 @@ schedule's row, if the schedule has another revision by then. A claim is taken b
 or when its worker has been silent for too long.
 
 The sweeper, the pruner and the deletion of old events and lines run in one process at a time, by a
-lease, which only saves work. The sweeper asks the interpreter about parked workflows, batch by batch. A
-workflow that could go on has lost a wake: it is woken, and reported as a bug. Executions that have
-ended are kept for ever unless a retention is set; events are kept for seven days by default.
+lease, which only saves work. The sweeper asks the interpreter about parked workflows, batch by
+batch. A workflow that could go on has lost a wake: it is woken, and reported as a bug. Executions
+that have ended are kept for ever unless a retention is set; events are kept for seven days by
+default, lines of logs for thirty.
 """
