@@ -523,7 +523,7 @@ def test_json_documents_keep_their_fields(rhythm: Command, app: Rhythm) -> None:
     assert json.loads(rhythm(f"show {id} --output ndjson").out) == shown | {"retried_as": None}
     steps = rhythm(f"trace {id} --output json").json["items"]
     assert all(
-        list(step) == ["at", "execution_id", "what", "name", "line", "detail", "worker"]
+        " ".join(step) == "at execution_id what name line detail worker attempt took_s"
         for step in steps
     )
     assert [
@@ -670,6 +670,39 @@ def test_trace_tells_it_in_the_order_of_time_with_children_indented(
     assert rhythm(f"trace {waits}").out.endswith(
         f"it is suspended; `rhythm show {waits}` tells what it waits for\n"
     )
+
+
+def test_trace_has_signals_and_what_was_logged(rhythm: Command, app: Rhythm) -> None:
+    id = app.start_workflow("order", {"id": "A17"}).id
+    app.signal(id, "approve", {"ok": True})
+    until(app, id, ended)
+    out = rhythm(f"trace {id}").out
+    lines = [re.sub(r"^ *[\d.]+s  | in [\d.]+m?s", "", line) for line in out.splitlines()]
+    assert '✉ signal approve = {"ok": true}' in lines
+    done = '  ✓ charge = "A17/1"'
+    assert lines.index("  · charge: charging order=A17") < lines.index(done)
+    assert rhythm(f"trace {id} --follow").out == out
+    for how in ("--no-logs", "--level error"):
+        shown = rhythm(f"trace {id} {how}").out
+        assert shown.splitlines() == [line for line in out.splitlines() if "charging" not in line]
+    assert "--output out" in rhythm(f"trace {id} --follow --output json").err
+
+
+def test_trace_tells_what_there_is_many_times_in_one_line(
+    rhythm: Command, app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rhythm.cli.commands.trace.MOST_ALIKE", 5)
+    app.register("workflow many() {\n  for (r in completed([task(\"charge\", { order: x }) for x in "
+        "[\"a\", \"b\", \"c\", \"unpaid\", \"d\", \"e\"]])) { log(\"one\", { level: \"debug\" }) }\n}")  # fmt: skip
+    id = app.start_workflow("many").id
+    until(app, id, ended)
+    out = rhythm(f"trace {id}").out
+    (line,) = [line for line in out.splitlines() if "charge" in line and "×" in line]
+    words = r"✗ 6 × charge: 5 completed, 1 failed \(first …\.\d+\); slowest \S+ \(…\.\d+\)$"
+    assert re.search(words, line)
+    assert "charging" not in out
+    full = rhythm(f"trace {id} --all").out
+    assert (full.count("→ charge"), full.count("charging")) == (6, 6)
 
 
 def test_logs_are_lines_of_the_root_and_of_everything_below_it(

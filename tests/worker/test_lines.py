@@ -44,6 +44,8 @@ class Written:
         if self.problems:
             raise self.problems.pop(0)
 
+    def totals(self, root_id: str) -> None: ...
+
     def messages(self) -> list[str]:
         return [line.message for roots, _ in self.calls for each in roots for line in each.lines]
 

@@ -338,6 +338,7 @@ class AsyncDetails(Proxy):
     children = coroutine(Details.children)
     due = coroutine(Details.due)
     progress = coroutine(Details.progress)
+    alike = coroutine(Details.alike)
     position = coroutine(Details.position)
     retries = coroutine(Details.retries)
     retry_refusal = coroutine(Details.retry_refusal)

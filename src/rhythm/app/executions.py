@@ -36,7 +36,7 @@ from rhythm.limits import DEFAULT_LIMITS
 from rhythm.permissions import Scope
 from rhythm.store.interfaces.messages import NewSignal
 from rhythm.store.lifecycle import WORKFLOW
-from rhythm.store.reading import TURN, Moment
+from rhythm.store.reading import EVERYTHING, TURN, Moment
 
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
@@ -171,16 +171,27 @@ class Executions:
         return steps
 
     def trace_page(
-        self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None
+        self,
+        id: Id,
+        limit: int = 50,
+        cursor: str | None = None,
+        *,
+        most_bytes: int | None = None,
+        most_alike: int | None = None,
     ) -> TracePage:
         """Returns a page of what happened in an execution and all below it, in order of time.
 
-        See `list` for pages. A trace covers the first 10,000 executions below this one, and 100,000
-        of their turns.
+        See `list` for pages. With `most_alike`, executions of one name that are equally deep below
+        it are left out where there are more of them. A trace covers the first 10,000 executions
+        below this one, and 100,000 of their turns.
         """
         limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), trace_place(cursor)
         found = self._store.reading.trace(
-            self._context.execution(id).id, after, limit + 1, most_bytes
+            self._context.execution(id).id,
+            after,
+            limit + 1,
+            most_bytes,
+            EVERYTHING if most_alike is None else at_least(most_alike, 1, "most_alike"),
         )
         steps, programs = list[TraceStep](), dict[tuple[str, str], Program | None]()
         for moment in found[:limit]:

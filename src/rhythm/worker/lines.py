@@ -265,6 +265,8 @@ class LineWriter:
             while not self._lines.empty:
                 if self._store is None:
                     self._store = self._of.sibling()
+                    # It connects now: the age of a line is that of the moment when it is sent.
+                    self._store.logs.totals("")
                 if not self._lines.write(self._store, everything):
                     return True
         except StoreError:

@@ -18,8 +18,8 @@ from rhythm.store.sqlite.session import SQL, us
 
 class SqliteLogs(SqliteRole, LogStore):
     def write(self, roots: Sequence[RootLines], again: bool = False) -> None:
+        now = self.db.clock()  # the lines have their age now, and not once it is our turn to write
         with self._unsynced(), self.db.transaction():
-            now = self.db.clock()
             for each in roots:
                 known = self._known(each) if again else frozenset()
                 self._write(each, now, known)
