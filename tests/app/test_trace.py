@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
+import rhythm
 from rhythm.app import Rhythm
 from rhythm.app import executions as executions_module
 from rhythm.app.views import TraceStep, line_of, moment
@@ -15,7 +17,7 @@ from rhythm.store.lifecycle import TASK, WORKFLOW
 from tests.app.conftest import MakeApp
 from tests.app.test_operating import until
 from tests.support.counting import counting
-from tests.support.stores import rows
+from tests.support.stores import rob, rows
 
 WAIT = 30
 FLOWS = """
@@ -357,3 +359,31 @@ def test_votes_that_do_not_end_their_approval_are_told(make_app: MakeApp) -> Non
         "comment": "fine",
     }
     assert steps["resumed"].detail["data"]["by"] == ["ann", "bob"]
+
+
+def test_an_attempt_whose_worker_died_is_told_with_what_it_has_logged(make_app: MakeApp) -> None:
+    stay, begun = threading.Event(), threading.Event()
+
+    def slow() -> int:
+        now = rhythm.current()
+        now.log.info("attempt %d", now.attempt)
+        begun.set()
+        if now.attempt == 1:
+            stay.wait(WAIT)
+        return now.attempt
+
+    app = make_app(slow)
+    handle = app.queue_task("slow")
+    with app.worker("first") as first:
+        assert begun.wait(WAIT)
+        until(lambda: app.logs(handle.id).items)
+        rob(app.store, first.name)  # as if it were dead: the attempt goes on, and is worth nothing
+        with app.worker("second"):
+            assert handle.result(WAIT) == 2
+        stay.set()
+    lines = [(line.message, line.attempt) for line in app.logs(handle.id)]
+    assert lines == [("attempt 1", 1), ("attempt 2", 2)]
+    steps = {step.what: step for step in app.trace(handle.id)}
+    assert (steps["attempt crashed"].worker, steps["attempt crashed"].attempt) == (first.name, 1)
+    assert steps["completed"].attempt == 2
+    assert list(app.store.operating.check(0.0, lambda evidence: ())) == []

@@ -166,8 +166,8 @@ class TraceStep(Record):
 
     at: datetime
     execution_id: str
-    # started, attempt failed, resumed, signal, vote, completed, failed, cancelled, blocked,
-    # or the reason for a turn
+    # started, attempt failed, attempt crashed (its worker died), resumed, signal, vote, completed,
+    # failed, cancelled, blocked, or the reason for a turn
     what: str
     name: str  # of the workflow or task
     line: int | None = None  # in the workflow's source; only for turns
@@ -175,7 +175,7 @@ class TraceStep(Record):
     # for a vote, which did not end its approval, who decided what.
     detail: Any = None
     worker: str = ""
-    attempt: int = 0  # of a task that has ended, or of an attempt that has failed
+    attempt: int = 0  # of a task that has ended, or of an attempt that is over
     took_s: float | None = None  # of what has ended: since its first attempt began
 
 

@@ -257,6 +257,8 @@ def _line_of(app: Rhythm, step: TraceStep, view: ExecutionView | None) -> tuple[
                 "retry",
                 f"{name} failed{where}, and is tried again: {printable(step.detail['message'])}",
             )
+        case "attempt crashed":
+            return "retry", f"{name}: its worker {printable(step.worker)} died; it is tried again"
         case "signal":
             signal = step.detail
             return "signal", f"signal {printable(signal['name'])} = {brief(signal['payload'])}"

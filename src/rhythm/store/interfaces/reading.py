@@ -139,7 +139,8 @@ class ReadingStore(ABC):
 
     @abstractmethod
     def history(self, id: str) -> list[Transition]:
-        """Returns the history of an execution: its turns, or the failed attempts of a task."""
+        """Returns the history of an execution: its turns, or the attempts at a task after which
+        another one came: they failed, or their workers died."""
 
     @abstractmethod
     def trace(
