@@ -688,6 +688,18 @@ def test_trace_has_signals_and_what_was_logged(rhythm: Command, app: Rhythm) -> 
     assert "--output out" in rhythm(f"trace {id} --follow --output json").err
 
 
+def test_trace_follows_until_the_end(rhythm: Command, app: Rhythm) -> None:
+    id = app.start_workflow("order", {"id": "A"}).id
+    with app.worker():
+        timer = threading.Timer(1.0, lambda: app.signal(id, "approve", 1))
+        timer.start()
+        followed = rhythm(f"trace {id} --follow").out
+        timer.join()
+    # a line of a log is stored a moment later than what it was said in
+    assert sorted(followed.splitlines()) == sorted(rhythm(f"trace {id}").out.splitlines())
+    assert "■ completed order" in followed
+
+
 def test_trace_tells_what_there_is_many_times_in_one_line(
     rhythm: Command, app: Rhythm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

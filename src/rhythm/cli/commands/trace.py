@@ -100,6 +100,9 @@ class _Printer:
         self.most = None if args.all else MOST_ALIKE
         self.cursor: str | None = None  # of the last step that was printed
         self.position = 0  # of the last line that was printed
+        # While it is followed, what is new waits for the next look: a commit that was slow may yet
+        # bring something that comes before it. These are the last step and line that were seen.
+        self.seen_at, self.seen = execution.created_at - timedelta(days=1), 0
         self.dropped = 0
         # Names and depths of what is told as one, and what was last printed of each.
         self.alike: dict[tuple[str, int], str] = {}
@@ -112,9 +115,10 @@ class _Printer:
         while True:
             if self.execution.ended and ended_at is None:
                 ended_at = time.monotonic()
-            self._print_new()
             over = ended_at is not None and time.monotonic() - ended_at >= SETTLED_S
-            if over or not self.args.follow:
+            over = over or not self.args.follow
+            self._print_new(over)
+            if over:
                 break
             time.sleep(POLL_INTERVAL_S)
             self.execution = self.app.get(self.execution.id)
@@ -124,11 +128,14 @@ class _Printer:
             id, status = self.execution.id, self.execution.status
             print(f"{'':>9}  it is {status}; `rhythm show {id}` tells what it waits for")
 
-    def _print_new(self) -> None:
-        """Prints what was not printed yet: steps, lines and counts together, by their time."""
-        groups = self._groups()
-        lines = self._lines() if self.args.logs else iter(())
-        for entry in heapq.merge(groups, self._steps(), lines, key=lambda entry: entry.at):
+    def _print_new(self, over: bool) -> None:
+        """Prints what was not printed yet: steps, lines and counts together, by their time.
+
+        `over`: this is the last look.
+        """
+        groups, steps = self._groups(), self._steps(over)
+        lines = self._lines(over) if self.args.logs else iter(())
+        for entry in heapq.merge(groups, steps, lines, key=lambda entry: entry.at):
             self._print(entry)
 
     def _print(self, entry: Entry) -> None:
@@ -150,27 +157,33 @@ class _Printer:
             self.alike[key] = text
         return entries
 
-    def _steps(self) -> Iterator[Entry]:
-        app, execution = self.app, self.execution
+    def _steps(self, over: bool) -> Iterator[Entry]:
+        app, execution, last = self.app, self.execution, self.seen_at
         for page in _pages(app, execution.id, self.most, self.cursor):
             views = app.executions.get_many(sorted({step.execution_id for step in page}))
-            for step in page:
+            for step, cursor in zip(page, page.cursors, strict=True):
+                self.seen_at = step.at
+                if step.at > last and not over:
+                    continue
+                self.cursor = cursor
                 # a step that a retry kept: its end is enough, its start is not shown
                 kept = step.at < execution.created_at
                 if (line := _line_of(app, step, views.get(step.execution_id))) and not (
                     kept and step.what == "started"
                 ):
                     yield Entry(step.at, self._depth(step.execution_id), *line)
-            self.cursor = page.cursors[-1] if page.cursors else self.cursor
 
-    def _lines(self) -> Iterator[Entry]:
+    def _lines(self, over: bool) -> Iterator[Entry]:
         from rhythm.cli.output.log_lines import said, who
 
-        last = self.execution.created_at
+        last, seen = self.execution.created_at, self.seen
         for page in log_pages(self.app, self.execution.id, self.position, self.args.level):
             self.dropped = page.dropped
             views = self.app.executions.get_many(sorted({line.execution_id for line in page}))
             for line in page:
+                self.seen = line.position
+                if line.position > seen and not over:
+                    continue
                 self.position = line.position
                 # They come in the order of writing, which is almost that of time.
                 last = max(last, _within(line.at, views.get(line.execution_id)))
