@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import subprocess
+import sys
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -117,8 +122,6 @@ def test_prints_are_kept_if_asked_for(
 def test_lines_are_there_while_the_task_still_runs_and_after_its_worker_was_cut_off(
     make_app: MakeApp,
 ) -> None:
-    import threading
-
     go = threading.Event()
 
     def slow() -> None:
@@ -162,3 +165,50 @@ def test_no_line_needs_no_connection_and_no_row(make_app: MakeApp) -> None:
         assert worker._line_writer is not None
         assert worker._line_writer._store is None
     assert app.logs(handle.id).items == ()
+
+
+def counts() -> str:
+    """The first attempt counts until it is killed; the next one says three lines, and ends."""
+    now = rhythm.current()
+    for n in itertools.count():
+        now.log.info("%d", n)
+        now.heartbeat({"n": n})
+        if now.attempt > 1 and n == 2:
+            return "done"
+        threading.Event().wait(0.002)
+    raise AssertionError("it counts until it is killed")
+
+
+WORKER = """
+import sys, threading
+from rhythm.app import Rhythm
+from rhythm.worker.handlers import Task
+from tests.app.test_logs import counts
+app = Rhythm(sys.argv[1], (), tasks=[Task(counts, "counts", "default")], environment={})
+with app.worker():
+    threading.Event().wait(120)
+"""
+
+
+def test_killed_worker_leaves_what_it_has_written_in_order_and_nothing_twice(
+    make_app: MakeApp, url: str
+) -> None:
+    app = make_app(counts)
+    handle = app.queue_task("counts")
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, url], cwd=Path(__file__).parents[2])
+    try:
+        until(lambda: len(app.logs(handle.id)) > 60)
+    finally:
+        worker.kill()
+        worker.wait()
+    with app.worker():
+        assert handle.result(60) == "done"
+    lines = app.logs(handle.id, limit=1000)
+    logged = [(line.attempt, int(line.message)) for line in lines if line.kind == "log"]
+    first = [n for attempt, n in logged if attempt == 1]
+    assert len(first) > 20
+    assert logged == [*((1, n) for n in range(len(first))), (2, 0), (2, 1), (2, 2)]
+    assert len({line.worker for line in lines}) == 2
+    beats = [line.fields["n"] for line in lines if line.kind == "heartbeat" and line.attempt == 2]
+    assert beats == [0, 2]
+    assert list(app.store.operating.check(0.0, lambda evidence: ())) == []
