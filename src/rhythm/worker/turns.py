@@ -397,8 +397,9 @@ class Turns:
             self._adopt_promoted(workflow, turn.promoted, answer)
         if turn is not None and answer.outcome != "lost":
             self.narrator.committed(turn)
-            self._keep_lines(workflow, turn)
             self._cancel_here(turn)
+        if turn is not None and (answer.outcome != "lost" or answer.written):
+            self._keep_lines(workflow, turn)
         match answer.outcome:
             case "lost":
                 self.ownership.lose(workflow.id)

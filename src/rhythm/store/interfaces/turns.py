@@ -244,6 +244,9 @@ class Committed(Record):
     wakes: int = 0
     promoted: Mapping[int, int] = {}  # number of the child -> fence of its claim
     refusal: str = ""  # why it is full
+    # Of a light turn whose claim is lost: it was committed all the same, as nobody had taken a turn
+    # in its place.
+    written: bool = False
 
 
 class TaskEnd(Record):
