@@ -163,7 +163,9 @@ def test_pure_layers_have_no_clock_no_chance_and_no_files(folder: str) -> None:
         }, path.name
 
 
-PURE_ENGINE = "backoff inputs payload planning recheck retry_plan rows schedules".split()
+PURE_ENGINE = (
+    "backoff inputs levels payload planning recheck retry_plan rows said schedules".split()
+)
 
 
 @pytest.mark.parametrize("name", PURE_ENGINE)
@@ -176,8 +178,8 @@ def test_the_thinking_of_the_engine_knows_no_store_no_worker_and_no_clock(name: 
 
 
 RULES = (
-    "acts approvals attributes audit_checks blobs events families lifecycle light_turns provenance"
-    " triggers verdicts"
+    "acts approvals attributes audit_checks blobs events families lifecycle light_turns log_lines"
+    " provenance triggers verdicts"
 ).split()
 
 

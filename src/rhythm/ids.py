@@ -56,6 +56,11 @@ def is_root(id: str) -> bool:
     return "." not in id
 
 
+def root_of(id: str) -> str:
+    """Returns the id of the root that an execution is below; its own, if it is one."""
+    return id.partition(".")[0]
+
+
 def problem_with_id(id: str) -> str:
     """Returns why a user cannot choose this id, or an empty text if they can."""
     if not id or len(id) > MAX_ID_CHARACTERS:

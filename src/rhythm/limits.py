@@ -96,10 +96,29 @@ class TextLimits(Record):
     attributes_bytes: int = 16 * 1024  # all attributes of an execution together
 
 
+class LogLimits(Record):
+    """How much is kept of what executions say: lines of logs, and reports of progress.
+
+    What is over a limit is cut or dropped, and counted. Nothing fails because of it.
+    """
+
+    lines: int = 10_000  # of one root and everything below it
+    progress: int = 1_000  # reports of progress that are kept in addition, where these are reached
+    bytes: int = 4 * 1024 * 1024  # the texts and fields of all of these
+    message: int = 4096  # characters of one line
+    fields_bytes: int = 4096  # the fields of one line, as JSON
+    waiting: int = 10_000  # lines that wait in one worker for the database
+    waiting_bytes: int = 8 * 1024 * 1024
+    group: int = 500  # lines that are written in one transaction
+    counted: int = 1_000  # roots of which one worker counts what it has dropped
+    pruned: int = 20_000  # lines that are deleted in one transaction, with at least one root
+
+
 # The data of a `LimitExceeded` that is no fault of the program alone: too much was under way.
 REFUSED = {"refused": True}
 DEFAULT_LIMITS = Limits()
 TEXTS = TextLimits()
+LOGS = LogLimits()
 
 LONGEST_NAME = TEXTS.name
 INT_MAX = 2**63 - 1

@@ -26,6 +26,7 @@ DRIVERS = {
     "sqlite": ("pysqlite", "aiosqlite"),
 }
 ALSO_CALLED = {"postgres": "postgresql"}  # older names of a scheme
+LOG_LEVELS = ("off", "debug", "info", "warning", "error")
 FOLDER = "./workflows"  # the default of workflow_paths, if this folder exists
 
 
@@ -52,6 +53,9 @@ class Settings(Record):
     missing_task_grace_s: float
     retention_s: float | None
     event_retention_s: float | None
+    log_level: str
+    log_retention_s: float | None
+    log_prints: bool
     resume_worker_interval_s: float
     resume_timeout_s: float
     resume_auto_escalate: bool
@@ -115,6 +119,9 @@ class Given(TypedDict, total=False):
     missing_task_grace: float | str | None
     retention: float | str | None
     event_retention: float | str | None
+    log_level: str | None
+    log_retention: float | str | None
+    log_prints: bool | None
     resume_worker_interval: float | str | None
     resume_timeout: float | str | None
     resume_auto_escalate: bool | None
@@ -330,6 +337,13 @@ def _length_s(value: Any) -> float:
     return seconds
 
 
+def _log_level(value: Any) -> str:
+    level = value.strip().lower() if isinstance(value, str) else value
+    if level not in LOG_LEVELS:
+        raise ValueError(f"write one of {', '.join(LOG_LEVELS)}, not {value!r}")
+    return str(level)
+
+
 def _grace_s(value: Any) -> float:
     return 0.0 if str(value) in ("0", "0s", "0.0") else _length_s(value)
 
@@ -438,6 +452,12 @@ SETTINGS: dict[str, Setting] = {
         "how long ended executions are kept; forever", _show_length),
     "event_retention": Setting("event_retention_s", 604_800.0, _retention_s,
         "how long events are kept; forever", _show_length),
+    "log_level": Setting("log_level", "info", _log_level,
+        "what executions log is kept from this level on; off: nothing is"),
+    "log_retention": Setting("log_retention_s", 2_592_000.0, _retention_s,
+        "how long lines of logs are kept; forever", _show_length),
+    "log_prints": Setting("log_prints", False, _flag,
+        "what tasks print is kept as lines of their logs"),
     "resume_worker_interval": Setting("resume_worker_interval_s", 300.0, _length_s,
         "how often those who sleep are checked", _show_length),
     "resume_timeout": Setting("resume_timeout_s", 86_400.0, _length_s,

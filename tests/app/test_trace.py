@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
+import rhythm
 from rhythm.app import Rhythm
 from rhythm.app import executions as executions_module
 from rhythm.app.views import TraceStep, line_of, moment
@@ -13,8 +15,9 @@ from rhythm.engine.payload import load
 from rhythm.store import reading
 from rhythm.store.lifecycle import TASK, WORKFLOW
 from tests.app.conftest import MakeApp
+from tests.app.test_operating import until
 from tests.support.counting import counting
-from tests.support.stores import rows
+from tests.support.stores import rob, rows
 
 WAIT = 30
 FLOWS = """
@@ -57,6 +60,7 @@ def app(make_app: MakeApp) -> Rhythm:
 def told(app: Rhythm, id: str) -> list[TraceStep]:
     """What happened, gathered execution by execution: by another way, and without an order."""
     steps, waiting = list[TraceStep](), [app.store.reading.get([id])[id]]
+    workers = dict(rows(app.store, "SELECT id, worker FROM executions"))
     for row in waiting:
         program = app.program(row.name, row.version) if row.type == WORKFLOW else None
         steps.append(
@@ -70,15 +74,28 @@ def told(app: Rhythm, id: str) -> list[TraceStep]:
                     row.status,
                     row.name,
                     detail=load(row.result or row.error or "null"),
+                    worker=workers[row.id] or "",
+                    attempt=row.attempt,
+                    took_s=None
+                    if row.started_at is None
+                    else (row.finished_at - row.started_at) / 1e6,
                 )
             )
+        steps += received(app, row.id, row.name) if row.type == WORKFLOW else []
         for each in app.store.reading.history(row.id):
             if row.finished_at is None or each.at < row.finished_at:
                 line = None if row.type == TASK else line_of(program, each.statement)
                 detail = load(each.error) if each.error else None
                 steps.append(
                     TraceStep(
-                        moment(each.at), row.id, each.cause, row.name, line, detail, each.worker
+                        moment(each.at),
+                        row.id,
+                        each.cause,
+                        row.name,
+                        line,
+                        detail,
+                        each.worker,
+                        each.seq if row.type == TASK else 0,
                     )
                 )
         for request in app.store.people.resumes(row.id):
@@ -98,6 +115,18 @@ def told(app: Rhythm, id: str) -> list[TraceStep]:
             )
         waiting += app.store.reading.children(row.id)
     return steps
+
+
+def received(app: Rhythm, id: str, name: str) -> list[TraceStep]:
+    """The signals of a workflow."""
+    signals = rows(
+        app.store,
+        f"SELECT received_at, name, payload FROM workflow_signals WHERE execution_id = '{id}'",
+    )
+    return [
+        TraceStep(moment(at), id, "signal", name, detail={"name": what, "payload": load(data)})
+        for at, what, data in signals
+    ]
 
 
 @pytest.fixture
@@ -152,7 +181,8 @@ def test_of_what_one_commit_did_children_end_then_the_workflow_turns_then_childr
     rows(app.store, "UPDATE history SET at = 10 WHERE execution_id = 'w' AND seq = 1")
     rows(app.store, "UPDATE history SET at = 50 WHERE execution_id <> 'w' OR seq > 1")
     first, *children = [child.id for child in app.children("w").items]
-    assert [(step.at.microsecond, step.execution_id, step.what) for step in app.trace("w")] == [
+    steps = [step for step in app.trace("w") if step.what != "signal"]
+    assert [(step.at.microsecond, step.execution_id, step.what) for step in steps] == [
         (5, "w", "started"),
         (10, "w", "turn"),
         (10, first, "started"),
@@ -255,3 +285,105 @@ def test_a_trace_has_its_limits(app: Rhythm, ran: str, monkeypatch: pytest.Monke
 def test_a_cursor_that_is_none_is_refused(app: Rhythm, ran: str, cursor: str) -> None:
     with pytest.raises(ValueError, match="is not the cursor of a page"):
         app.trace_page(ran, 10, cursor)
+
+
+def test_what_there_is_many_times_is_left_out_and_counted(app: Rhythm) -> None:
+    handle = app.start_workflow("fan", {"n": 12})
+    other = app.start_workflow("outer", {"n": 3})
+    with app.worker():
+        app.signal(other.id, "go")
+        handle.result(WAIT)
+        other.result(WAIT)
+    full = app.trace(handle.id)
+    for most, left in ((12, len(full)), (11, len(full) - 24), (1, len(full) - 24)):
+        page = app.trace_page(handle.id, 1000, most_alike=most)
+        assert len(page) == left
+        assert [*page] == [
+            step for step in full if left == len(full) or step.execution_id == handle.id
+        ]
+    assert app.details.alike(handle.id, 12) == []
+    (some,) = app.details.alike(handle.id, 11)
+    tasks = {child.id: child for child in app.children(handle.id)}
+    assert (some.name, some.type, some.depth) == ("plus", "task", 1)
+    assert (some.count, some.completed, some.failed, some.ended) == (12, 12, 0, 12)
+    assert (some.first_failed, some.first_at) == (
+        None,
+        min(child.created_at for child in tasks.values()),
+    )
+    slowest = tasks[some.slowest_id]
+    assert slowest.finished_at is not None
+    assert (
+        some.slowest_s
+        == (slowest.finished_at - (slowest.started_at or slowest.created_at)).total_seconds()
+    )
+    deep = {(each.name, each.depth, each.count) for each in app.details.alike(other.id, 2)}
+    assert deep == {("inner", 1, 3), ("plus", 2, 3)}
+
+
+def test_failures_among_many_are_counted(make_app: MakeApp) -> None:
+    def odd(n: int) -> int:
+        if n % 2:
+            raise ValueError("odd")
+        return n
+
+    flow = """workflow some() {
+      for (r in completed([task("odd", { n: i }) for i in range(6)])) { log("one") }
+    }"""
+    app = make_app(odd, flows=(flow,))
+    handle = app.start_workflow("some")
+    with app.worker():
+        handle.result(WAIT)
+    (some,) = app.details.alike(handle.id, 5)
+    assert (some.count, some.completed, some.failed) == (6, 3, 3)
+    assert some.first_failed is not None
+    assert app.get(some.first_failed).status == "failed"
+
+
+def test_votes_that_do_not_end_their_approval_are_told(make_app: MakeApp) -> None:
+    flow = """workflow asks() {
+      return await approval({ role: "boss", quorum: 2 })
+    }"""
+    app = make_app(flows=(flow,))
+    handle = app.start_workflow("asks")
+    with app.worker():
+        until(lambda: app.approvals().items)
+        id = app.approvals().items[0].id
+        app.approve(id, by="ann", comment="fine")
+        app.approve(id, by="bob")
+        handle.result(WAIT)
+    steps = {step.what: step for step in app.trace(handle.id)}
+    assert steps["vote"].detail == {
+        "approval": id,
+        "decision": "approve",
+        "by": "ann",
+        "comment": "fine",
+    }
+    assert steps["resumed"].detail["data"]["by"] == ["ann", "bob"]
+
+
+def test_an_attempt_whose_worker_died_is_told_with_what_it_has_logged(make_app: MakeApp) -> None:
+    stay, begun = threading.Event(), threading.Event()
+
+    def slow() -> int:
+        now = rhythm.current()
+        now.log.info("attempt %d", now.attempt)
+        begun.set()
+        if now.attempt == 1:
+            stay.wait(WAIT)
+        return now.attempt
+
+    app = make_app(slow)
+    handle = app.queue_task("slow")
+    with app.worker("first") as first:
+        assert begun.wait(WAIT)
+        until(lambda: app.logs(handle.id).items)
+        rob(app.store, first.name)  # as if it were dead: the attempt goes on, and is worth nothing
+        with app.worker("second"):
+            assert handle.result(WAIT) == 2
+        stay.set()
+    lines = [(line.message, line.attempt) for line in app.logs(handle.id)]
+    assert lines == [("attempt 1", 1), ("attempt 2", 2)]
+    steps = {step.what: step for step in app.trace(handle.id)}
+    assert (steps["attempt crashed"].worker, steps["attempt crashed"].attempt) == (first.name, 1)
+    assert steps["completed"].attempt == 2
+    assert list(app.store.operating.check(0.0, lambda evidence: ())) == []

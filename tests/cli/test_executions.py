@@ -16,11 +16,13 @@ from typing import Any
 
 import pytest
 
+import rhythm as package
 from rhythm.app import Rhythm
 from rhythm.app.views import ExecutionView
 from rhythm.cli import waiting
 from rhythm.cli.hints import missing_tasks
 from rhythm.cli.main import COMMANDS, main
+from rhythm.store.interfaces.logs import RootLines
 from rhythm.store.postgres import connecting
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
@@ -30,11 +32,11 @@ from tests.test_layers import HEAVY, alone
 
 url, make_app = applications.url, applications.make_app
 NEW = (
-    "start", "list", "show", "trace", "result", "signal", "cancel", "retry", "pause", "resume",
+    "start", "list", "show", "trace", "logs", "result", "signal", "cancel", "retry", "pause", "resume",
     "workflows", "workers", "queues", "queue",
 )  # fmt: skip
 READING = [
-    "list", "workflows", "show x", "trace x", "result x", "signal x go", "cancel x", "retry x",
+    "list", "workflows", "show x", "trace x", "logs x", "result x", "signal x go", "cancel x", "retry x",
     "pause x", "resume x", "workers", "queues",
     "queue pause x",
 ]  # fmt: skip
@@ -89,6 +91,7 @@ def rhythm(
 
 
 def charge(order: str) -> str:
+    package.current().log.info("charging", extra={"order": order})
     if order == "unpaid":
         raise ValueError("no money")
     return f"{order}/1"
@@ -520,7 +523,7 @@ def test_json_documents_keep_their_fields(rhythm: Command, app: Rhythm) -> None:
     assert json.loads(rhythm(f"show {id} --output ndjson").out) == shown | {"retried_as": None}
     steps = rhythm(f"trace {id} --output json").json["items"]
     assert all(
-        list(step) == ["at", "execution_id", "what", "name", "line", "detail", "worker"]
+        " ".join(step) == "at execution_id what name line detail worker attempt took_s"
         for step in steps
     )
     assert [
@@ -667,6 +670,93 @@ def test_trace_tells_it_in_the_order_of_time_with_children_indented(
     assert rhythm(f"trace {waits}").out.endswith(
         f"it is suspended; `rhythm show {waits}` tells what it waits for\n"
     )
+
+
+def test_trace_has_signals_and_what_was_logged(rhythm: Command, app: Rhythm) -> None:
+    id = app.start_workflow("order", {"id": "A17"}).id
+    app.signal(id, "approve", {"ok": True})
+    until(app, id, ended)
+    out = rhythm(f"trace {id}").out
+    lines = [re.sub(r"^ *[\d.]+s  | in [\d.]+m?s", "", line) for line in out.splitlines()]
+    assert '✉ signal approve = {"ok": true}' in lines
+    done = '  ✓ charge = "A17/1"'
+    assert lines.index("  · charge: charging order=A17") < lines.index(done)
+    assert rhythm(f"trace {id} --follow").out == out
+    for how in ("--no-logs", "--level error"):
+        shown = rhythm(f"trace {id} {how}").out
+        assert shown.splitlines() == [line for line in out.splitlines() if "charging" not in line]
+    assert "--output out" in rhythm(f"trace {id} --follow --output json").err
+
+
+def test_trace_follows_until_the_end(rhythm: Command, app: Rhythm) -> None:
+    id = app.start_workflow("order", {"id": "A"}).id
+    with app.worker():
+        timer = threading.Timer(1.0, lambda: app.signal(id, "approve", 1))
+        timer.start()
+        followed = rhythm(f"trace {id} --follow").out
+        timer.join()
+    # a line of a log is stored a moment later than what it was said in
+    assert sorted(followed.splitlines()) == sorted(rhythm(f"trace {id}").out.splitlines())
+    assert "■ completed order" in followed
+
+
+def test_trace_tells_what_there_is_many_times_in_one_line(
+    rhythm: Command, app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rhythm.cli.commands.trace.MOST_ALIKE", 5)
+    app.register("workflow many() {\n  for (r in completed([task(\"charge\", { order: x }) for x in "
+        "[\"a\", \"b\", \"c\", \"unpaid\", \"d\", \"e\"]])) { log(\"one\", { level: \"debug\" }) }\n}")  # fmt: skip
+    id = app.start_workflow("many").id
+    until(app, id, ended)
+    out = rhythm(f"trace {id}").out
+    (line,) = [line for line in out.splitlines() if "charge" in line and "×" in line]
+    words = r"✗ 6 × charge: 5 completed, 1 failed \(first …\.\d+\); slowest \S+ \(…\.\d+\)$"
+    assert re.search(words, line)
+    assert "charging" not in out
+    full = rhythm(f"trace {id} --all").out
+    assert (full.count("→ charge"), full.count("charging")) == (6, 6)
+
+
+def test_logs_are_lines_of_the_root_and_of_everything_below_it(
+    rhythm: Command, app: Rhythm
+) -> None:
+    app.register("workflow says(inputs) {\n  log(\"one two\", { a: 1, b: \"c d\" })\n  progress(0.25, "
+        "\"a quarter\")\n  await task(\"charge\", { order: \"A\" })\n  log(\"end\", { level: "
+        "\"error\" })\n}")  # fmt: skip
+    id = app.start_workflow("says").id
+    until(app, id, ended)
+    out = rhythm(f"logs {id}").out
+    lines = [re.sub(r"^\d\d:\d\d:\d\d\.\d{3} ", "", line) for line in out.splitlines()]
+    assert lines == [
+        'info     says  one two a=1 b="c d"',
+        "info     says  % 25% a quarter",
+        "info     charge  charging order=A",
+        "error    says  end",
+    ]
+    assert rhythm(f"logs {id} --level error").out.endswith(" error    says  end\n")
+    assert rhythm(f"logs {id} --since 1h").out == out == rhythm(f"logs {id} --follow").out
+    assert rhythm(f"logs {id} --since 0.0001s").out == ""
+    assert rhythm(f"logs {id}.1 --output json").json["items"][0]["fields"] == {"order": "A"}
+    assert rhythm(f"logs {id} --output json").json["dropped"] == 0
+    many = [json.loads(line) for line in rhythm(f"logs {id} --output ndjson").out.splitlines()]
+    assert [line["message"] for line in many] == ["one two", "a quarter", "charging", "end"]
+    assert "\nprogress    % 25% a quarter, " in rhythm(f"show {id}").out
+
+
+def test_logs_tell_how_many_lines_were_not_kept(rhythm: Command, app: Rhythm) -> None:
+    id = app.start_workflow("order", {"id": "A"}).id
+    app.store.logs.write([RootLines(id, (), 1204)])
+    assert rhythm(f"logs {id}").out == "(1,204 more lines were not kept)\n"
+
+
+def test_logs_follow_until_the_end(rhythm: Command, app: Rhythm) -> None:
+    id = app.start_workflow("order", {"id": "A"}).id
+    with app.worker():
+        timer = threading.Timer(0.5, lambda: app.signal(id, "approve", 1))
+        timer.start()
+        assert "charging order=A" in rhythm(f"logs {id} --follow").out
+        timer.join()
+    assert app.get(id).ended
 
 
 def test_trace_of_a_retry_begins_with_what_it_kept(rhythm: Command, app: Rhythm) -> None:

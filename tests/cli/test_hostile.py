@@ -31,7 +31,8 @@ EVIL = "x\x1b[31m\x1b]0;t\x07\x08\x7f\x9b31m\x85\u202e\u2066\u200f\r\nFAKE compl
 QUOTED = '"' + "".join(f"\\u{ord(c):04x}" for c in EVIL) + '"'
 FLOWS = f"""
 workflow gives(inputs) {{
-  log(inputs)
+  log(inputs, {{ text: inputs, level: inputs }})
+  progress(0.5, inputs)
   return inputs
 }}
 workflow fails(inputs) {{
@@ -127,6 +128,7 @@ TRIED: dict[str, list[list[str]]] = {
     "list": [*in_each("list"), ["list", "--workflow", EVIL], ["list", "--cursor", EVIL]],
     "show": [*of_each("show"), ["show", EVIL]],
     "trace": [*of_each("trace"), ["trace", EVIL]],
+    "logs": [*of_each("logs"), ["logs", EVIL], ["logs", "gives", "--level", EVIL]],
     "why": [*of_each("why"), ["why", EVIL]],
     "result": [["result", id, "--timeout", "0s"] for id in STARTED] + [["result", EVIL]],
     "signal": [
@@ -217,12 +219,14 @@ DRAWN = [
     ["audit", "list"],
     ["token", "list"],
     ["trace", "parent"],
+    ["logs", "breaks"],
+    ["logs", "gives"],
 ]
 # What each group does to its database is nothing that hides the rest of the group's texts: those that
 # only look come first, and who decides about the same approval is in another group.
 LOOKING = (
     "new", "dev", "run", "check", "fmt", "graph", "listing", "convert", "list", "show", "trace", "why", "result", "approvals",
-    "workers", "queues", "workflows", "audit", "migrate", "doctor", "help", "completion",
+    "logs", "workers", "queues", "workflows", "audit", "migrate", "doctor", "help", "completion",
 )  # fmt: skip
 ASKING = ("start", "signal", "publish", "schedules", "token", "queue", "server", "worker")
 GROUPS = {
@@ -255,6 +259,9 @@ def haunted(ran: Ran, make_app: MakeApp) -> Rhythm:
     """A database in which everything that somebody can write has something evil in it."""
 
     def broken(text: str) -> None:
+        now = package.current()
+        now.log.error(text, extra={text: text})
+        now.heartbeat(text)
         raise ValueError(text)
 
     app = make_app(broken, flows=(FLOWS,), missing_task_grace="1h")

@@ -30,6 +30,7 @@ from rhythm.store.lifecycle import WORKFLOW
 from rhythm.worker.current import Current
 from rhythm.worker.ended import AttemptEnd, ended_by
 from rhythm.worker.handlers import Task
+from rhythm.worker.lines import LineBuffer
 from rhythm.worker.loop import Worker
 from rhythm.worker.narration import Narrator
 from rhythm.worker.services import Services, ServiceSettings
@@ -169,9 +170,11 @@ class World:
         make_store: MakeStore = sqlite_in_memory,
         sizes: Sizes | None = None,
         quick: bool = False,
+        log_level: int | None = None,
         **settings: Any,
     ) -> None:
-        self.clock, self.quick = Clock(), quick
+        """`log_level`: what is said is kept from this level on; None: nothing is."""
+        self.clock, self.quick, self.log_level = Clock(), quick, log_level
         self.inner = make_store(self.clock.us)
         self.store: Any = FaultyStore(self.inner, fail_at, mode)
         self.settings = WorkerSettings(claim_ttl_s=30.0, margin_s=1.0, crash_limit=5).replace(
@@ -192,18 +195,23 @@ class World:
         self.generation += 1
         self.handlers = VirtualHandlers(self.clock, self.quick)
         self.handlers.begins = self._begins
+        name = f"worker-{self.generation}"
+        self.lines = (
+            None if self.log_level is None else LineBuffer(self.log_level, name, self.clock.now)
+        )
         self.worker = Worker(
             self.store,
             self.program,
             self.tasks,
             self.handlers,
-            f"worker-{self.generation}",
+            name,
             self.settings,
             now=self.clock.now,
             rng=random.Random(self.generation),
             narrator=Narrator(complain=self.observe, sizes=self.sizes),
             declared=lambda name: self.declared.get(name),
             sleep=lambda seconds: None,
+            lines=self.lines,
         )
         settings = ServiceSettings(crash_limit=self.settings.crash_limit, timer_poll_s=1e6)
         self.services = Services(
@@ -305,6 +313,8 @@ class World:
             did, wait_s = self.services.run()
             did = self.worker.run_round() or did
             did = self.handlers.run_due() or did
+            if self.lines is not None:
+                self.lines.write(self.store)
             if not did:
                 self._wait(wait_s)
         except Crashed:

@@ -39,6 +39,9 @@ VARYING = {
     r"\b\d+:[0-9a-f]{64}\b": "HEAD",
     r"\b[0-9a-hjkmnp-tv-z]{26}\b": "ID",
     r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d\d-\d\d \d\d:\d\d:\d\d CES?T": "SLOT",
+    r"^\d\d:\d\d:\d\d\.\d{3} ": "CLOCK ",
+    r'"position": \d+': "POSITION",
+    r'"worker": "[^"]+"': "WORKER",
     r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+Z| UTC)?)?": "TIME",
     r"^\d+ +TIME|\b\d+ rows": "N",  # of the audit
     r"^ *\d+\.\d\ds  ": "",

@@ -336,3 +336,24 @@ def test_the_place_of_an_execution_is_a_url_whatever_its_id(admin: Client, id: s
     started = admin.post("/api/v1/executions", json={"workflow": "wait", "id": id})
     assert started.status_code == 201, started.text
     assert admin.get(started.headers["Location"]).json()["id"] == id
+
+
+def test_logs_come_in_pages_and_go_on_after_a_position(app: Rhythm, admin: Client) -> None:
+    app.register("workflow says() {\n  for (i in range(5)) { log(`line ${i}`, { i }) }\n}")
+    id = admin.start("says")
+    with app.worker():
+        app.result(id, 30)
+    path = f"/api/v1/executions/{id}/logs"
+    page = admin.get(path, params={"limit": 3}).json()
+    assert [item["message"] for item in page["items"]] == ["line 0", "line 1", "line 2"]
+    assert (page["items"][1]["fields"], page["dropped"]) == ({"i": 1}, 0)
+    rest = admin.get(path, params={"cursor": page["cursor"]}).json()
+    assert ([item["message"] for item in rest["items"]], rest["cursor"]) == (
+        ["line 3", "line 4"],
+        None,
+    )
+    last = rest["items"][-1]["position"]
+    assert admin.get(path, params={"cursor": str(last)}).json()["items"] == []
+    assert admin.get(path, params={"level": "warning"}).json()["items"] == []
+    assert admin.get(path, params={"level": "loud"}).status_code == 422
+    assert admin.get("/api/v1/executions/nobody/logs").status_code == 404

@@ -18,14 +18,14 @@ from tests.support.serving import serving
 TEXT, MOST = "x" * 900, 3000
 FLOWS = """
 workflow main() {
-  for (r in completed([task("nap") for i in range(8)])) { log("one") }
+  for (r in completed([task("nap") for i in range(8)])) { log(join(["x" for i in range(900)], "")) }
   return await signal("go")
 }
 workflow asks(inputs) {
   return await approval({ role: "finance", reason: inputs.text, data: inputs.text })
 }
 """
-OF_ONE = ("resume-requests", "trace", "children")
+OF_ONE = ("resume-requests", "trace", "logs", "children")
 LISTS = [
     route.path
     for route in ROUTES
@@ -86,7 +86,7 @@ def pages(me: Client, path: str) -> Iterator[tuple[int, list[Any]]]:
 
 
 def test_there_are_lists() -> None:
-    assert len(LISTS) == 10, LISTS
+    assert len(LISTS) == 11, LISTS
 
 
 def test_every_list_ends_its_page_when_it_is_large(full: Rhythm, me: Client) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from rhythm.app import Rhythm
 from rhythm.http import Server, streaming, watching
+from rhythm.http.answers import document
 from tests.http.conftest import Client, until
 from tests.support.serving import serving
 
@@ -47,6 +48,27 @@ def test_a_stream_tells_every_state_that_lasts_and_ends_with_the_execution(
     assert again.status_code == 204
     (only,) = events(admin.get(f"/api/v1/executions/{id}/stream", headers={"Last-Event-ID": "0"}))
     assert only == last
+
+
+def test_a_stream_with_logs_has_every_line_once(app: Rhythm, admin: Client) -> None:
+    app.register('workflow says() {\n  log("one")\n  await signal("go")\n  log("two")\n}')
+    id = admin.start("says")
+    path = f"/api/v1/executions/{id}/stream"
+    with app.worker():
+        with admin.stream("GET", path, params={"logs": "true"}) as answer:
+            told = events(answer)
+            known, first = next((id, data) for id, data in told if "message" in data)
+        app.signal(id, "go")
+        headers = {"Last-Event-ID": known}
+        with admin.stream("GET", path, params={"logs": "true"}, headers=headers) as answer:
+            rest = list(events(answer))
+    assert first == json.loads(document(app.logs(id)[0]))
+    assert [data["message"] for _, data in rest if "message" in data] == ["two"]
+    assert rest[-1][0].endswith(f";{app.logs(id)[1].position}")
+    again = admin.get(path, params={"logs": "true"}, headers={"Last-Event-ID": rest[-1][0]})
+    assert again.status_code == 204
+    found = list(events(admin.get(path, headers={"Last-Event-ID": "0;x"})))
+    assert [data["status"] for _, data in found] == ["completed"]
 
 
 def test_whoever_comes_back_is_told_only_what_is_new(app: Rhythm, admin: Client) -> None:
@@ -101,7 +123,7 @@ def test_streams_share_what_they_send_and_forget_it_after_that(
             later = streams.enter_context(watcher.following(id))
             assert await later.next(30)
             assert {one.update for one in first} == {later.update}
-            assert b'"text":"xxx' in (later.update.event if later.update else b"")
+            assert b'"text":"xxx' in (later.update.body if later.update else b"")
             assert (read, len(watcher._updates)) == ([id], 1)
             assert all(one.take() for one in (*first, later))
             assert later.take() is None
@@ -115,7 +137,7 @@ def test_a_large_view_is_handed_out_in_slices(app: Rhythm) -> None:
     update = watching.Update("s", app.get(app.start_workflow("wait", "x" * 1_000_000).id))
     parts = list(streaming._slices(update))
     assert max(map(len, parts)) == streaming.SLICE_BYTES == 64 * 1024
-    assert (len(parts), b"".join(parts)) == (16, update.event)
+    assert (len(parts), b"".join(parts)) == (16, update.body)
 
 
 def test_a_stream_ends_when_its_token_is_revoked(

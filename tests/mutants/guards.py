@@ -2708,8 +2708,24 @@ SERVED = (
     ),
 )  # fmt: skip
 
+SAID = (
+    Guard(
+        "only what a turn has said that was committed is kept",
+        ("tests/engine/test_lines.py::test_a_turn_that_was_lost_says_nothing",),
+        engine=(
+            Change("worker/turns.py", "follow", 'answer.outcome != "lost" or answer.written',
+                "True"),
+        ),
+    ),
+    Guard(
+        "a line that was written before is left out",
+        ("tests/store/test_logs.py::test_the_same_lines_written_twice_are_there_once",),
+        engine=(Change("store/log_lines.py", "admit", "if identity(line) in known:", "if False:"),),
+    ),
+)  # fmt: skip
+
 GUARDS = (
     *FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *HANDS, *SLOTS, *SCOPES,
-    *BOUNDS, *SERVED, *OVER_LIMIT, *SIMULATED,
+    *BOUNDS, *SERVED, *OVER_LIMIT, *SIMULATED, *SAID,
 )  # fmt: skip
 MUTANTS = [mutant for guard in GUARDS for mutant in guard.mutants()]

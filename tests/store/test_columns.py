@@ -18,6 +18,7 @@ from rhythm.store.events import Event, Wait
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.definitions import Definition
 from rhythm.store.interfaces.executions import Execution, StoredExecution, StoredSignal, StoredTimer
+from rhythm.store.interfaces.logs import LogLine, LogTotals
 from rhythm.store.interfaces.reading import Transition
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import Loaded
@@ -44,6 +45,8 @@ READ: list[tuple[str, type[Record], str]] = [
     ("workflow_execution_context", Loaded, "awaiting execution_id format statement updated_at"),
     ("ready", Claim, "claim_expires_at claimed_by crash_seq due_at order_key priority state"),
     ("history", Transition, ""),
+    ("log_lines", LogLine, ""),
+    ("log_totals", LogTotals, "oldest_at"),
     ("timer_tasks", StoredTimer, ""),
     ("workflow_signals", StoredSignal, "payload"),
     ("events", Event, ""),

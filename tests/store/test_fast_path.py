@@ -26,6 +26,7 @@ from rhythm.store.interfaces.turns import Done, NewTimer, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import COMPLETED, FAILED, SUSPENDED, TASK, WORKFLOW, StatusNumber
 from rhythm.store.light_turns import (
     FINISH_FIELDS,
+    LATER_FIELDS,
     LIGHT_COLUMNS,
     LIGHT_FIELDS,
     is_light,
@@ -51,7 +52,7 @@ WRITTEN: dict[str, Any] = {
 TABLES = ("executions", "workflow_execution_context", "history", "blobs", "ready")
 # of the fields of a step: by these a turn is found, or it has them only if it has waited for the
 # next one; they are tested elsewhere
-GUARDED = {"id", "seq", "fence", "end", "first", "waited_us"}
+GUARDED = {"id", "seq", "fence", "end", "first", "waited_us", *LATER_FIELDS}
 
 
 def test_plain_turn_is_a_step() -> None:
@@ -70,7 +71,7 @@ def test_every_field_of_a_turn_is_known_to_the_store(kind: str, field: str) -> N
     """What a store never names it cannot write, or heed."""
     paths = [*(STORES / kind).glob("*.py"), STORES / "families.py"]  # that one both ask
     code = "".join(path.read_text("utf-8") for path in paths)
-    assert re.search(rf"\.{field}\b", code) or field in LIGHT_COLUMNS
+    assert re.search(rf"\.{field}\b", code) or field in (*LIGHT_COLUMNS, *LATER_FIELDS)
 
 
 def test_ready_rows_are_locked_before_the_contexts_of_first_turns() -> None:
@@ -438,4 +439,5 @@ def test_every_field_of_a_turn_and_of_its_rows_is_read_by_both_stores(
     records = (TurnCommit, NewExecution, Done, NewTimer, NewWait, NewApproval, NewSignal, NewEvent)
     unread = {kind.__name__: set(kind._fields) - watched.read[kind.__name__] for kind in records}
     known = {("NewEvent", "execution_id"), ("NewSignal", "sender")}  # the turn's own id
+    known |= {("TurnCommit", name) for name in LATER_FIELDS}
     assert {(kind, name) for kind, names in unread.items() for name in names} <= known

@@ -51,6 +51,8 @@ LARGE = (
     "history",
     "timer_tasks",
     "workflow_signals",
+    "log_lines",
+    "log_totals",
 )
 
 # Half of the executions are workflows, each with one task and a timer; a tenth has not ended.
@@ -71,6 +73,9 @@ SELECT id, n, created_at, CASE WHEN n = 2 THEN 1 END FROM executions, (SELECT 2 
 INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at, consumed_seq)
 SELECT 's' || id || n, id, n, 'go', '1', 0, CASE WHEN n = 1 THEN 1 END
 FROM executions, (SELECT 1 AS n UNION ALL SELECT 2) AS mails WHERE type = 0;
+INSERT INTO log_lines (root_id, position, execution_id, turn, n, at, kind, level, attempt, name, worker, message)
+SELECT id, n, id, 0, n, 0, n - 2, 20, 0, name, 'a', 'x' FROM executions, (SELECT 2 AS n UNION ALL SELECT 3) AS said WHERE type = 0;
+INSERT INTO log_totals (root_id, lines, bytes, dropped, position, oldest_at) SELECT id, 2, 2, 0, 3, created_at FROM executions WHERE type = 0;
 INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, claimed_by, claim_expires_at, fence)
 SELECT 'r' || i, i % 2, 'queue' || (i % 3), 0, i, state, CASE WHEN state = 2 THEN i END, CASE WHEN state = 1 THEN 'worker' || (i % 9) END,
   CASE WHEN state = 1 THEN i END, CASE WHEN state = 1 THEN i END
@@ -84,6 +89,7 @@ TEXTS = ["", "", ""]
 ALIKE = new_execution(NewExecution("", WORKFLOW, "name1", "default", timeout_s=1.0))
 ALIKE = {n: v for n, v in ALIKE.items() if n not in ("id", "inputs", "root_id", "later_us")}
 RANGE = dict(id="w0", first="w0.", last="w0/")
+LINES_OF = dict(RANGE, root="w0")
 POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("claim", dict(worker="a", ttl_us=1, queues=["system", "queue1"], limit=10,
         **columns([QueuePart("system"), QueuePart("queue1", 0, 0, 7, "r7")], *QueuePart._fields)),
@@ -271,6 +277,19 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("insert_contributors", dict(id=IDS, person=TEXTS, most=1000, everybody="*", now=1),
         "executions_pkey execution_contributors_pkey"),
     ("copy_contributors", dict(id="w1", retry_of="w0", now=1), "execution_contributors_pkey"),
+    ("known_lines", dict(roots=IDS, ids=IDS), "log_lines_pkey"),
+    ("set_log_totals", dict(root_id=IDS, lines=ONES, bytes=ONES, dropped=ONES, position=ONES),
+        "log_totals_pkey"),
+    ("read_lines", dict(**LINES_OF, after=1, level=1, limit=10), "log_lines_pkey"),
+    ("last_progress", LINES_OF, "log_lines_pkey"),
+    ("log_totals", dict(id="w0"), "log_totals_pkey"),
+    ("old_logs", dict(age_us=1, limit=10), "log_totals_oldest"),
+    ("hold_log_totals", dict(ids=IDS), "log_totals_pkey"),
+    ("delete_old_lines", dict(ids=IDS, before=1), "log_lines_pkey"),
+    ("settle_log_totals", dict(id=IDS, lines=ONES, bytes=ONES), "log_totals_pkey log_lines_pkey"),
+    ("delete_empty_logs", dict(ids=IDS), "log_totals_pkey"),
+    ("prune_log_lines", dict(ids=IDS), "log_lines_pkey"),
+    ("prune_log_totals", dict(ids=IDS), "log_totals_pkey"),
 ]  # fmt: skip
 
 # Those that are sent with values in place of arrays when they get one row.
@@ -482,7 +501,7 @@ ALONG = {
     "trim_fires": "fires_newest",
     "keep_sources": "definitions_source",
     "delete_fires": "fires_newest", "running_fires": "fires_", "settle_fires": "fires_open",
-    "known_slot": "fires_slot",
+    "known_slot": "fires_slot", "old_logs": "log_totals_oldest",
 }  # fmt: skip
 # the last are `terminations` and
 SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|terminations|t\b|h\b"

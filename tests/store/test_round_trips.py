@@ -16,6 +16,7 @@ from rhythm.store.approvals import APPROVE, Decision, NewApproval
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.definitions import Definition
 from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.logs import LOG, NewLine, RootLines
 from rhythm.store.interfaces.messages import MailAsked, NewEvent
 from rhythm.store.interfaces.turns import (
     Done,
@@ -193,6 +194,9 @@ def test_every_operation_asks_a_fixed_number_of_times(
         "turns that finish, and steps", lambda: store.turns.commit([*finishing, *stepping], [])
     )[0]
     assert [answer.outcome for answer in answers] == ["finished"] * count + ["own"] * count
+    said = [RootLines(id, (NewLine(id, 0, 0, 0, LOG, 20, 0, "main", "a", "hi"),)) for id in ids]
+    measure("lines", lambda: store.logs.write(said))
+    assert len(measure("read lines", lambda: store.logs.read(ids[0], 0, 9))) == 1
     assert found == {
         "start": 1,
         "start alike": 1,
@@ -215,6 +219,8 @@ def test_every_operation_asks_a_fixed_number_of_times(
         "ends of light tasks, and light turns": 1,
         "light turns that finish, and steps": 1,
         "turns that finish, and steps": 3,
+        "lines": 2,
+        "read lines": 1,
     }
 
 

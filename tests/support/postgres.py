@@ -39,7 +39,7 @@ TABLES = (
     "workflow_execution_context, blobs, history, timer_tasks, workflow_signals, leases, "
     "workflow_definitions, workflow_sources, event_types, event_triggers, events, event_waits, "
     "worker_heartbeats, queues, task_declarations, api_tokens, schedules, schedule_fires, "
-    "execution_contributors, families, terminations"
+    "execution_contributors, families, terminations, log_lines, log_totals"
 )
 
 

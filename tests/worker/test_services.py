@@ -191,6 +191,7 @@ def without(inner: Store, broken: Sequence[str]) -> Any:
         ("due", "schedules"),
         ("prune", "pruner"),
         ("prune_events", "events"),
+        ("prune_lines", "logs"),
     ],
 )
 def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(
@@ -198,7 +199,7 @@ def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(
 ) -> None:
     world = parked(SLEEP, sqlite_in_memory)
     said: list[tuple[str, str, str]] = []
-    settings = ServiceSettings(retention_s=60.0, event_retention_s=60.0)
+    settings = ServiceSettings(retention_s=60.0, event_retention_s=60.0, log_retention_s=60.0)
     all_of_them = Services(
         without(world.inner, [broken]),
         settings,

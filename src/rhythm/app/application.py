@@ -172,10 +172,12 @@ class Rhythm:
     def run(self, name: str, inputs: Any = None, *, id: str | None = None) -> Any:
         """Starts a workflow, runs it and its tasks in this thread, and returns its result."""
         from rhythm.app.pooled import worker_settings
+        from rhythm.engine.levels import LEVELS
         from rhythm.worker.runner import CheckpointingRunner
 
         handle = self.starts.workflow(name, inputs, id=id)
-        runner = CheckpointingRunner(self.store, self.tasks, worker_settings(self.settings))
+        level, settings = LEVELS.get(self.settings.log_level), worker_settings(self.settings)
+        runner = CheckpointingRunner(self.store, self.tasks, settings, log_level=level)
         try:
             return runner.resume(handle.id)
         finally:
@@ -226,6 +228,7 @@ class Rhythm:
     result = flat(Executions.result)
     trace = flat(Executions.trace)
     trace_page = flat(Executions.trace_page)
+    logs = flat(Executions.logs)
     signal = flat(Executions.signal)
     cancel = flat(Executions.cancel)
     terminate = flat(Executions.terminate)

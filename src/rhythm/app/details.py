@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rhythm.app.checks import parse_execution_id
-from rhythm.app.views import ExecutionView, brief_view, line_of, moment, view
+from rhythm.app.log_lines import LogLineView, line_view
+from rhythm.app.views import AlikeView, ExecutionView, alike_view, brief_view, line_of, moment, view
 from rhythm.ir.program import position_of
 from rhythm.record import Record
 from rhythm.store.lifecycle import TASK, WORKFLOW
@@ -61,6 +62,15 @@ class Details:
         Number 0 is its own start.
         """
         return {n: moment(at) for n, at in self._store.reading.due(parse_execution_id(id)).items()}
+
+    def progress(self, id: Id) -> LogLineView | None:
+        """Returns the last progress that an execution, or anything below it, has reported."""
+        line = self._store.logs.last_progress(parse_execution_id(id))
+        return line_view(line) if line is not None else None
+
+    def alike(self, id: Id, most: int) -> list[AlikeView]:
+        """Returns what there is more than `most` times below an execution, and how it has ended."""
+        return [*map(alike_view, self._store.reading.alike(parse_execution_id(id), most))]
 
     def position(self, id: Id) -> Position:
         """Returns where in its source a workflow is.

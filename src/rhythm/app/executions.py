@@ -24,17 +24,19 @@ from rhythm.app.checks import (
     valid_name,
 )
 from rhythm.app.handle import Handle, id_of
+from rhythm.app.log_lines import LogPage, line_view, valid_level
 from rhythm.app.retries import retry_plan
 from rhythm.app.views import ExecutionView, Page, TracePage, TraceStep, brief_view, step, view
 from rhythm.app.waiting import Ended, PollBackoff
 from rhythm.engine.payload import dump
 from rhythm.errors import NotDelivered, NotRetryable, StoreError
+from rhythm.ids import root_of
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.permissions import Scope
 from rhythm.store.interfaces.messages import NewSignal
 from rhythm.store.lifecycle import WORKFLOW
-from rhythm.store.reading import TURN, Moment
+from rhythm.store.reading import EVERYTHING, TURN, Moment
 
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
@@ -169,16 +171,27 @@ class Executions:
         return steps
 
     def trace_page(
-        self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None
+        self,
+        id: Id,
+        limit: int = 50,
+        cursor: str | None = None,
+        *,
+        most_bytes: int | None = None,
+        most_alike: int | None = None,
     ) -> TracePage:
         """Returns a page of what happened in an execution and all below it, in order of time.
 
-        See `list` for pages. A trace covers the first 10,000 executions below this one, and 100,000
-        of their turns.
+        See `list` for pages. With `most_alike`, executions of one name that are equally deep below
+        it are left out where there are more of them. A trace covers the first 10,000 executions
+        below this one, and 100,000 of their turns.
         """
         limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), trace_place(cursor)
         found = self._store.reading.trace(
-            self._context.execution(id).id, after, limit + 1, most_bytes
+            self._context.execution(id).id,
+            after,
+            limit + 1,
+            most_bytes,
+            EVERYTHING if most_alike is None else at_least(most_alike, 1, "most_alike"),
         )
         steps, programs = list[TraceStep](), dict[tuple[str, str], Program | None]()
         for moment in found[:limit]:
@@ -190,6 +203,33 @@ class Executions:
         cursors = tuple(trace_cursor(moment.place) for moment in found[: len(steps)])
         more = found.cut or len(found) > len(steps)
         return TracePage(tuple(steps), cursors[-1] if more and steps else None, cursors)
+
+    def logs(
+        self,
+        id: Id,
+        after: int | str | None = None,
+        limit: int = 100,
+        *,
+        level: str = "debug",
+        most_bytes: int | None = None,
+    ) -> LogPage:
+        """Returns a page of what an execution and everything below it have said, in order.
+
+        - `after`: the position of a line, or the `cursor` of a page: the page begins after it. What
+          is stored later comes later, so to follow an execution ask again after the last line. A
+          position is a time in microseconds since 1970, on the database's clock.
+        - `level`: only lines from this level on: debug, info, warning or error. Progress counts as
+          info.
+        - `most_bytes`: the page ends early when it has this size.
+        """
+        limit, least = min(at_least(limit, 1, "limit"), LARGEST_PAGE), valid_level(level)
+        place = number_of(str(after) if isinstance(after, int) else after)
+        id = self._context.execution(id).id
+        found = self._store.logs.read(id, place, limit + 1, least, most_bytes)
+        rows, more = page_of(found, limit)
+        dropped = self._store.logs.totals(root_of(id)).dropped
+        lines = tuple(map(line_view, rows))
+        return LogPage(lines, str(lines[-1].position) if more and lines else None, dropped)
 
     def signal(
         self,

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Self, TypedDict
 from rhythm.app.checks import valid_name
 from rhythm.build import shown_version
 from rhythm.durations import duration_s, show_duration
+from rhythm.engine.levels import LEVELS
 from rhythm.engine.rows import Asking
 from rhythm.errors import StoreError
 from rhythm.record import Record
@@ -30,11 +31,13 @@ from rhythm.store.open import open_store
 from rhythm.worker.declared import Declared
 from rhythm.worker.executor import Handlers
 from rhythm.worker.heartbeat import seconds
+from rhythm.worker.lines import LineBuffer, LineWriter
 from rhythm.worker.local_workers import HOST, release_claims_of_dead_local_workers
 from rhythm.worker.logs import LOG, EventLogger
 from rhythm.worker.loop import Worker
 from rhythm.worker.metrics import Asked, Metrics, Values, depth, oldest_s
 from rhythm.worker.narration import Narrator
+from rhythm.worker.prints import keep_prints, leave_prints
 from rhythm.worker.queue_hints import QueueHints
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.settings import WorkerSettings
@@ -52,6 +55,7 @@ WATCH_S = 0.05  # between two checks whether the beats get through, when one is 
 JOIN_S = 0.1  # how long a thread is waited for that may have passed on the deciding
 HEART_S = 0.3  # how long a stopping worker waits for its last beat
 AGAIN_S = 0.5  # before a failed beat is sent again
+LINES_S = 2.0  # how long a stopping worker waits until its last lines are written
 LAST_S = 10.0  # to give back unfinished work, after the grace period
 UNHEALTHY_AFTER_S = 15.0  # a worker that has not asked for work for this long is unhealthy
 
@@ -123,6 +127,7 @@ class PooledWorker:
         self._listening: Listening | None = None
         served = (SYSTEM_QUEUE, *self.settings.queues)
         self._hints = QueueHints(served, seconds, self._poll_s, self._hears_all)
+        self._lines = lines_of(self.settings, self.name)
         self._worker = Worker(
             self._store,
             app.program,
@@ -140,7 +145,12 @@ class PooledWorker:
             hints=self._hints,
             expect=lambda delay_s: self._services.expect(delay_s),
             version=shown_version(),
+            lines=self._lines,
         )
+        self._line_writer = (
+            LineWriter(self._lines, self._store, self._log_event) if self._lines else None
+        )
+        self._prints = False  # whether what tasks print is kept for this worker
         self._services = Services(
             self._store,
             _service_settings(self.settings),
@@ -361,8 +371,25 @@ class PooledWorker:
                 concurrency=self.settings.concurrency,
             )
             self._listening = self._store.listen(self._heard)
+            self._begin_lines()
             self._serving.start()
             self._decide()
+
+    def _begin_lines(self) -> None:
+        """Begins to keep what executions say."""
+        if self._line_writer is not None:
+            self._line_writer.start()
+            if self.settings.log_prints:
+                self._prints = True
+                keep_prints()
+
+    def _end_lines(self) -> None:
+        """Writes what is left of what executions have said."""
+        if self._prints:
+            self._prints = False
+            leave_prints()
+        if self._line_writer is not None:
+            self._line_writer.close(LINES_S)
 
     def _decide(self) -> None:
         """Decides until the worker is stopped, and signs off, or until another thread decides."""
@@ -406,6 +433,7 @@ class PooledWorker:
         self._stop.set()
         self._services.wake()
         self._handlers.close()
+        self._end_lines()
         if self._listening:
             self._listening.close()
         if self._own:
@@ -528,6 +556,11 @@ def worker_settings(s: Settings) -> WorkerSettings:
     )
 
 
+def lines_of(s: Settings, worker: str) -> LineBuffer | None:
+    """Returns what takes the lines of a worker; None if nothing is kept."""
+    return None if s.log_level == "off" else LineBuffer(LEVELS[s.log_level], worker, seconds)
+
+
 def _service_settings(s: Settings) -> ServiceSettings:
     return ServiceSettings(
         crash_limit=s.crash_limit,
@@ -535,4 +568,5 @@ def _service_settings(s: Settings) -> ServiceSettings:
         sweep_every_s=s.resume_worker_interval_s,
         retention_s=s.retention_s,
         event_retention_s=s.event_retention_s,
+        log_retention_s=s.log_retention_s,
     )

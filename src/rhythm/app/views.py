@@ -12,6 +12,7 @@ from typing import Any, TypeVar, overload
 
 from rhythm.engine.payload import load
 from rhythm.errors import ExecutionFailed
+from rhythm.ids import child_id
 from rhythm.ir.awaiting import rows_of
 from rhythm.ir.program import Program
 from rhythm.record import Record
@@ -22,7 +23,7 @@ from rhythm.store.interfaces.executions import Execution
 from rhythm.store.interfaces.reading import CUT_CHARACTERS, LARGE_COLUMNS
 from rhythm.store.interfaces.workers import Queue, SeenWorker
 from rhythm.store.lifecycle import STATUS_NAMES, TASK
-from rhythm.store.reading import Moment
+from rhythm.store.reading import Alike, Moment
 
 T = TypeVar("T", covariant=True)
 TYPES = ("workflow", "task")
@@ -165,13 +166,34 @@ class TraceStep(Record):
 
     at: datetime
     execution_id: str
-    # started, attempt failed, resumed, completed, failed, cancelled, blocked, or the reason for a
-    # turn
+    # started, attempt failed, attempt crashed (its worker died), resumed, signal, vote, completed,
+    # failed, cancelled, blocked, or the reason for a turn
     what: str
     name: str  # of the workflow or task
     line: int | None = None  # in the workflow's source; only for turns
-    detail: Any = None  # inputs, result or error; for a resume, what let it go on
+    # Inputs, result or error; for a resume, what let it go on; for a signal its name and payload;
+    # for a vote, which did not end its approval, who decided what.
+    detail: Any = None
     worker: str = ""
+    attempt: int = 0  # of a task that has ended, or of an attempt that is over
+    took_s: float | None = None  # of what has ended: since its first attempt began
+
+
+class AlikeView(Record):
+    """Executions below another one that have the same name and are equally deep."""
+
+    name: str
+    type: str  # workflow or task
+    depth: int  # below the other one: 1 for its children
+    count: int
+    completed: int
+    failed: int
+    ended: int
+    first_at: datetime  # when the first one was created
+    last_at: datetime | None  # when the last one of those that have ended has ended
+    slowest_id: str
+    slowest_s: float | None  # None: none of them has ended
+    first_failed: str | None
 
 
 class TracePage(PageOf[TraceStep]):
@@ -388,10 +410,29 @@ def step(moment_: Moment, program: Program | None) -> TraceStep:
         case reading.STARTED:
             return TraceStep(at, id, "started", moment_.name, detail=detail)
         case reading.ENDED:
-            return TraceStep(at, id, STATUS_NAMES[moment_.status], moment_.name, detail=detail)
+            began_us = moment_.began_at
+            took_s = None if began_us is None else (moment_.place.at - began_us) / 1e6
+            status, attempt = STATUS_NAMES[moment_.status], moment_.attempt
+            return TraceStep(
+                at, id, status, moment_.name, None, detail, moment_.worker, attempt, took_s
+            )
         case reading.TURN:
             line = None if moment_.type == TASK else line_of(program, moment_.statement)
-            return TraceStep(at, id, moment_.what, moment_.name, line, detail, moment_.worker)
+            return TraceStep(
+                at, id, moment_.what, moment_.name, line, detail, moment_.worker, moment_.attempt
+            )
+        case reading.SIGNAL:
+            signal = {"name": moment_.what, "payload": detail}
+            return TraceStep(at, id, "signal", moment_.name, detail=signal)
+        case reading.VOTE:
+            approval = child_id(id, moment_.place.n // reading.VOTES)
+            vote = {
+                "approval": approval,
+                "decision": moment_.what,
+                "by": moment_.by_id,
+                "comment": moment_.reason,
+            }
+            return TraceStep(at, id, "vote", moment_.name, detail=vote)
     how = {
         "triggered_by": moment_.what,
         "triggered_by_id": moment_.by_id,
@@ -399,6 +440,25 @@ def step(moment_: Moment, program: Program | None) -> TraceStep:
         "reason": moment_.reason,
     }
     return TraceStep(at, id, "resumed", moment_.name, detail=how)
+
+
+def alike_view(some: Alike) -> AlikeView:
+    """Returns executions that are alike as callers see them."""
+    slowest_s = None if some.slowest_us is None else some.slowest_us / 1e6
+    return AlikeView(
+        some.name,
+        TYPES[some.type],
+        some.depth,
+        some.count,
+        some.completed,
+        some.failed,
+        some.ended,
+        moment(some.first_at),
+        moment_of(some.last_at),
+        some.slowest_id,
+        slowest_s,
+        some.first_failed,
+    )
 
 
 def line_of(program: Program | None, statement: int) -> int | None:

@@ -47,6 +47,7 @@ SECTIONS = {  # the commands, by what people do with them
         "show": "show everything about one execution",
         "why": "explain why an execution does not go on, and what would help",
         "trace": "show what happened in an execution, step by step",
+        "logs": "show what an execution has logged, and how far it is",
         "workflows": "list the registered workflows",
         "queues": "list the queues: what waits in them, and who serves them",
         "workers": "list the workers, and whether they are alive",

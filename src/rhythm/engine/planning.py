@@ -13,6 +13,7 @@ from typing import Any
 
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.rows import Asking, EndedTasks, OwnedEnd, Referenced, TurnRows, dump_owned
+from rhythm.engine.said import said_of
 from rhythm.ir.awaiting import (
     Plan,
     first_numbers,
@@ -436,7 +437,7 @@ class _TurnRows:
             case c.SetAttribute(name, value):
                 self.attributes[name] = value
             case c.Log() | c.Progress():
-                pass  # they are not stored: the worker that takes the turn reports them
+                self.asked["said"].append(said_of(command))
             case _:
                 raise AssertionError(f"nobody plans {command}")
 

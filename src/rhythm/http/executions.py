@@ -13,6 +13,7 @@ from starlette.responses import Response
 from rhythm.app.checks import place_after
 from rhythm.app.executions import STATUSES
 from rhythm.app.explain import WhyView
+from rhythm.app.log_lines import LogLineView
 from rhythm.app.pauses import ResumeRequestView, StatusView
 from rhythm.app.views import LARGE_FIELDS, ExecutionView, TraceStep
 from rhythm.engine.payload import dump
@@ -30,6 +31,7 @@ Summary = form_of(ExecutionView, "ExecutionSummary", LARGE_FIELDS)
 Summaries = page_of(Summary)
 Step = form_of(TraceStep)
 Steps = page_of(Step)
+Lines = page_of(form_of(LogLineView, "LogLine"), dropped=int)
 Why = form_of(WhyView, "Why")
 Where = form_of(StatusView, "ExecutionStatus")
 Resumes = page_of(form_of(ResumeRequestView, "ResumeRequest"))
@@ -177,6 +179,28 @@ def trace(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Respons
     """Lists what happened in an execution and in everything below it, oldest first."""
     page = ask.app.trace_page(id, limit, cursor, most_bytes=ask.page_bytes)
     return listed(ask, page.items, page.cursor is not None, lambda n: page.cursors[n])
+
+
+Level = Annotated[
+    Literal["debug", "info", "warning", "error"],
+    Query(description="Only lines from this level on. Progress counts as `info`."),
+]
+
+
+def logs(
+    ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None, level: Level = "debug"
+) -> Response:
+    """Lists what an execution and everything below it have said, oldest first.
+
+    These are lines of logs, reports of progress, and heartbeats of tasks. They come in the order of
+    storing: to follow them, send the `position` of your last line as `cursor`. `dropped` counts the
+    lines that were not kept, because they were too many.
+    """
+    page = ask.app.logs(id, cursor, limit, level=level, most_bytes=ask.page_bytes)
+    more = page.cursor is not None
+    return listed(
+        ask, page.items, more, lambda n: str(page.items[n].position), dropped=page.dropped
+    )
 
 
 def children(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:

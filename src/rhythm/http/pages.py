@@ -45,7 +45,9 @@ def seen_by_name(
     return seen[:limit], len(seen) > limit
 
 
-def listed(ask: Asker, items: Sequence[Any], more: bool, place: Callable[[int], str]) -> Response:
+def listed(
+    ask: Asker, items: Sequence[Any], more: bool, place: Callable[[int], str], **besides: Any
+) -> Response:
     """Returns a page as a response. `place(n)` is the cursor of the page that begins after item n.
 
     The page ends early when it has become too large, but has at least one item.
@@ -58,6 +60,8 @@ def listed(ask: Asker, items: Sequence[Any], more: bool, place: Callable[[int], 
             break
     last = len(parts) - 1
     cursor = place(last) if parts and (more or len(parts) < len(items)) else None
+    also = b"".join(b',"%b":%b' % (name.encode(), document(it)) for name, it in besides.items())
     return Response(
-        b'{"items":[%b],"cursor":%b}' % (b",".join(parts), document(cursor)), media_type=JSON
+        b'{"items":[%b],"cursor":%b%b}' % (b",".join(parts), document(cursor), also),
+        media_type=JSON,
     )

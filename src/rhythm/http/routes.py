@@ -100,6 +100,8 @@ ROUTES = (
         {200: executions.Resumes}, (404, 422)),
     Route("GET", f"{V1}/executions/{{id}}/trace", executions.trace, READ, EXECUTION,
         {200: executions.Steps}, (404, 422)),
+    Route("GET", f"{V1}/executions/{{id}}/logs", executions.logs, READ, EXECUTION,
+        {200: executions.Lines}, (404, 422)),
     Route("GET", f"{V1}/executions/{{id}}/children", executions.children, READ, EXECUTION,
         {200: executions.Summaries}, (404, 422)),
     Route("GET", f"{V1}/executions/{{id}}/snapshot", executions.snapshot, READ, EXECUTION,

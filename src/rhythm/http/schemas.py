@@ -51,14 +51,16 @@ def form_of(record: type[Record], name: str = "", leave_out: tuple[str, ...] = (
 
 
 @cache
-def page_of(item: Model) -> Model:
-    """Returns the schema of a page of these items."""
+def page_of(item: Model, **more: Any) -> Model:
+    """Returns the schema of a page of these items, and of fields that it has besides."""
     items: Any = (list[item], ...)  # type: ignore[valid-type]  # a model that is made here
+    besides: dict[str, Any] = {name: (hint, ...) for name, hint in more.items()}
     return create_model(
         f"{item.__name__}Page",
         __doc__="One page of a list. Send its `cursor` to get the next page; null: no more pages.",
         items=items,
         cursor=(str | None, ...),
+        **besides,
     )
 
 

@@ -33,7 +33,7 @@ class Update:
 
     def __init__(self, stamp: str, view: ExecutionView) -> None:
         self.stamp, self.ended = stamp, view.ended
-        self.event = b"id: %b\nevent: execution\ndata: %b\n\n" % (stamp.encode(), document(view))
+        self.body = b"event: execution\ndata: %b\n\n" % document(view)  # the event without its id
 
 
 class Followed:

@@ -40,6 +40,7 @@ from rhythm.store.interfaces.executions import (
     StoredSignal,
     StoredTimer,
 )
+from rhythm.store.interfaces.logs import LogLine, LogTotals
 from rhythm.store.interfaces.messages import Mail, NewWait
 from rhythm.store.interfaces.operating import Standing
 from rhythm.store.interfaces.reading import Transition
@@ -53,7 +54,8 @@ from rhythm.store.triggers import Trigger
 RECORDS: tuple[type[Record], ...] = (
     AuditRow, Beat, Child, Claim, AuditedDecision, Declaration, Definition, Done, Event, Execution,
     Fire,
-    Grant, Listed, Loaded, LoadedTask, Mail, Mailed, NewApproval, NewExecution, NewWait, Place,
+    Grant, Listed, Loaded, LoadedTask, LogLine, LogTotals, Mail, Mailed, NewApproval,
+    NewExecution, NewWait, Place,
     ResumeRequest, Retry, Schedule, SeenWorker, Standing, StoredApproval, StoredDecision,
     StoredExecution, StoredSignal, StoredTimer, StoredToken, TokenAct, TokenRow, Transition,
     Trigger, Wait,
@@ -80,6 +82,7 @@ US = 1_000_000
 TYPES = {
     "str": "text", "int": "bigint", "bool": "bool", "float": "float8", "bytes": "bytea",
     "StatusNumber": "bigint", "AfterDeadline": "text", "ApprovalOutcome": "text", "Choice": "text",
+    "LineKind": "bigint",
     "tuple[str, ...]": "text",  # JSON
 }  # fmt: skip
 PLACEHOLDER = re.compile(

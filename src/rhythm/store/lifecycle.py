@@ -170,7 +170,7 @@ CHANGES = (
     Change("task", (PENDING,), (FAILED,), "time out",
            "has used up its time while nobody runs it"),
     Change("task", (PENDING,), (), "rescue",
-           "has lost its worker, and can be claimed again"),
+           "has lost its worker, and can be claimed again", "attempt crashed"),
     Change("task", (PENDING,), (FAILED,), "rescue",
            "was running on as many workers that died as the limit says"),
     Change("task", (PENDING,), (CANCELLED,), "terminate",

@@ -30,8 +30,10 @@ LIGHT_COLUMNS = (
     "awaiting",
     "waited_us",
 )
+# No part of the commit: its owner writes it afterwards.
+LATER_FIELDS = ("said",)
 # `wakes` is not written: the answer reports the current ones.
-LIGHT_FIELDS = frozenset((*LIGHT_COLUMNS, "done", "end", "wakes", "first"))
+LIGHT_FIELDS = frozenset((*LIGHT_COLUMNS, *LATER_FIELDS, "done", "end", "wakes", "first"))
 _OTHERS = tuple(name for name in TurnCommit._fields if name not in LIGHT_FIELDS)
 _others_of = attrgetter(*_OTHERS)
 _UNUSED = _others_of(TurnCommit)  # their defaults
@@ -47,7 +49,9 @@ FINISH_COLUMNS = (
     "awaiting",
     "value",
 )
-FINISH_FIELDS = frozenset((*FINISH_COLUMNS, "done", "end", "status", "owned", "first"))
+FINISH_FIELDS = frozenset(
+    (*FINISH_COLUMNS, *LATER_FIELDS, "done", "end", "status", "owned", "first")
+)
 _unfinished_of = attrgetter(*[name for name in TurnCommit._fields if name not in FINISH_FIELDS])
 _UNFINISHED = _unfinished_of(TurnCommit)
 

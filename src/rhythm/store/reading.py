@@ -16,7 +16,10 @@ from rhythm.store.lifecycle import StatusNumber
 T = TypeVar("T")
 MAX_TRACED_EXECUTIONS = 10_000  # in one trace
 MAX_TRACED_TURNS = 100_000  # turns and attempts, of these executions
-STARTED, ENDED, TURN, RESUMED = range(4)  # kinds of moments; the last criterion of their order
+# Kinds of moments; the last criterion but one of their order.
+STARTED, ENDED, TURN, RESUMED, SIGNAL, VOTE = range(6)
+VOTES = 2**20  # in `n` of a vote: the number of its approval, times this, and its own
+EVERYTHING = 2**31  # as `alike`: nothing is left out, however many are alike
 
 
 class Found(list[T]):
@@ -70,14 +73,14 @@ class Place(Record):
     child_no: int
     id: str
     kind: int
-    n: int  # of the turn or resume
+    n: int  # of the turn, resume, signal or vote
 
 
 class Moment(Record):
     """Something that happened.
 
     `detail`: JSON; of a start the inputs, of an end the result or error, of a turn its error, of a
-    resume the data.
+    resume the data, of a signal the payload.
     """
 
     place: Place
@@ -86,8 +89,28 @@ class Moment(Record):
     version: str
     status: StatusNumber
     detail: str | None
-    what: str = ""  # the cause of a turn, or what triggered a resume
+    # the cause of a turn, what triggered a resume, the name of a signal, what somebody voted
+    what: str = ""
     worker: str = ""
     statement: int = 0
     by_id: str = ""
     reason: str = ""
+    attempt: int = 0  # of a task that has ended, or of an attempt that has failed
+    began_at: int | None = None  # of what has ended: when its first attempt began
+
+
+class Alike(Record):
+    """Executions in a family that have the same name and are equally deep below its root."""
+
+    name: str
+    type: int
+    depth: int  # below the root
+    count: int
+    completed: int
+    failed: int
+    ended: int
+    first_at: int  # when the first one was created
+    last_at: int | None  # when the last one of those that have ended has ended
+    slowest_id: str
+    slowest_us: int | None
+    first_failed: str | None

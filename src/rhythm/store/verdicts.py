@@ -173,6 +173,11 @@ def attempt_row(id: str, attempt: int, fence: int, worker: str, error: str) -> H
 # lost claims
 
 
+def crashed_attempt_row(id: str, attempt: int, fence: int, worker: str | None) -> HistoryRow:
+    """Returns the history row of an attempt whose worker died, and after which another follows."""
+    return HistoryRow(id, attempt, fence, worker, PENDING, PENDING, "attempt crashed")
+
+
 def is_given_up(crashes: int, crash_limit: int) -> bool:
     """Returns whether an execution has crashed too often.
 

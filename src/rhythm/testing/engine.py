@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from rhythm.app.pooled import worker_settings
+from rhythm.engine.levels import LEVELS
 from rhythm.errors import StoreError
 from rhythm.store.interfaces.claims import SYSTEM_QUEUE
 from rhythm.store.interfaces.store import Store
 from rhythm.testing.bodies import Bodies, Crashed, Order
 from rhythm.testing.clock import SECOND_US, SimulatedClock
 from rhythm.testing.doubles import CallLog, Double
+from rhythm.worker.lines import LineBuffer
 from rhythm.worker.loop import Worker
 from rhythm.worker.narration import Narrator, Observer
 from rhythm.worker.services import Scheduler, ServiceSettings
@@ -75,6 +77,8 @@ class Engine:
         self.app._refuse_if_closed()
         while self.step():
             pass
+        while self.lines is not None and not self.lines.empty:
+            self.lines.write(self.store, everything=True)
 
     def step(self) -> bool:
         """Does what can happen now; returns whether anything did."""
@@ -142,6 +146,13 @@ class Engine:
 
     def _new_worker(self) -> Worker:
         self.workers += 1
+        level = LEVELS.get(self.app.settings.log_level)
+        # Those of a worker that died are gone with it.
+        self.lines = (
+            None
+            if level is None
+            else LineBuffer(level, f"worker-{self.workers}", self.clock.seconds)
+        )
         return Worker(
             self._seen,
             self.app.program,
@@ -154,6 +165,7 @@ class Engine:
             narrator=Narrator(self._observe, self._hear),
             why_missing=self._why_missing,
             sleep=lambda seconds: None,
+            lines=self.lines,
         )
 
     def _hear(self, what: str, id: str, detail: str) -> None:

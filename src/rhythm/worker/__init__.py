@@ -26,6 +26,11 @@ A worker lives among other workers that it does not know. These are its rules:
 - The worker that plans a turn knows the tasks of the other workers: each worker declares the tasks
   that it has (queue, retries, timeout).
 
+- Nobody waits for what executions say. A turn's lines count once its commit is answered, a task's
+  lines go straight to a buffer. Another thread writes them in groups, on a connection of its own.
+  A line has an identity, so that a group whose answer was lost is sent again without harm. What
+  waits is bounded, and counted where it is dropped: work never stops because of lines.
+
 What must happen by itself is done by services, on one loop in every process that works: timers,
 schedules, rescue, the sweeper, the pruner and the deletion of old events. Each service does one
 bounded pass, and says when the next one is due. A service that fails is tried again, less and less
@@ -37,8 +42,9 @@ slot is worked out before that, outside of any transaction; it is dropped, under
 schedule's row, if the schedule has another revision by then. A claim is taken back when it expires,
 or when its worker has been silent for too long.
 
-The sweeper, the pruner and the deletion of old events run in one process at a time, by a lease,
-which only saves work. The sweeper asks the interpreter about parked workflows, batch by batch. A
-workflow that could go on has lost a wake: it is woken, and reported as a bug. Executions that have
-ended are kept for ever unless a retention is set; events are kept for seven days by default.
+The sweeper, the pruner and the deletion of old events and lines run in one process at a time, by a
+lease, which only saves work. The sweeper asks the interpreter about parked workflows, batch by
+batch. A workflow that could go on has lost a wake: it is woken, and reported as a bug. Executions
+that have ended are kept for ever unless a retention is set; events are kept for seven days by
+default, lines of logs for thirty.
 """

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from rhythm.record import Record
 from rhythm.store.interfaces.store import Store
+from rhythm.worker.lines import LineBuffer
 from rhythm.worker.narration import Narrator
 from rhythm.worker.settings import WorkerSettings
 
@@ -25,6 +26,7 @@ class Context(Record):
     rng: random.Random
     narrator: Narrator
     sleep: Callable[[float], None] = time.sleep
+    lines: LineBuffer | None = None  # what executions say here; None: it is not kept
 
     def seed(self) -> str:
         """Returns the random bits for one turn."""

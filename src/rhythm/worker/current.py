@@ -9,13 +9,15 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rhythm.errors import TaskCancelled
+from rhythm.store.interfaces.logs import LOG
 from rhythm.worker.ended import AttemptEnd
+from rhythm.worker.task_log import TaskLog
 
 if TYPE_CHECKING:
-    LoggerAdapter = logging.LoggerAdapter[logging.Logger]
-else:
-    LoggerAdapter = logging.LoggerAdapter
+    from rhythm.worker.lines import LineBuffer, Speaker
+    from rhythm.worker.task_log import LoggerAdapter
 
+NOTHING = 10**6  # a level that no record has
 _attempt: ContextVar[Current] = ContextVar("rhythm.current")
 
 
@@ -54,6 +56,11 @@ class Current:
         # Called right before the handler begins: whether it still may.
         self.may_begin: Callable[[], bool] = lambda: True
         self.on_progress: Callable[[Any], None] = lambda progress: None
+        # Where the lines of its log go, and the fence under which it runs; None: nowhere.
+        self.lines: LineBuffer | None = None
+        self.fence = 0
+        self.unprinted = ""  # the beginning of a line that it prints
+        self._speaker: Speaker | None = None
         self._connection: Any = None
         self._over = False
 
@@ -75,9 +82,14 @@ class Current:
 
     @property
     def log(self) -> LoggerAdapter:
-        """A logger whose records name the execution, the task and the attempt."""
+        """A logger whose records name the execution, the task and the attempt.
+
+        They are also kept with the execution, from the level `log_level` on: `rhythm logs` and
+        `rhythm trace` show them, whatever the process does with its own log.
+        """
         fields = {"execution_id": self.id, "task": self.task, "attempt": self.attempt}
-        return LoggerAdapter(logging.getLogger(f"rhythm.task.{self.task}"), fields)
+        least = NOTHING if self.lines is None else self.lines.level
+        return TaskLog(logging.getLogger(f"rhythm.task.{self.task}"), fields, least, self._say)
 
     @property
     def connection(self) -> Any:
@@ -94,7 +106,9 @@ class Current:
         return self._connection
 
     def heartbeat(self, progress: Any = None) -> None:
-        """Reports how far the task is.
+        """Reports how far the task is: a text, or details that have a JSON form.
+
+        The report is kept with the execution; of many in a short time, the last.
 
         Raises `TaskCancelled` if nobody waits for this attempt any more. Do not catch that: it ends
         the attempt.
@@ -103,8 +117,23 @@ class Current:
             raise TaskCancelled(f"attempt {self.attempt} at task `{self.task}` was given up")
         self.progress = progress
         self.on_progress(progress)
+        if progress is not None and self.lines is not None:
+            self.lines.heartbeat(self._as_speaker(self.lines), progress)
 
     # for the worker
+
+    def printed(self, line: str) -> None:
+        """Keeps a line that the task has printed."""
+        self._say(logging.INFO, line, None)
+
+    def _say(self, level: int, message: str, fields: Any) -> None:
+        if self.lines is not None:
+            self.lines.add(self._as_speaker(self.lines), LOG, level, message, fields)
+
+    def _as_speaker(self, lines: LineBuffer) -> Speaker:
+        if self._speaker is None:
+            self._speaker = lines.speaker(self.id, self.task, self.fence, self.attempt)
+        return self._speaker
 
     def give_up(self) -> None:
         """Marks this attempt as one that nobody waits for any more."""

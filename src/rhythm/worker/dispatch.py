@@ -38,6 +38,7 @@ class Dispatcher:
     ) -> None:
         self.store, self.narrator, self.now = context.store, context.narrator, context.now
         self.rng, self.tasks, self.attempts = context.rng, tasks, attempts
+        self.lines = context.lines
         self.ownership, self.missing = ownership, missing
 
     # beginning
@@ -60,7 +61,9 @@ class Dispatcher:
             workflow.running.add(n)
             id, options = child_id(workflow.id, n), command.options
             inputs = unshared(command.inputs)  # its handler may change them
-            self._begin(self._attempt(id, command.name, inputs, options, 1, workflow.deadline))
+            attempt = self._attempt(id, command.name, inputs, options, 1, workflow.deadline)
+            attempt.current.fence = workflow.fence
+            self._begin(attempt)
         return None
 
     def begin_claimed(self, claimed: ClaimedTask) -> None:
@@ -86,6 +89,7 @@ class Dispatcher:
             return self._fail(claim, problem)
         deadline = claimed.deadline
         attempt = self._attempt(claim.id, task.name, inputs, options, claim.attempt, deadline)
+        attempt.current.fence = claim.fence
         if attempt.task.transactional:
             end = TaskEnd(claim.id, claim.fence, COMPLETED, "null", worker=self.ownership.worker)
             attempt.current.within = Transactional(self.store, attempt.current, end)
@@ -102,6 +106,7 @@ class Dispatcher:
     ) -> Attempt:
         attempt = Attempt(id, self.tasks[name], inputs, options, number, self.now())
         attempt.current.may_begin = lambda: self.ownership.may_begin(deadline)
+        attempt.current.lines = self.lines
         if self.narrator.observe:
             attempt.current.on_progress = lambda progress: self.narrator.say(
                 "progress", id, brief(progress)

@@ -27,6 +27,7 @@ from rhythm.worker.context import Context
 from rhythm.worker.dispatch import Dispatcher
 from rhythm.worker.handlers import Task
 from rhythm.worker.heartbeat import Heartbeat
+from rhythm.worker.lines import LineBuffer
 from rhythm.worker.liveness import Liveness
 from rhythm.worker.loading import Loader, Programs
 from rhythm.worker.local_workers import HOST, MACHINE
@@ -50,6 +51,7 @@ class Worker:
     - `connect` opens the connection for heartbeats; if it is given, another thread sends them.
     - `hints` says whether it is worth asking for work; without it, every round asks.
     - `expect` is told in how many seconds something that was committed here is due.
+    - `lines` takes what its executions say; without it, that is not kept.
     - `commits_apart`: under load, a commit is under way while the next one is decided; else that
       is what the store says.
     """
@@ -75,9 +77,10 @@ class Worker:
         expect: Callable[[float], None] = lambda delay_s: None,
         commits_apart: bool | None = None,
         version: str = "",
+        lines: LineBuffer | None = None,
     ) -> None:
         self.narrator = narrator or Narrator()
-        context = Context(store, name, settings, now, rng, self.narrator, sleep)
+        context = Context(store, name, settings, now, rng, self.narrator, sleep, lines)
         self.store, self.name, self.settings, self.now = store, name, settings, now
         self.sleep, self.version = sleep, version
         self.attempts = attempts = Attempts(handlers, now)

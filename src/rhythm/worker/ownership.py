@@ -70,6 +70,7 @@ class OwnedWorkflow:
         # Its first turn, while its task has begun and it is not committed; and when it was taken.
         self.ahead: Planned | None = None
         self.ahead_at = 0.0
+        self.said_at = 0.0  # when its last turn that says something was taken
         self.refused = ""  # why the store refused its turn, which is taken again
 
     @property

@@ -30,6 +30,7 @@ from rhythm.store.lifecycle import WORKFLOW
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
 from rhythm.worker.heartbeat import seconds
+from rhythm.worker.lines import LineBuffer, LineWriter
 from rhythm.worker.local_workers import release_claims_of_dead_local_workers
 from rhythm.worker.loop import Worker
 from rhythm.worker.narration import Narrator, Observer
@@ -53,9 +54,10 @@ class Runner:
         observe: Observer | None,
         now: Callable[[], float],
         clock_us: Callable[[], int],
+        name: str = "",
         **more: Any,
     ) -> None:
-        """`more` is passed on to the worker."""
+        """`name`: of the worker; without it, it gets a random one. `more` is passed on to it."""
         self.store, self.settings, self.now, self.clock_us = store, settings, now, clock_us
         self.handlers = Handlers()
         self.narrator = Narrator(observe)
@@ -64,7 +66,7 @@ class Runner:
             self.program,
             tasks,
             self.handlers,
-            secrets.token_hex(6),
+            name or secrets.token_hex(6),
             settings,
             now=now,
             rng=random.Random(),
@@ -126,9 +128,12 @@ class CheckpointingRunner(Runner):
         observe: Observer | None = None,
         clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
         now: Callable[[], float] = seconds,
+        log_level: int | None = None,
     ) -> None:
+        """`log_level`: what executions say is kept from this level on; None: nothing is."""
         settings = settings or WorkerSettings()
-        patience_s = settings.patience_s
+        patience_s, name = settings.patience_s, secrets.token_hex(6)
+        lines = None if log_level is None else LineBuffer(log_level, name, now)
         super().__init__(
             store,
             tasks,
@@ -136,8 +141,14 @@ class CheckpointingRunner(Runner):
             observe,
             now,
             clock_us,
+            name,
             gives_up=lambda waited_s: waited_s > patience_s,
+            lines=lines,
         )
+        complain = self.narrator.complain
+        self._line_writer = None if lines is None else LineWriter(lines, store, complain)
+        if self._line_writer is not None:
+            self._line_writer.start()
         self._programs = ProgramCache()
         services = ServiceSettings(crash_limit=self.settings.crash_limit)
         self.services = Services(
@@ -206,6 +217,8 @@ class CheckpointingRunner(Runner):
         except StoreError as problem:
             self.narrator.complain("claims_left", "", f"they expire by themselves: {problem}")
         self.handlers.close()
+        if self._line_writer is not None:
+            self._line_writer.close(grace_s)
 
     def _round(self) -> None:
         did, wait_s = self.services.run(self._busy)

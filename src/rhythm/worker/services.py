@@ -4,9 +4,9 @@ Timers fire, schedules start workflows, expired claims are taken back, parked wo
 go on are woken, and what ended long ago is deleted.
 
 A service does one bounded pass (`run_once`), and says when the next one is due. A service that
-fails is tried again, and stops no other. The sweeper, the pruner and the deletion of old events are
-for one process at a time, so they ask for a lease. Timers, schedules and rescue are correct with
-any number of processes, and never depend on a lease.
+fails is tried again, and stops no other. The sweeper, the pruner and the deletion of old events and
+lines are for one process at a time, so they ask for a lease. Timers, schedules and rescue are
+correct with any number of processes, and never depend on a lease.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ class ServiceSettings(Record):
     retention_s: float | None = None  # how long ended executions are kept; None: for ever
     # How long events are kept for workflows that will wait for them; None: for ever.
     event_retention_s: float | None = None
+    log_retention_s: float | None = None  # the same for lines of logs
 
 
 class ServiceHealth(Record):
@@ -378,6 +379,25 @@ class Forgetter(Service):
         return BETWEEN_BATCHES_S if counts["forgotten"] == self.batch else self.every_s
 
 
+class LogPruner(Service):
+    """Deletes lines of logs that are older than the retention."""
+
+    name, leased = "logs", True
+
+    def __init__(self, store: Store, settings: ServiceSettings, retention_s: float) -> None:
+        self.store = store
+        self.batch = settings.batch
+        self.every_s = settings.prune_every_s
+        self.retention_s = retention_s
+
+    def run_once(self, now: float) -> Counts:
+        return {"pruned": self.store.logs.prune_lines(self.retention_s, self.batch)}
+
+    def rest_s(self, counts: Counts) -> float:
+        # A pass may end after few roots, if they have many lines.
+        return BETWEEN_BATCHES_S if counts["pruned"] else self.every_s
+
+
 class Services:
     """The services of one process. `run` does what is due, and says when to call it again.
 
@@ -416,6 +436,8 @@ class Services:
             self.services.append(Pruner(store, settings, settings.retention_s))
         if settings.event_retention_s is not None:
             self.services.append(Forgetter(store, settings, settings.event_retention_s))
+        if settings.log_retention_s is not None:
+            self.services.append(LogPruner(store, settings, settings.log_retention_s))
         self.health = {service.name: ServiceHealth() for service in self.services}
         self._next = {service.name: now() for service in self.services}
         self._early_s = dict.fromkeys(self._next, 0.0)

@@ -132,7 +132,7 @@ class Turns:
         self.narrator, self.settings, self.now = context.narrator, context.settings, context.now
         self.rng, self.seed, self.catalogue = context.rng, context.seed, catalogue
         self.attempts, self.ownership, self.slots = attempts, ownership, slots
-        self.claimer, self.dispatcher = claimer, dispatcher
+        self.claimer, self.dispatcher, self.lines = claimer, dispatcher, context.lines
         only_queue = self.settings.queues[0] if self.settings.one_queue else None
         self.planner = Planner(
             context.worker, only_queue, self.settings.asking, self.settings.claim_ttl_s
@@ -233,6 +233,8 @@ class Turns:
         )
         self.narrator.sizes.snapshot(name, workflow.id, planned.snapshot_bytes)
         workflow.ended = []
+        if planned.commit.said:
+            workflow.said_at = self.now()
         return self._go_ahead(workflow, planned) if self._can_wait(planned) else planned
 
     def _can_wait(self, planned: Planned) -> bool:
@@ -396,6 +398,8 @@ class Turns:
         if turn is not None and answer.outcome != "lost":
             self.narrator.committed(turn)
             self._cancel_here(turn)
+        if turn is not None and (answer.outcome != "lost" or answer.written):
+            self._keep_lines(workflow, turn)
         match answer.outcome:
             case "lost":
                 self.ownership.lose(workflow.id)
@@ -413,6 +417,15 @@ class Turns:
                 raise AssertionError("another turn was committed in its place")
             case _:
                 assert_never(answer.outcome)
+
+    def _keep_lines(self, workflow: OwnedWorkflow, turn: TurnCommit) -> None:
+        """Keeps what a turn has said, and the one that was committed with it: it is true now."""
+        if self.lines is None or workflow.loaded is None:
+            return
+        if turn.first is not None and turn.first.said:
+            self.lines.add_turn(turn.first, workflow.loaded.name, workflow.ahead_at)
+        if turn.said:
+            self.lines.add_turn(turn, workflow.loaded.name, workflow.said_at)
 
     def _go_on(
         self,

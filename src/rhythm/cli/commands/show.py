@@ -77,6 +77,7 @@ def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str,
     yield e.type, _what(app, e)
     yield "status", e.status + _besides(e, now)
     yield "waits for", _waits(app, e, children, now)
+    yield "progress", _progress(app, e, now)
     yield "created", moment(e.created_at, now)
     yield "ended", moment(e.finished_at, now) + f", after {_took(e)}" if e.finished_at else ""
     yield "queue", printable(e.queue)
@@ -91,6 +92,19 @@ def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str,
     yield "attributes", laid_out(e.attributes) if e.attributes else ""
     yield "inputs", laid_out(e.inputs)
     yield "result", laid_out(e.result) if e.status == "completed" else ""
+
+
+def _progress(app: Rhythm, e: ExecutionView, now: datetime) -> str:
+    """Returns how far it is, as it or something below it has last reported; empty without that."""
+    from rhythm.cli.output.log_lines import said, who
+    from rhythm.cli.output.words import age
+
+    line = app.details.progress(e.id)
+    if line is None:
+        return ""
+    ago = age(line.at, now)
+    whose = "" if line.execution_id == e.id else f" ({who(line)})"
+    return f"{said(line)}{whose}, {'now' if ago == 'now' else f'{ago} ago'}"
 
 
 def _attempt(e: ExecutionView) -> str:

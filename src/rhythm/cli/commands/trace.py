@@ -2,55 +2,83 @@
 does while it runs.
 
 … is a line at which the workflow had to wait, → a task that starts, ✓ a task that is done, ↻ an
-attempt that failed and is repeated. In a retry, the steps that it kept of the earlier execution
-come first.
+attempt that failed and is repeated, · what was logged. In a retry, the steps that it kept of the
+earlier execution come first. Where more than a hundred tasks or workflows are alike, they are one
+line, with how many failed and which was the slowest.
 
   rhythm trace 06fe1sz2n5qg7v0k4m8c3x9yte
+  rhythm trace 06fe1sz2n5qg7v0k4m8c3x9yte --follow --level warning
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import heapq
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rhythm.cli.command import Arguments, command
+from rhythm.cli.command import Arguments, UsageError, command, option
+from rhythm.cli.commands.logs import FOLLOW, LEVEL, POLL_INTERVAL_S, SETTLED_S, log_pages
 from rhythm.cli.connect import application, find
 from rhythm.cli.options import DATABASE, EXECUTION, OUTPUT
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from rhythm.app import ExecutionView, Rhythm, TraceStep
-    from rhythm.app.views import TracePage
+    from rhythm.app.log_lines import LogLineView
+    from rhythm.app.views import AlikeView, TracePage
 
 PAGE_STEPS, PAGE_BYTES = 1000, 4 * 1024 * 1024  # at most this much is read at a time
+MOST_ALIKE = 100  # executions that are alike are told one by one, up to so many
+
+
+class Entry(NamedTuple):
+    """Something to print: when it happened, its depth below the execution, its mark and words."""
+
+    at: datetime
+    depth: int
+    mark: str
+    text: str
 
 
 @command(__doc__)
 @EXECUTION
+@option("--logs/--no-logs", default=True, help="also show what was logged, or not")
+@LEVEL
+@option("--all", is_flag=True, help="tell everything one by one, however many are alike")
+@FOLLOW
 @OUTPUT
 @DATABASE
 def run(args: Arguments) -> int:
+    if args.follow and args.output != "table":
+        raise UsageError("--follow is for people: leave --output out, or ask for `rhythm logs`")
     with application(args) as app:
         execution = find(app, args.id)
         if args.output == "table":
-            _print(app, execution)
+            _Printer(app, execution, args).print()
         else:
             from rhythm.cli.output.documents import print_items
 
             print_items(
-                args.output, (_json(step) for page in _pages(app, execution.id) for step in page)
+                args.output,
+                (_json(step) for page in _pages(app, execution.id, None) for step in page),
             )
     return 0
 
 
-def _pages(app: Rhythm, id: str) -> Iterator[TracePage]:
+def _pages(
+    app: Rhythm, id: str, most_alike: int | None, cursor: str | None = None
+) -> Iterator[TracePage]:
     """Yields the trace page by page: all of it may not fit into memory."""
-    page = app.trace_page(id, PAGE_STEPS, most_bytes=PAGE_BYTES)
-    yield page
-    while page.cursor is not None:
-        page = app.trace_page(id, PAGE_STEPS, page.cursor, most_bytes=PAGE_BYTES)
+    while True:
+        page = app.trace_page(id, PAGE_STEPS, cursor, most_bytes=PAGE_BYTES, most_alike=most_alike)
         yield page
+        if page.cursor is None:
+            return
+        cursor = page.cursor
 
 
 def _json(step: TraceStep) -> dict[str, Any]:
@@ -59,29 +87,153 @@ def _json(step: TraceStep) -> dict[str, Any]:
     }
 
 
-def _print(app: Rhythm, execution: ExecutionView) -> None:
-    import sys
+class _Printer:
+    """Prints the trace of one execution, and what comes while it is followed."""
 
-    from rhythm.cli.output.terminal import coloured, width_of
-    from rhythm.cli.output.trace import show_line
+    def __init__(self, app: Rhythm, execution: ExecutionView, args: Arguments) -> None:
+        import sys
 
-    room, colour = width_of(sys.stdout) or 10_000, coloured(sys.stdout)
-    for page in _pages(app, execution.id):
-        views = app.executions.get_many(sorted({step.execution_id for step in page}))
-        for step in page:
-            # a step that a retry kept: its end is enough, its start is not shown
-            kept = step.at < execution.created_at
-            if (line := _line_of(app, step, views.get(step.execution_id))) and not (
-                kept and step.what == "started"
-            ):
-                seconds = (step.at - execution.created_at).total_seconds()
-                depth = step.execution_id.count(".") - execution.id.count(".")
-                print(show_line(seconds, line[0], depth, line[1], colour, room))
-    if not execution.ended:
-        print(
-            f"{'':>9}  it is {execution.status}; `rhythm show {execution.id}` tells what "
-            f"it waits for"
-        )
+        from rhythm.cli.output.terminal import coloured, width_of
+
+        self.app, self.execution, self.args = app, execution, args
+        self.room, self.colour = width_of(sys.stdout) or 10_000, coloured(sys.stdout)
+        self.most = None if args.all else MOST_ALIKE
+        self.cursor: str | None = None  # of the last step that was printed
+        self.position = 0  # of the last line that was printed
+        # While it is followed, what is new waits for the next look: a commit that was slow may yet
+        # bring something that comes before it. These are the last step and line that were seen.
+        self.seen_at, self.seen = execution.created_at - timedelta(days=1), 0
+        self.dropped = 0
+        # Names and depths of what is told as one, and what was last printed of each.
+        self.alike: dict[tuple[str, int], str] = {}
+
+    def print(self) -> None:
+        """Prints all that there is; with --follow, goes on until the execution has ended."""
+        from rhythm.cli.output.log_lines import not_kept
+
+        ended_at: float | None = None
+        while True:
+            if self.execution.ended and ended_at is None:
+                ended_at = time.monotonic()
+            over = ended_at is not None and time.monotonic() - ended_at >= SETTLED_S
+            over = over or not self.args.follow
+            self._print_new(over)
+            if over:
+                break
+            time.sleep(POLL_INTERVAL_S)
+            self.execution = self.app.get(self.execution.id)
+        if self.dropped:
+            print(f"{'':>9}  ({not_kept(self.dropped)})")
+        if not self.execution.ended:
+            id, status = self.execution.id, self.execution.status
+            print(f"{'':>9}  it is {status}; `rhythm show {id}` tells what it waits for")
+
+    def _print_new(self, over: bool) -> None:
+        """Prints what was not printed yet: steps, lines and counts together, by their time.
+
+        `over`: this is the last look.
+        """
+        groups, steps = self._groups(), self._steps(over)
+        lines = self._lines(over) if self.args.logs else iter(())
+        for entry in heapq.merge(groups, steps, lines, key=lambda entry: entry.at):
+            self._print(entry)
+
+    def _print(self, entry: Entry) -> None:
+        from rhythm.cli.output.trace import show_line
+
+        seconds = (entry.at - self.execution.created_at).total_seconds()
+        line = show_line(seconds, entry.mark, entry.depth, entry.text, self.colour, self.room)
+        print(line, flush=self.args.follow)
+
+    def _groups(self) -> list[Entry]:
+        """Returns the counts of what is alike, if they have changed since they were printed."""
+        entries = list[Entry]()
+        found = [] if self.most is None else self.app.details.alike(self.execution.id, self.most)
+        for each in found:
+            text, key = _counted(each, self.execution.id), (each.name, each.depth)
+            if self.alike.get(key) != text:
+                mark = "failure" if each.failed else "done" if each.ended == each.count else "task"
+                entries.append(Entry(each.first_at, each.depth, mark, text))
+            self.alike[key] = text
+        return entries
+
+    def _steps(self, over: bool) -> Iterator[Entry]:
+        app, execution, last = self.app, self.execution, self.seen_at
+        for page in _pages(app, execution.id, self.most, self.cursor):
+            views = app.executions.get_many(sorted({step.execution_id for step in page}))
+            for step, cursor in zip(page, page.cursors, strict=True):
+                self.seen_at = step.at
+                if step.at > last and not over:
+                    continue
+                self.cursor = cursor
+                # a step that a retry kept: its end is enough, its start is not shown
+                kept = step.at < execution.created_at
+                if (line := _line_of(app, step, views.get(step.execution_id))) and not (
+                    kept and step.what == "started"
+                ):
+                    yield Entry(step.at, self._depth(step.execution_id), *line)
+
+    def _lines(self, over: bool) -> Iterator[Entry]:
+        from rhythm.cli.output.log_lines import said, who
+
+        last, seen = self.execution.created_at, self.seen
+        for page in log_pages(self.app, self.execution.id, self.position, self.args.level):
+            self.dropped = page.dropped
+            views = self.app.executions.get_many(sorted({line.execution_id for line in page}))
+            for line in page:
+                self.seen = line.position
+                if line.position > seen and not over:
+                    continue
+                self.position = line.position
+                # They come in the order of writing, which is almost that of time.
+                last = max(last, _within(line.at, views.get(line.execution_id)))
+                depth = self._depth(line.execution_id)
+                if (line.name, depth) not in self.alike or line.level in LOUD:
+                    whose = "" if line.execution_id == self.execution.id else f"{who(line)}: "
+                    yield Entry(last, depth, _mark_of(line), f"{whose}{said(line)}")
+
+    def _depth(self, id: str) -> int:
+        return id.count(".") - self.execution.id.count(".")
+
+
+LOUD = ("warning", "error", "critical")  # lines of what is told as one are shown only from here on
+
+
+def _within(at: datetime, view: ExecutionView | None) -> datetime:
+    """Returns when a line was said, but not before its execution began, or after it ended.
+
+    The times of both were worked out at other moments, some milliseconds apart.
+    """
+    if view is None:
+        return at
+    if view.finished_at is not None:
+        at = min(at, view.finished_at - timedelta(microseconds=1))
+    return max(at, view.created_at)
+
+
+def _mark_of(line: LogLineView) -> str:
+    return "log" if line.kind == "log" else "progress"
+
+
+def _counted(some: AlikeView, root: str) -> str:
+    """Returns what became of executions that are alike, in words; ids are those below `root`."""
+    from rhythm.cli.output.words import length, printable
+
+    rest = some.ended - some.completed - some.failed
+    counts = (
+        (some.completed, "completed"),
+        (some.failed, "failed"),
+        (rest, "ended otherwise"),
+        (some.count - some.ended, "not ended"),
+    )
+    text = f"{some.count:,} × {printable(some.name)}: " + ", ".join(
+        f"{count:,} {word}" for count, word in counts if count
+    )
+    if some.first_failed:
+        text += f" (first …{some.first_failed.removeprefix(root)})"
+    if some.slowest_s is not None:
+        text += f"; slowest {length(some.slowest_s)} (…{some.slowest_id.removeprefix(root)})"
+    return text
 
 
 def _line_of(app: Rhythm, step: TraceStep, view: ExecutionView | None) -> tuple[str, str] | None:
@@ -113,10 +265,21 @@ def _line_of(app: Rhythm, step: TraceStep, view: ExecutionView | None) -> tuple[
                 "failure" if task and step.what == "failed" else step.what
             ), f"{step.what} {name} after {took}{why}"
         case "attempt failed":
+            where = f" on {printable(step.worker)}" if step.worker else ""
             return (
                 "retry",
-                f"{name} failed, and is tried again: {printable(step.detail['message'])}",
+                f"{name} failed{where}, and is tried again: {printable(step.detail['message'])}",
             )
+        case "attempt crashed":
+            return "retry", f"{name}: its worker {printable(step.worker)} died; it is tried again"
+        case "signal":
+            signal = step.detail
+            return "signal", f"signal {printable(signal['name'])} = {brief(signal['payload'])}"
+        case "vote":
+            vote = step.detail
+            comment = f": {printable(vote['comment'])}" if vote["comment"] else ""
+            by = printable(vote["by"])
+            return "approval", f"{vote['decision']} by {by}{comment} ({vote['approval']})"
         case "retry":
             return "start", f"goes on where {view.retry_of or 'it'} ended"
         case "resumed":

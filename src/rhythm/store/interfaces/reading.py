@@ -10,7 +10,7 @@ from rhythm.limits import TEXTS
 from rhythm.record import Record
 from rhythm.store.interfaces.executions import Execution
 from rhythm.store.lifecycle import STATUS_NAMES
-from rhythm.store.reading import Found, Moment, Place
+from rhythm.store.reading import EVERYTHING, Alike, Found, Moment, Place
 
 # Lists also say whether somebody must decide, and read no more than that of the plan. `%%` means
 # `%` on both databases.
@@ -139,15 +139,30 @@ class ReadingStore(ABC):
 
     @abstractmethod
     def history(self, id: str) -> list[Transition]:
-        """Returns the history of an execution: its turns, or the failed attempts of a task."""
+        """Returns the history of an execution: its turns, or the attempts at a task after which
+        another one came: they failed, or their workers died."""
 
     @abstractmethod
     def trace(
-        self, id: str, after: Place | None, limit: int, most_bytes: int | None = None
+        self,
+        id: str,
+        after: Place | None,
+        limit: int,
+        most_bytes: int | None = None,
+        alike: int = EVERYTHING,
     ) -> Found[Moment]:
         """Returns what happened in an execution and below it after this place, in the order of
         time.
 
+        Of more than so many executions that are `alike`, nothing: see there.
+
         It takes two statements, however much there is. It covers the first `MAX_TRACED_EXECUTIONS`
         executions below it, by id, and `MAX_TRACED_TURNS` of their turns (`store.reading`).
+        """
+
+    @abstractmethod
+    def alike(self, id: str, most: int) -> list[Alike]:
+        """Returns what there is below an execution more than `most` times, and how it has ended.
+
+        That is executions of one name that are equally deep. It covers as much as `trace`.
         """

@@ -11,6 +11,7 @@ from rhythm.store.interfaces.access import AccessStore
 from rhythm.store.interfaces.claims import ClaimStore
 from rhythm.store.interfaces.definitions import DefinitionStore
 from rhythm.store.interfaces.executions import ExecutionStore
+from rhythm.store.interfaces.logs import LogStore
 from rhythm.store.interfaces.maintenance import MaintenanceStore, Recovered
 from rhythm.store.interfaces.messages import MessageStore
 from rhythm.store.interfaces.operating import OperatingStore
@@ -59,6 +60,7 @@ class Store(ABC):
     maintenance: MaintenanceStore
     reading: ReadingStore
     operating: OperatingStore
+    logs: LogStore
     schema: SchemaStore
 
     @abstractmethod

@@ -9,6 +9,7 @@ from typing import Any
 from rhythm.record import Record
 from rhythm.store.approvals import NewApproval
 from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.logs import Said
 from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
 from rhythm.store.lifecycle import (
     APPROVAL,
@@ -218,6 +219,8 @@ class TurnCommit(Record):
     cleanup: bool = False  # it is over a limit, and runs its `finally` blocks
     first: TurnCommit | None = None
     waited_us: int = 0  # how long the commit has waited since the turn was taken
+    # No part of the transaction: its owner writes it once the turn is committed (`LogStore`).
+    said: tuple[Said, ...] = ()
 
     def resumed_upto(self, wakes: int) -> int | None:
         """Returns up to which number the turn marks resumes as done: `resumed`, or all of them.
@@ -241,6 +244,9 @@ class Committed(Record):
     wakes: int = 0
     promoted: Mapping[int, int] = {}  # number of the child -> fence of its claim
     refusal: str = ""  # why it is full
+    # Of a light turn whose claim is lost: it was committed all the same, as nobody had taken a turn
+    # in its place.
+    written: bool = False
 
 
 class TaskEnd(Record):

@@ -33,6 +33,7 @@ SQL = {
         "schedules.sql",
         "events.sql",
         "operating.sql",
+        "logs.sql",
     )
     for name, text in statements(PACKAGE, file).items()
 }

@@ -94,7 +94,7 @@ def step_answers(turns: Sequence[TurnCommit], rows: Sequence[Row]) -> list[Commi
     return [
         Committed(turn.id, "own", wakes)
         if (wakes := won.get(turn.id)) is not None
-        else Committed(turn.id, "lost")
+        else Committed(turn.id, "lost", written=turn.id in won)
         for turn in turns
     ]
 

@@ -21,6 +21,7 @@ from rhythm.store.verdicts import (
     BY_TIMEOUT,
     Ending,
     crash_loop_row,
+    crashed_attempt_row,
     end_of_timed_out,
     is_given_up,
     rescued_task,
@@ -30,7 +31,7 @@ from rhythm.store.verdicts import (
 PRUNED = (
     "ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits",
     "approvals", "decisions", "resumes",
-    "contributors", "families", "terminations",
+    "contributors", "families", "terminations", "log_lines", "log_totals",
 )  # fmt: skip
 
 
@@ -181,8 +182,17 @@ class PostgresMaintenance(PostgresRole, MaintenanceStore):
             for row in lost
             if (ended := verdicts[row.id])
         ]
-        free = [row.id for row in lost if verdicts[row.id] is None]
-        self.db.free(queue for (queue,) in self.db.all("rescue_tasks", ids=free))
+        free = [row for row in lost if verdicts[row.id] is None]
+        rescued = self.db.all("rescue_tasks", ids=[row.id for row in free])
+        self.db.free(queue for (queue,) in rescued)
+        self.rows.write_history(
+            (
+                crashed_attempt_row(row.id, row.attempt, row.fence, row.claimed_by)
+                for row in free
+                if row.fence is not None  # as every claimed row has one
+            ),
+            now,
+        )
         self.db.do("delete_ready", ids=[end.id for end in ends])
         self.rows.finish(ends, now)
 

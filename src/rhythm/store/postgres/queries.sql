@@ -1178,11 +1178,15 @@ SELECT {Transition} FROM history WHERE execution_id = %(id)s ORDER BY seq
 -- A page of the places of what happened in a family, in the order of time.
 -- Returns the place of everything that happened in an execution and below it, after a given place.
 -- Nothing large is read.
-WITH family AS MATERIALIZED (
+-- Executions of one name that are equally deep are left out where there are too many of them.
+WITH below AS MATERIALIZED (
+  SELECT id, name, child_no, type, created_at, finished_at, length(id) AS length FROM executions
+  WHERE id >= %(first)s AND id < %(last)s ORDER BY id LIMIT %(most)s),
+counted AS (
+  SELECT b.*, count(*) OVER (PARTITION BY name, length(replace(id, '.', '..')) - length) AS alike FROM below b),
+family AS MATERIALIZED (
   SELECT id, child_no, type, created_at, finished_at, length(id) AS length FROM executions WHERE id = %(id)s
-  UNION ALL (
-    SELECT id, child_no, type, created_at, finished_at, length(id) FROM executions
-    WHERE id >= %(first)s AND id < %(last)s ORDER BY id LIMIT %(most)s)),
+  UNION ALL SELECT id, child_no, type, created_at, finished_at, length FROM counted WHERE alike <= %(alike)s),
 moments AS (
   SELECT created_at AS at, CASE WHEN child_no > 0 THEN 2 ELSE 1 END AS rank, length, child_no, id, 0 AS kind, 0::bigint AS n FROM family
   UNION ALL SELECT finished_at, CASE WHEN finished_at = created_at THEN 3 ELSE 0 END, -length, child_no, id, 1, 0 FROM family
@@ -1194,16 +1198,41 @@ moments AS (
   UNION ALL (
     SELECT q.requested_at, 1, f.length, f.child_no, f.id, 3, q.id FROM family f
     CROSS JOIN LATERAL (SELECT t.requested_at, t.id FROM execution_resume_requests t WHERE t.execution_id = f.id ORDER BY t.id OFFSET 0) q
-    WHERE f.type = 0 LIMIT %(turns)s))
+    WHERE f.type = 0 LIMIT %(turns)s)
+  UNION ALL (
+    SELECT s.received_at, 1, f.length, f.child_no, f.id, 4, s.n FROM family f
+    CROSS JOIN LATERAL (SELECT t.received_at, t.n FROM workflow_signals t WHERE t.execution_id = f.id ORDER BY t.n OFFSET 0) s
+    WHERE f.type = 0 LIMIT %(turns)s)
+  UNION ALL (
+    SELECT v.at, 1, f.length, f.child_no, f.id, 5, a.n * %(votes)s + v.n FROM family f
+    CROSS JOIN LATERAL (SELECT t.id, t.n, t.ended_at FROM approvals t WHERE t.execution_id = f.id ORDER BY t.n OFFSET 0) a
+    CROSS JOIN LATERAL (SELECT t.at, t.n FROM approval_decisions t WHERE t.approval_id = a.id ORDER BY t.n OFFSET 0) v
+    WHERE f.type = 0 AND (a.ended_at IS NULL OR v.at < a.ended_at) LIMIT %(turns)s))
 SELECT {Place} FROM moments WHERE ({Place}) > ({:p_Place}) ORDER BY {Place} LIMIT %(limit)s
 
 -- name: moments
 -- What happened at these places, in their order.
 SELECT x.x AS place, e.name, e.type, e.version, e.status,
-  CASE x.kind WHEN 0 THEN e.inputs WHEN 1 THEN coalesce(e.result, e.error) WHEN 2 THEN h.error ELSE q.trigger_data END AS detail,
-  coalesce(h.cause, q.triggered_by, '') AS what, coalesce(h.worker, '') AS worker, coalesce(h.statement, 0) AS statement,
-  coalesce(q.triggered_by_id, '') AS by_id, coalesce(q.reason, '') AS reason
+  CASE x.kind WHEN 0 THEN e.inputs WHEN 1 THEN coalesce(e.result, e.error) WHEN 2 THEN h.error WHEN 3 THEN q.trigger_data ELSE s.payload END AS detail,
+  coalesce(h.cause, q.triggered_by, s.name, v.decision, '') AS what, coalesce(h.worker, CASE x.kind WHEN 1 THEN e.worker END, '') AS worker,
+  coalesce(h.statement, 0) AS statement, coalesce(q.triggered_by_id, v.actor, '') AS by_id, coalesce(q.reason, v.comment, '') AS reason,
+  CASE WHEN x.kind = 1 THEN e.attempt WHEN x.kind = 2 AND e.type = 1 THEN h.seq ELSE 0 END AS attempt,
+  CASE x.kind WHEN 1 THEN e.started_at END AS began_at
 FROM unnest(%(id)s::text[], %(kind)s::bigint[], %(n)s::bigint[]) WITH ORDINALITY AS x(id, kind, n, x) JOIN executions e ON e.id = ANY(ARRAY[x.id])
 LEFT JOIN history h ON x.kind = 2 AND h.execution_id = x.id AND h.seq = x.n
 LEFT JOIN execution_resume_requests q ON x.kind = 3 AND q.id = x.n
+LEFT JOIN workflow_signals s ON x.kind = 4 AND s.execution_id = x.id AND s.n = x.n
+LEFT JOIN approval_decisions v ON x.kind = 5 AND v.approval_id = x.id || '.' || x.n / %(votes)s AND v.n = x.n %% %(votes)s
 ORDER BY x.x
+
+-- name: alike
+-- What there is many times below an execution: of one name, equally deep; and how it has ended.
+WITH below AS MATERIALIZED (
+  SELECT id, name, type, status, created_at, finished_at, finished_at - coalesce(started_at, created_at) AS took_us,
+    length(replace(id, '.', '..')) - length(id) - %(depth)s AS depth
+  FROM executions WHERE id >= %(first)s AND id < %(last)s ORDER BY id LIMIT %(most_executions)s)
+SELECT name, max(type) AS type, depth, count(*) AS count, count(*) FILTER (WHERE status = 5) AS completed,
+  count(*) FILTER (WHERE status = 6) AS failed, count(finished_at) AS ended, min(created_at) AS first_at, max(finished_at) AS last_at,
+  (array_agg(id ORDER BY took_us DESC NULLS LAST, id))[1] AS slowest_id, max(took_us) AS slowest_us,
+  min(id) FILTER (WHERE status = 6) AS first_failed
+FROM below GROUP BY name, depth HAVING count(*) > %(most)s ORDER BY min(created_at), depth, name

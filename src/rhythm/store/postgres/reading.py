@@ -16,7 +16,16 @@ from rhythm.store.interfaces.reading import (
 from rhythm.store.postgres.connection import SQL
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.session import autocommit
-from rhythm.store.reading import MAX_TRACED_EXECUTIONS, MAX_TRACED_TURNS, Found, Moment, Place
+from rhythm.store.reading import (
+    EVERYTHING,
+    MAX_TRACED_EXECUTIONS,
+    MAX_TRACED_TURNS,
+    VOTES,
+    Alike,
+    Found,
+    Moment,
+    Place,
+)
 from rhythm.store.rows import records
 
 
@@ -121,7 +130,12 @@ class PostgresReading(PostgresRole, ReadingStore):
 
     @autocommit
     def trace(
-        self, id: str, after: Place | None, limit: int, most_bytes: int | None = None
+        self,
+        id: str,
+        after: Place | None,
+        limit: int,
+        most_bytes: int | None = None,
+        alike: int = EVERYTHING,
     ) -> Found[Moment]:
         bounds = {
             "id": id,
@@ -130,13 +144,16 @@ class PostgresReading(PostgresRole, ReadingStore):
             "most": MAX_TRACED_EXECUTIONS,
             "turns": MAX_TRACED_TURNS,
             "limit": limit,
+            "alike": alike,
+            "votes": VOTES,
         }
         begin = after or Place(-1, 0, 0, 0, "", 0, 0)
         rows = self.db.all(
             "trace", **bounds, **{f"p_{name}": getattr(begin, name) for name in begin._fields}
         )
         places = records(Place, rows)
-        wanted = {name: [getattr(place, name) for place in places] for name in ("id", "kind", "n")}
+        wanted: dict[str, Any] = {"votes": VOTES}
+        wanted |= {name: [getattr(place, name) for place in places] for name in ("id", "kind", "n")}
         found, cut = (
             self.db.some(SQL["moments"], wanted, ("detail", "reason"), most_bytes)
             if places
@@ -145,3 +162,13 @@ class PostgresReading(PostgresRole, ReadingStore):
         # `place` is a position in `places` here, from 1 on.
         read: list[Any] = records(Moment, found)
         return Found.of((moment.replace(place=places[moment.place - 1]) for moment in read), cut)
+
+    def alike(self, id: str, most: int) -> list[Alike]:
+        asked = {
+            "first": f"{id}.",
+            "last": f"{id}/",
+            "depth": id.count("."),
+            "most_executions": MAX_TRACED_EXECUTIONS,
+            "most": most,
+        }
+        return records(Alike, self.db.ask("alike", **asked))

@@ -36,6 +36,7 @@ from rhythm.store.postgres.hints import (
     ends_channel_of,
 )
 from rhythm.store.postgres.joined import Joined, OtherServer
+from rhythm.store.postgres.logs import PostgresLogs
 from rhythm.store.postgres.maintenance import PostgresMaintenance
 from rhythm.store.postgres.messages import PostgresMessages
 from rhythm.store.postgres.operating import PostgresOperating
@@ -96,6 +97,7 @@ class PostgresStore(Store):
         self.maintenance = PostgresMaintenance(*shared, people)
         self.reading = PostgresReading(*shared)
         self.operating = PostgresOperating(*shared, workers)
+        self.logs = PostgresLogs(*shared)
         self.schema = PostgresSchema(*shared)
 
     def renew(self) -> Any:

@@ -241,10 +241,10 @@ FROM executions WHERE NOT ((type = 0 AND status IN (0, 1, 2, 5, 6, 7, 8)) OR (ty
 -- name: attempts_counted
 -- Tasks whose attempts do not fit their history, or that completed without attempt or claim.
 -- A task completes in an attempt of its own, under a claim, and no failed attempt has a higher
--- number than the task has counted.
+-- number than the task has counted. One whose worker died is counted only with the next that ends.
 SELECT h.execution_id AS subject, 'attempt ' || h.seq || ' failed, and it is status ' || e.status || ' with ' || e.attempt || ' attempts' AS message
 FROM history h JOIN executions e ON e.id = h.execution_id
-WHERE e.type = 1 AND (h.seq < 1 OR h.seq > e.attempt OR (e.status = 5 AND h.seq = e.attempt))
+WHERE e.type = 1 AND (h.seq < 1 OR (h.cause <> 'attempt crashed' AND (h.seq > e.attempt OR (e.status = 5 AND h.seq = e.attempt))))
 UNION ALL
 SELECT h.execution_id, 'its attempt ' || h.seq || ' is told as a turn to status ' || h.to_status
 FROM history h JOIN executions e ON e.id = h.execution_id WHERE e.type = 1 AND (h.from_status <> 0 OR h.to_status <> 0)

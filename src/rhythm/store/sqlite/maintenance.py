@@ -17,6 +17,7 @@ from rhythm.store.sqlite.session import US, SqliteSession, us
 from rhythm.store.verdicts import (
     BY_REQUEST,
     crash_loop_row,
+    crashed_attempt_row,
     end_of_timed_out,
     rescued_task,
     rescued_workflow,
@@ -135,6 +136,7 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
             self.rows.finish(id, ended, now, fence, worker, attempt)
         else:
             self.db.all("rescue_task", id, fence)
+            self.rows.write_history([crashed_attempt_row(id, attempt, fence, worker)], now)
 
     def _rescue_workflow(
         self, id: str, fence: int, worker: str, crash_limit: int, now: int
@@ -199,6 +201,8 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
                     ("families", "root_id"),
                     ("terminations", "id"),
                     ("execution_contributors", "root_id"),
+                    ("log_lines", "root_id"),
+                    ("log_totals", "root_id"),
                 ):
                     self.db.run(
                         (

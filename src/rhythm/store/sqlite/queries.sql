@@ -755,11 +755,14 @@ SELECT {Transition} FROM history WHERE execution_id = ? ORDER BY seq
 -- A page of the places of what happened in a family, in the order of time.
 -- Returns the place of everything that happened in an execution and below it, after a given place.
 -- Nothing large is read.
-WITH family AS (
+-- Executions of one name that are equally deep are left out where there are too many of them.
+WITH found AS (
+  SELECT id, name, child_no, type, created_at, finished_at, length(id) AS length FROM executions
+  WHERE id >= :first AND id < :last ORDER BY id LIMIT :most),
+asked AS (SELECT found.*, count(*) OVER (PARTITION BY name, length(replace(id, '.', '..')) - length) AS alike FROM found),
+family AS (
   SELECT id, child_no, type, created_at, finished_at, length(id) AS length FROM executions WHERE id = :id
-  UNION ALL SELECT * FROM (
-    SELECT id, child_no, type, created_at, finished_at, length(id) FROM executions
-    WHERE id >= :first AND id < :last ORDER BY id LIMIT :most)),
+  UNION ALL SELECT id, child_no, type, created_at, finished_at, length FROM asked WHERE alike <= :alike),
 moments AS (
   SELECT created_at AS at, CASE WHEN child_no > 0 THEN 2 ELSE 1 END AS rank, length, child_no, id, 0 AS kind, 0 AS n FROM family
   UNION ALL SELECT finished_at, CASE WHEN finished_at = created_at THEN 3 ELSE 0 END, -length, child_no, id, 1, 0 FROM family
@@ -770,18 +773,43 @@ moments AS (
   UNION ALL SELECT * FROM (
     SELECT q.requested_at, 1, f.length, f.child_no, f.id, 3, q.id FROM family f CROSS JOIN execution_resume_requests q INDEXED BY resumes_of
       ON q.execution_id = f.id
-    WHERE f.type = 0 LIMIT :turns))
+    WHERE f.type = 0 LIMIT :turns)
+  UNION ALL SELECT * FROM (
+    SELECT s.received_at, 1, f.length, f.child_no, f.id, 4, s.n FROM family f CROSS JOIN workflow_signals s ON s.execution_id = f.id
+    WHERE f.type = 0 LIMIT :turns)
+  UNION ALL SELECT * FROM (
+    SELECT v.at, 1, f.length, f.child_no, f.id, 5, a.n * :votes + v.n FROM family f CROSS JOIN approvals a ON a.execution_id = f.id
+    CROSS JOIN approval_decisions v ON v.approval_id = a.id
+    WHERE f.type = 0 AND (a.ended_at IS NULL OR v.at < a.ended_at) LIMIT :turns))
 SELECT {Place} FROM moments WHERE ({Place}) > ({:p_Place}) ORDER BY {Place} LIMIT :limit
 
 -- name: moments
 -- What happened at these places [id, kind, n] of a trace, in their order.
 SELECT x.key AS place, e.name AS name, e.type AS type, e.version AS version, e.status AS status,
-  CASE json_extract(x.value, '$[1]') WHEN 0 THEN e.inputs WHEN 1 THEN coalesce(e.result, e.error) WHEN 2 THEN h.error ELSE q.trigger_data END AS detail,
-  coalesce(h.cause, q.triggered_by, '') AS what, coalesce(h.worker, '') AS worker, coalesce(h.statement, 0) AS statement,
-  coalesce(q.triggered_by_id, '') AS by_id, coalesce(q.reason, '') AS reason
+  CASE json_extract(x.value, '$[1]') WHEN 0 THEN e.inputs WHEN 1 THEN coalesce(e.result, e.error) WHEN 2 THEN h.error WHEN 3 THEN q.trigger_data
+    ELSE s.payload END AS detail,
+  coalesce(h.cause, q.triggered_by, s.name, v.decision, '') AS what,
+  coalesce(h.worker, CASE json_extract(x.value, '$[1]') WHEN 1 THEN e.worker END, '') AS worker, coalesce(h.statement, 0) AS statement,
+  coalesce(q.triggered_by_id, v.actor, '') AS by_id, coalesce(q.reason, v.comment, '') AS reason,
+  CASE WHEN json_extract(x.value, '$[1]') = 1 THEN e.attempt WHEN json_extract(x.value, '$[1]') = 2 AND e.type = 1 THEN h.seq ELSE 0 END AS attempt,
+  CASE json_extract(x.value, '$[1]') WHEN 1 THEN e.started_at END AS began_at
 FROM json_each(?) x CROSS JOIN executions e ON e.id = json_extract(x.value, '$[0]')
 LEFT JOIN history h ON json_extract(x.value, '$[1]') = 2 AND h.execution_id = e.id AND h.seq = json_extract(x.value, '$[2]')
 LEFT JOIN execution_resume_requests q ON json_extract(x.value, '$[1]') = 3 AND q.id = json_extract(x.value, '$[2]')
+LEFT JOIN workflow_signals s ON json_extract(x.value, '$[1]') = 4 AND s.execution_id = e.id AND s.n = json_extract(x.value, '$[2]')
+LEFT JOIN approval_decisions v ON json_extract(x.value, '$[1]') = 5 AND v.approval_id = json_extract(x.value, '$[3]') AND v.n = json_extract(x.value, '$[4]')
+
+-- name: alike
+-- What there is many times below an execution: of one name, equally deep; and how it has ended.
+WITH found AS (
+  SELECT id, name, type, status, created_at, finished_at, finished_at - coalesce(started_at, created_at) AS took_us,
+    length(replace(id, '.', '..')) - length(id) - :depth AS depth
+  FROM executions WHERE id >= :first AND id < :last ORDER BY id LIMIT :most_executions),
+asked AS (SELECT found.*, row_number() OVER (PARTITION BY name, depth ORDER BY took_us DESC, id) AS place FROM found)
+SELECT name, type, depth, count(*) AS count, sum(status = 5) AS completed, sum(status = 6) AS failed, count(finished_at) AS ended,
+  min(created_at) AS first_at, max(finished_at) AS last_at,
+  max(CASE WHEN place = 1 THEN id END) AS slowest_id, max(took_us) AS slowest_us, min(CASE WHEN status = 6 THEN id END) AS first_failed
+FROM asked GROUP BY name, depth HAVING count(*) > :most ORDER BY min(created_at), depth, name
 
 -- name: lease
 -- Takes or extends a lease; no row means that another holder has it.

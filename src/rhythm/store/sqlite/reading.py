@@ -8,7 +8,16 @@ from typing import Any
 
 from rhythm.store.interfaces.executions import Execution
 from rhythm.store.interfaces.reading import BRIEF_COLUMNS, ReadingStore, Transition, with_names
-from rhythm.store.reading import MAX_TRACED_EXECUTIONS, MAX_TRACED_TURNS, Found, Moment, Place
+from rhythm.store.reading import (
+    EVERYTHING,
+    MAX_TRACED_EXECUTIONS,
+    MAX_TRACED_TURNS,
+    VOTES,
+    Alike,
+    Found,
+    Moment,
+    Place,
+)
 from rhythm.store.rows import records
 from rhythm.store.sqlite.role import SqliteRole
 from rhythm.store.sqlite.session import SQL
@@ -95,7 +104,12 @@ class SqliteReading(SqliteRole, ReadingStore):
         return with_names(records(Transition, self.db.read(SQL["history"], (id,))))
 
     def trace(
-        self, id: str, after: Place | None, limit: int, most_bytes: int | None = None
+        self,
+        id: str,
+        after: Place | None,
+        limit: int,
+        most_bytes: int | None = None,
+        alike: int = EVERYTHING,
     ) -> Found[Moment]:
         bounds = {
             "id": id,
@@ -104,12 +118,30 @@ class SqliteReading(SqliteRole, ReadingStore):
             "most": MAX_TRACED_EXECUTIONS,
             "turns": MAX_TRACED_TURNS,
             "limit": limit,
+            "alike": alike,
+            "votes": VOTES,
         }
         begin = after or Place(-1, 0, 0, 0, "", 0, 0)
         after_it = {f"p_{name}": getattr(begin, name) for name in begin._fields}
         places = records(Place, self.db.read(SQL["trace"], {**bounds, **after_it}))
-        wanted = json.dumps([[place.id, place.kind, place.n] for place in places])
+        wanted = json.dumps([_wanted(place) for place in places])
         rows, cut = self.db.read_some(SQL["moments"], (wanted,), most_bytes)
         # `place` is a position in `places` here.
         read: list[Any] = records(Moment, rows)
         return Found.of((moment.replace(place=places[moment.place]) for moment in read), cut)
+
+    def alike(self, id: str, most: int) -> list[Alike]:
+        asked = {
+            "first": f"{id}.",
+            "last": f"{id}/",
+            "depth": id.count("."),
+            "most_executions": MAX_TRACED_EXECUTIONS,
+            "most": most,
+        }
+        return records(Alike, self.db.read(SQL["alike"], asked))
+
+
+def _wanted(place: Place) -> list[str | int]:
+    """Returns what a moment is looked up by; of a vote also its approval, and its number there."""
+    approval, vote = divmod(place.n, VOTES)
+    return [place.id, place.kind, place.n, f"{place.id}.{approval}", vote]

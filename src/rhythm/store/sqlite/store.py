@@ -18,6 +18,7 @@ from rhythm.store.sqlite.claims import SqliteClaims
 from rhythm.store.sqlite.definitions import SqliteDefinitions
 from rhythm.store.sqlite.exchange import SqliteExchange
 from rhythm.store.sqlite.executions import SqliteExecutions
+from rhythm.store.sqlite.logs import SqliteLogs
 from rhythm.store.sqlite.maintenance import SqliteMaintenance
 from rhythm.store.sqlite.messages import SqliteMessages
 from rhythm.store.sqlite.operating import SqliteOperating
@@ -64,6 +65,7 @@ class SqliteStore(Store):
         self.maintenance = SqliteMaintenance(*shared, people)
         self.reading = SqliteReading(*shared)
         self.operating = SqliteOperating(*shared)
+        self.logs = SqliteLogs(*shared)
 
     @property
     def limits(self) -> Limits:
