@@ -13,13 +13,19 @@ from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.schema import Migration, failed, missing, run_each
 from rhythm.store.sqlfile import migrations
+from rhythm.store.views import with_views_on_postgres
 
 
 class PostgresSchema(PostgresRole, SchemaStore):
     def migrations(self) -> list[Migration]:
         found = migrations(PACKAGE)
+        newest = found[-1][0]
         return [
-            Migration(number, name, _script(self.db.schema, number, name, text))
+            Migration(
+                number,
+                name,
+                _script(self.db.schema, number, name, with_views_on_postgres(number, newest, text)),
+            )
             for number, name, text in found
         ]
 

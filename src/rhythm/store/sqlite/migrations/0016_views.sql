@@ -1,0 +1,1 @@
+-- The first views for people (`views.sql`), which stand behind the newest migration: it makes them.
