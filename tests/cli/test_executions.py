@@ -807,6 +807,26 @@ def test_pause_and_resume(rhythm: Command, app: Rhythm) -> None:
         )
 
 
+def test_metadata_of_a_pause_are_shown_and_audited(rhythm: Command, app: Rhythm) -> None:
+    id = app.start_workflow("order", {"id": "A17"}).id
+    until(app, id, waits_for_signal)
+    assert rhythm(f"pause {id} --metadata ticket=OPS-7 --metadata n:=3").code == 0
+    assert app.get(id).paused_metadata == {"ticket": "OPS-7", "n": 3}
+    assert "metadata" in rhythm(f"show {id}").out
+    assert "OPS-7" in rhythm(f"show {id}").out
+    assert rhythm(f"resume {id} --metadata done:=true").code == 0
+    assert "metadata" not in rhythm(f"show {id}").out
+    assert app.resume_requests(id)[-1].metadata == {"done": True}
+    shown = json.loads(rhythm(f"show {id} --output json").out)
+    assert (shown["paused_metadata"], shown["step_id"]) == (None, "signal:3")
+    for command in ("pause", "resume"):
+        ran = rhythm(f"{command} --all --metadata a=1")
+        assert (ran.code, ran.err.splitlines()[0]) == (
+            2,
+            "rhythm: --metadata is for one execution: leave out --all",
+        )
+
+
 def test_resume_of_what_waits_for_an_approval_says_so(rhythm: Command, app: Rhythm) -> None:
     app.register('workflow asks() { await approval({ role: "boss" }) }')
     id = app.start_workflow("asks").id

@@ -136,7 +136,11 @@ TRIED: dict[str, list[list[str]]] = {
         ["signal", "fails", "go"],
     ],
     "publish": [["publish", EVIL], ["publish", "e", EVIL], ["publish", "e", json.dumps(EVIL)]],
-    "pause": [["pause", "waits", "--reason", EVIL], ["pause", EVIL], *of_each("show")],
+    "pause": [
+        ["pause", "waits", "--reason", EVIL, "--metadata", f"a={EVIL}"],
+        ["pause", EVIL],
+        *of_each("show"),
+    ],
     "resume": [
         ["resume", "waits", "--reason", EVIL, "-i", f"a={EVIL}"],
         ["resume", EVIL],

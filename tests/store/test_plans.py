@@ -194,7 +194,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
         "executions_pkey workflow_signals_pkey signals_waiting|signals_named"),
     ("wake_live", dict(ids=IDS), "executions_pkey"),
     ("flag_cancel", dict(ids=IDS, now=1), "executions_pkey"),
-    ("pause", dict(ids=IDS, reason="", by="", timeout_us=1, then="", now=1), "executions_pkey"),
+    ("pause", dict(ids=IDS, reason="", by="", timeout_us=1, then="", metadata="", now=1), "executions_pkey"),
     ("unpause", dict(ids=IDS), "executions_pkey"),
     ("decision_context", dict(id=IDS, execution_id=IDS),
         "executions_pkey execution_contributors_pkey approval_decisions_pkey"),

@@ -150,7 +150,7 @@ def fill(store: Store) -> None:
         awaiting='{"op":"race","n":1,"items":[{"op":"approval","n":2,"name":"finance"}]}',
     )
     execution(store, "C", status=1, paused_at=NOW + 9, paused_reason="", paused_by="bob",
-              paused_until=NOW + 10**6)  # fmt: skip
+              paused_until=NOW + 10**6, paused_metadata='{"ticket":7}')  # fmt: skip
     context(store, "C", awaiting='{"op":"sleep","n":1}', snapshot=b"zcompressed")
     execution(store, "D", status=6, error=ERROR, finished_at=NOW, retry_of="A")
     context(store, "D", snapshot=None)
@@ -202,7 +202,7 @@ def fill(store: Store) -> None:
             status=status, event_id=event, ended_at=ended)  # fmt: skip
     resume = dict(execution_id="A", reason="", requested_at=NOW)
     put(store, "execution_resume_requests", triggered_by="manual", triggered_by_id="ann", trigger_data='{"x":1}',
-        executed_at=NOW, error_message="no", **resume)  # fmt: skip
+        executed_at=NOW, error_message="no", metadata='{"t":1}', **resume)  # fmt: skip
     put(
         store,
         "execution_resume_requests",

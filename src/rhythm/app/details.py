@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rhythm.app.checks import parse_execution_id
 from rhythm.app.views import ExecutionView, brief_view, line_of, moment, view
-from rhythm.ir.program import position_of
+from rhythm.ir.step_ids import steps_at
 from rhythm.record import Record
 from rhythm.store.lifecycle import TASK, WORKFLOW
 
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 
 class Position(Record):
-    """Where in its source a workflow is: the line, and for JSON steps the id of the step."""
+    """Where in its source a workflow is: the line, and the id of the step."""
 
     line: int | None = None
     step: str | None = None
+    named: bool = False  # its author gave the step its id
 
 
 class Details:
@@ -72,7 +73,8 @@ class Details:
         program = self._workflows.program(row.name, row.version) if row is not None else None
         if row is None or program is None:
             return Position()
-        return Position(line_of(program, row.statement), position_of(program, row.statement)[0])
+        step, _ = steps_at(program, row.statement)
+        return Position(line_of(program, row.statement), step, bool(program.steps))
 
     def retries(self, id: Id) -> list[str]:
         """Returns the ids of the retries of an execution, oldest first."""

@@ -14,6 +14,7 @@ from rhythm.engine.payload import load
 from rhythm.errors import ExecutionFailed
 from rhythm.ir.awaiting import rows_of
 from rhythm.ir.program import Program
+from rhythm.ir.step_ids import steps_at
 from rhythm.record import Record
 from rhythm.schedule_times import EPOCH, us_of
 from rhythm.store import reading
@@ -77,6 +78,7 @@ class ExecutionView(Record):
     paused_until: datetime | None = None
     paused_manually: bool = False  # somebody paused it: it takes no turn until it is resumed
     started_by: str | None = None
+    paused_metadata: Any = None  # what the actor gave with the pause
 
     @property
     def ended(self) -> bool:
@@ -172,6 +174,9 @@ class TraceStep(Record):
     line: int | None = None  # in the workflow's source; only for turns
     detail: Any = None  # inputs, result or error; for a resume, what let it go on
     worker: str = ""
+    # The id of the step where a workflow was after its turn: that of JSON steps, else the call and
+    # its line, such as `charge:12`.
+    step: str | None = None
 
 
 class TracePage(PageOf[TraceStep]):
@@ -342,7 +347,13 @@ def view(row: Execution) -> ExecutionView:
         paused_until=moment_of(row.paused_until),
         paused_manually=row.paused_at is not None,
         started_by=row.started_by,
+        paused_metadata=metadata_of(row),
     )
+
+
+def metadata_of(row: Execution) -> Any:
+    """Returns what was given with the pause of an execution; None if it is not paused."""
+    return load(row.paused_metadata) if row.paused_metadata and row.status == "paused" else None
 
 
 def paused_at(row: Execution) -> datetime | None:
@@ -390,8 +401,13 @@ def step(moment_: Moment, program: Program | None) -> TraceStep:
         case reading.ENDED:
             return TraceStep(at, id, STATUS_NAMES[moment_.status], moment_.name, detail=detail)
         case reading.TURN:
-            line = None if moment_.type == TASK else line_of(program, moment_.statement)
-            return TraceStep(at, id, moment_.what, moment_.name, line, detail, moment_.worker)
+            line, at_step = None, None
+            if moment_.type != TASK and program is not None:
+                line = line_of(program, moment_.statement)
+                at_step, _ = steps_at(program, moment_.statement)
+            return TraceStep(
+                at, id, moment_.what, moment_.name, line, detail, moment_.worker, at_step
+            )
     how = {
         "triggered_by": moment_.what,
         "triggered_by_id": moment_.by_id,

@@ -28,6 +28,13 @@ BY = option(
 REASON = option(
     "--reason", metavar="TEXT", may_be_empty=True, help="why, for people who look at it later"
 )
+METADATA = option(
+    "--metadata",
+    type=KeyValue(),
+    multiple=True,
+    help="what is shown with it and kept in the audit, such as ticket=OPS-7; KEY:=JSON gives any "
+    "JSON value",
+)
 CURSOR = option(
     "--cursor",
     metavar="CURSOR",

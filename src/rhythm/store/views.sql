@@ -23,6 +23,7 @@ SELECT x.id, CASE x.type WHEN 0 THEN 'workflow' ELSE 'task' END AS type, x.name,
     WHEN x.awaiting LIKE '%"op":"approval"%' THEN 'approval_required' ELSE 'event' END AS paused_reason,
   CASE WHEN x.shown = 'paused' AND x.paused_at IS NOT NULL THEN x.paused_by END AS paused_by,
   {at x.paused_until} AS paused_until,
+  CASE WHEN x.shown = 'paused' THEN {json x.paused_metadata} END AS paused_metadata,
   (SELECT {json q.trigger_data} FROM execution_resume_requests q WHERE q.id = (
     SELECT max(d.id) FROM execution_resume_requests d
     WHERE d.execution_id = x.id AND d.triggered_by <> 'event' AND d.trigger_data <> 'null')) AS resume_data,
@@ -107,7 +108,7 @@ FROM event_waits w;
 
 -- What let paused executions go on.
 CREATE VIEW rhythm_resume_requests AS
-SELECT q.id, q.execution_id, q.triggered_by, q.triggered_by_id, {json q.trigger_data} AS trigger_data, q.reason,
+SELECT q.id, q.execution_id, q.triggered_by, q.triggered_by_id, {json q.trigger_data} AS trigger_data, q.reason, {json q.metadata} AS metadata,
   {at q.requested_at} AS requested_at, {at q.executed_at} AS executed_at, q.error_message
 FROM execution_resume_requests q;
 

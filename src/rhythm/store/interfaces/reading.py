@@ -19,7 +19,12 @@ _ASKED_PLAN = """CASE WHEN status = 'paused' AND awaiting LIKE '%%"op":"approval
 
 
 # Columns of an execution that may be large, and what lists read in their place.
-LARGE_COLUMNS = {"inputs": "'null'", "result": "NULL", "awaiting": _ASKED_PLAN}
+LARGE_COLUMNS = {
+    "inputs": "'null'",
+    "result": "NULL",
+    "awaiting": _ASKED_PLAN,
+    "paused_metadata": "NULL",
+}
 
 
 # How many characters of other columns a list reads.
