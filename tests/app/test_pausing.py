@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import rhythm
+from rhythm.ir.step_ids import call_ids
 from tests.app.conftest import MakeApp
 
 DEFINITION = Path(__file__).parents[2] / "examples" / "order_approval.steps.json"
@@ -219,3 +220,24 @@ def test_steps_of_a_workflow_have_ids_of_call_and_line(app: rhythm.Rhythm) -> No
     turns = [step for step in app.trace(handle) if step.what == "turn"]
     assert [step.step for step in turns] == ["approval:4"]
     assert app.details.position(handle).step == "approval:4"
+
+
+BRANCHES = """workflow parts(inputs) {
+  await task("work", { n: 1 })
+  await all([branch { await approval({ role: "manager" }) }, branch { await task("work", { n: 2 }); await event("paid") }])
+}"""
+
+
+def test_places_are_those_of_the_branches_too(app: rhythm.Rhythm) -> None:
+    app.register(BRANCHES + "\n")
+    handle = app.start_workflow("parts")
+    until(lambda: [each.status for each in app.children(handle)].count("paused") == 2)
+    places = app.details.places(handle)
+    program = app.program("parts")
+    assert program is not None
+    called = call_ids(program)
+    assert {called[at] for at in places.here} == {"all:3", "approval:3", "event:3"}
+    assert {called[at] for at in places.passed} <= {"work:2", "work:3"}
+    app.cancel(handle)
+    until(lambda: app.get(handle).ended)
+    assert app.details.places(handle).here == frozenset()

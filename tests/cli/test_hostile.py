@@ -111,6 +111,12 @@ TRIED: dict[str, list[list[str]]] = {
         ["graph", name, "--format", kind]
         for name in ("good.flow", "bad.flow")
         for kind in ("text", "mermaid")
+    ]
+    + [
+        ["graph", "--id", "waits"],
+        ["graph", "--id", "waits", "--format", "mermaid"],
+        ["graph", "--id", EVIL],
+        ["graph"],
     ],
     "listing": [
         ["listing", name, "--format", kind]

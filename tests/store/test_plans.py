@@ -255,6 +255,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("stamps", dict(ids=IDS), "executions_pkey ready_pkey workflow_execution_context_pkey"),
     ("due", dict(id="w0"), "ready_pkey|ready_due executions_unfinished timer_tasks_pkey|timers_due"),
     ("history", dict(id="w0"), "history_pkey"),
+    ("statements", dict(id="w0"), "history_pkey"),
     ("old_events", dict(age_us=1, limit=10), "events_published waits_taken"),
     ("delete_events", dict(ids=TEXTS), "events_pkey waits_taken"),
     ("members_of", dict(ids=IDS), "executions_pkey"),

@@ -147,6 +147,11 @@ class ReadingStore(ABC):
         """Returns the history of an execution: its turns, or the failed attempts of a task."""
 
     @abstractmethod
+    def statements(self, id: str) -> list[int]:
+        """Returns the statements at which a workflow has waited, each once, however many turns
+        there were: the last one comes last."""
+
+    @abstractmethod
     def trace(
         self, id: str, after: Place | None, limit: int, most_bytes: int | None = None
     ) -> Found[Moment]:
