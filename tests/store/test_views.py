@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from rhythm.errors import StoreError
 from rhythm.store import views as made
 from rhythm.store.access import Actor
 from rhythm.store.interfaces.store import Store
+from rhythm.store.postgres import connection
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlfile import migrations
 from rhythm.store.sqlite.store import SqliteStore
@@ -430,7 +432,8 @@ def later(monkeypatch: pytest.MonkeyPatch, store: Store, *texts: str) -> Iterato
     found = migrations(f"rhythm.store.{kind}")
     more = [(NEWEST + 1 + n, f"{NEWEST + 1 + n:04}_later", text) for n, text in enumerate(texts)]
     with monkeypatch.context() as patched:
-        patched.setattr(f"rhythm.store.{kind}.schema.migrations", lambda package: [*found, *more])
+        module = sys.modules[type(store.schema).__module__]
+        patched.setattr(module, "migrations", lambda package: [*found, *more])
         yield
 
 
@@ -509,6 +512,26 @@ def test_privileges_and_views_of_others_survive_a_migration(
         schemas.admin.execute(
             f"DROP SCHEMA {name} CASCADE; DROP ROLE IF EXISTS {name}_reader".encode()
         )
+
+
+def test_migration_that_waits_for_a_reader_gives_up_and_can_run_again(
+    schemas: Schemas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connection.BOUNDED, "lock_timeout", "50ms")
+    name = f"{schemas.name}_read"
+    store = PostgresStore(schemas.url, name, lambda: NOW)
+    try:
+        store.schema.migrate()
+        with later(monkeypatch, store, "SELECT 1;"):
+            with psycopg.connect(schemas.url) as reader:
+                reader.execute(f"SELECT * FROM {name}.rhythm_workers".encode())
+                with pytest.raises(StoreError, match="has waited too long for what others"):
+                    store.schema.migrate()
+                assert store.schema.version() == NEWEST
+            assert len(store.schema.migrate()) == 1
+    finally:
+        store.close()
+        schemas.admin.execute(f"DROP SCHEMA {name} CASCADE".encode())
 
 
 @pytest.mark.parametrize("oldest", [1, 6, 13])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import psycopg
 from psycopg import sql
 
+from rhythm.errors import StoreError
 from rhythm.store.interfaces.schema import SchemaStore
 from rhythm.store.postgres.connection import PACKAGE
 from rhythm.store.postgres.role import PostgresRole
@@ -46,6 +47,12 @@ class PostgresSchema(PostgresRole, SchemaStore):
             return False
         try:
             self.db.script(migration.sql)
+        except psycopg.errors.LockNotAvailable as problem:
+            raise StoreError(
+                f"migration {migration.name} has waited too long for what others are reading or "
+                f"writing, and nothing of it stays: run it again when they are done (queries on "
+                f"the views count; pg_stat_activity tells whose they are)"
+            ) from problem
         except psycopg.Error as problem:
             raise failed(migration, problem) from problem
         return True
