@@ -87,6 +87,7 @@ class TextLimits(Record):
     time_zone: int = 100
     time: int = 100  # a date, time or duration as text
     reason: int = 1000  # of a pause, a resume, a bulk act
+    metadata_bytes: int = 4096  # what is kept with a pause or a resume, as JSON
     comment: int = 4000  # of a decision; also the reason of an approval, which people read
     roles: int = 100  # how many roles of a kind a token or an actor has
     escalations: int = 20  # how many stages an approval has

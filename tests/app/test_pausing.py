@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import rhythm
+from rhythm.ir.step_ids import call_ids
 from tests.app.conftest import MakeApp
 
 DEFINITION = Path(__file__).parents[2] / "examples" / "order_approval.steps.json"
@@ -151,3 +152,92 @@ def test_multiple_pause_cycles(app: rhythm.Rhythm) -> None:
     assert [each.triggered_by for each in app.resume_requests(handle)] == ["approval", "manual"] * 3
     assert all(each.executed_at is not None for each in app.resume_requests(handle))
     assert app.store.operating.check(0.0) == []
+
+
+HOSTILE = "\x1b[31m\u202e'\";--"
+
+
+def test_metadata_are_kept_for_people(app: rhythm.Rhythm) -> None:
+    """Shown with the pause until it ends, kept with the resume, in the audit, and unknown to the
+    workflow."""
+    handle = app.start_workflow("cycles")
+    approval = paused(app, handle)
+    ticket = {"ticket": HOSTILE, "deep": [1, {"x": None}]}
+    assert app.pause(handle, "look", by="ops", metadata=ticket)
+    assert app.status(handle).paused_metadata == ticket == app.get(handle).paused_metadata
+    (row,) = app.audit(action="execution.pause").items
+    assert row.detail["metadata"] == ticket
+    assert app.pause(handle, "look again", by="ops")
+    assert app.get(handle).paused_metadata is None  # the pause is another one
+    assert app.pause(handle, metadata=ticket)
+    assert app.resume(handle, by="ops", metadata={"done": True})
+    assert app.get(handle).paused_metadata is None
+    assert [each.metadata for each in app.resume_requests(handle)] == [{"done": True}]
+    (row,) = app.audit(action="execution.resume").items
+    assert row.detail == {"reason": "", "data": [], "metadata": {"done": True}}
+    for n in range(3):
+        app.approve((approval := paused(app, handle)).id, by=f"person {n}")
+        until(lambda id=approval.id: app.approval(id).status == "approved")
+        until(lambda: app.approvals(execution=handle).items or app.get(handle).ended)
+    assert handle.result(WAIT)["mark"] is None
+    assert app.resume_requests(handle)[-1].metadata is None
+
+
+def test_time_that_is_over_ends_the_metadata_of_a_pause(app: rhythm.Rhythm) -> None:
+    handle = app.start_workflow("cycles")
+    paused(app, handle)
+    app.pause(handle, timeout=0.01, metadata={"a": 1})
+    until(lambda: not app.get(handle).paused_manually)
+    found = app.store.reading.get([handle.id])[handle.id]
+    assert (found.paused_metadata, app.resume_requests(handle)[-1].metadata) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ([1], "metadata is an object, not \\[1\\]"),
+        ({"a": "x" * 5000}, "metadata has at most 4,096 bytes as JSON, not 5,008"),
+        ({"a": object()}, "metadata.a is of type object"),
+        ({"a": "\0"}, "metadata.a has the character NUL"),
+    ],
+)
+def test_metadata_that_cannot_be_kept_are_refused(
+    app: rhythm.Rhythm, wrong: Any, says: str
+) -> None:
+    handle = app.start_workflow("cycles")
+    paused(app, handle)
+    for act in (app.pause, app.resume):
+        with pytest.raises((ValueError, rhythm.InvalidPayload), match=says):
+            act(handle, metadata=wrong)
+    assert not app.get(handle).paused_manually
+
+
+def test_steps_of_a_workflow_have_ids_of_call_and_line(app: rhythm.Rhythm) -> None:
+    handle = app.start_workflow("cycles")
+    paused(app, handle)
+    status = app.status(handle)
+    assert (status.paused_step_id, status.next_step_id) == ("approval:4", "work:5")
+    turns = [step for step in app.trace(handle) if step.what == "turn"]
+    assert [step.step for step in turns] == ["approval:4"]
+    assert app.details.position(handle).step == "approval:4"
+
+
+BRANCHES = """workflow parts(inputs) {
+  await task("work", { n: 1 })
+  await all([branch { await approval({ role: "manager" }) }, branch { await task("work", { n: 2 }); await event("paid") }])
+}"""
+
+
+def test_places_are_those_of_the_branches_too(app: rhythm.Rhythm) -> None:
+    app.register(BRANCHES + "\n")
+    handle = app.start_workflow("parts")
+    until(lambda: [each.status for each in app.children(handle)].count("paused") == 2)
+    places = app.details.places(handle)
+    program = app.program("parts")
+    assert program is not None
+    called = call_ids(program)
+    assert {called[at] for at in places.here} == {"all:3", "approval:3", "event:3"}
+    assert {called[at] for at in places.passed} <= {"work:2", "work:3"}
+    app.cancel(handle)
+    until(lambda: app.get(handle).ended)
+    assert app.details.places(handle).here == frozenset()

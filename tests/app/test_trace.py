@@ -12,6 +12,7 @@ from rhythm.app import Rhythm
 from rhythm.app import executions as executions_module
 from rhythm.app.views import TraceStep, line_of, moment
 from rhythm.engine.payload import load
+from rhythm.ir.step_ids import steps_at
 from rhythm.store import reading
 from rhythm.store.lifecycle import TASK, WORKFLOW
 from tests.app.conftest import MakeApp
@@ -85,6 +86,7 @@ def told(app: Rhythm, id: str) -> list[TraceStep]:
         for each in app.store.reading.history(row.id):
             if row.finished_at is None or each.at < row.finished_at:
                 line = None if row.type == TASK else line_of(program, each.statement)
+                at_step = steps_at(program, each.statement)[0] if program else None
                 detail = load(each.error) if each.error else None
                 steps.append(
                     TraceStep(
@@ -96,6 +98,8 @@ def told(app: Rhythm, id: str) -> list[TraceStep]:
                         detail,
                         each.worker,
                         each.seq if row.type == TASK else 0,
+                        None,
+                        at_step,
                     )
                 )
         for request in app.store.people.resumes(row.id):

@@ -897,6 +897,58 @@ def test_pause_and_resume(rhythm: Command, app: Rhythm) -> None:
         )
 
 
+def test_graph_marks_where_an_execution_is(rhythm: Command, app: Rhythm) -> None:
+    id = app.start_workflow("order", {"id": "A17"}).id
+    until(app, id, waits_for_signal)
+    lines = rhythm(f"graph --id {id}").out.splitlines()
+    assert [line for line in lines if "▶" in line] == [line for line in lines if "signal(" in line]
+    chart = rhythm(f"graph --id {id} --format mermaid").out
+    assert chart.startswith("flowchart")
+    assert "class n" in chart
+    new = app.start_workflow("order", {"id": "A18"}, delay="1h").id
+    assert rhythm(f"graph --id {new}").out.splitlines()[0] == "order ▶"
+    app.signal(id, "approve", {"ok": True})
+    until(app, id, ended)
+    lines = rhythm(f"graph --id {id}").out.splitlines()
+    assert [("✓" in line, "▶" in line) for line in lines if "signal(" in line] == [(True, False)]
+    (task,) = [child.id for child in app.children(id) if child.type == "task"][:1]
+    for call, says in (
+        ("graph", "give a file, or an execution with --id"),
+        (f"graph x.flow --id {id}", "give a file, or an execution with --id"),
+        (
+            f"graph --id {id} --workflow x",
+            "--workflow is for a file: an execution has one workflow",
+        ),
+        (
+            f"graph --id {task}",
+            f"{task} is a task, and this is for workflows; {id} is its workflow",
+        ),
+    ):
+        ran = rhythm(call)
+        assert (ran.code, ran.err.splitlines()[0]) == (2, f"rhythm: {says}")
+    assert rhythm("graph --id nothing").code != 0
+
+
+def test_metadata_of_a_pause_are_shown_and_audited(rhythm: Command, app: Rhythm) -> None:
+    id = app.start_workflow("order", {"id": "A17"}).id
+    until(app, id, waits_for_signal)
+    assert rhythm(f"pause {id} --metadata ticket=OPS-7 --metadata n:=3").code == 0
+    assert app.get(id).paused_metadata == {"ticket": "OPS-7", "n": 3}
+    assert "metadata" in rhythm(f"show {id}").out
+    assert "OPS-7" in rhythm(f"show {id}").out
+    assert rhythm(f"resume {id} --metadata done:=true").code == 0
+    assert "metadata" not in rhythm(f"show {id}").out
+    assert app.resume_requests(id)[-1].metadata == {"done": True}
+    shown = json.loads(rhythm(f"show {id} --output json").out)
+    assert (shown["paused_metadata"], shown["step_id"]) == (None, "signal:3")
+    for command in ("pause", "resume"):
+        ran = rhythm(f"{command} --all --metadata a=1")
+        assert (ran.code, ran.err.splitlines()[0]) == (
+            2,
+            "rhythm: --metadata is for one execution: leave out --all",
+        )
+
+
 def test_resume_of_what_waits_for_an_approval_says_so(rhythm: Command, app: Rhythm) -> None:
     app.register('workflow asks() { await approval({ role: "boss" }) }')
     id = app.start_workflow("asks").id

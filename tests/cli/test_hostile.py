@@ -112,6 +112,12 @@ TRIED: dict[str, list[list[str]]] = {
         ["graph", name, "--format", kind]
         for name in ("good.flow", "bad.flow")
         for kind in ("text", "mermaid")
+    ]
+    + [
+        ["graph", "--id", "waits"],
+        ["graph", "--id", "waits", "--format", "mermaid"],
+        ["graph", "--id", EVIL],
+        ["graph"],
     ],
     "listing": [
         ["listing", name, "--format", kind]
@@ -138,7 +144,11 @@ TRIED: dict[str, list[list[str]]] = {
         ["signal", "fails", "go"],
     ],
     "publish": [["publish", EVIL], ["publish", "e", EVIL], ["publish", "e", json.dumps(EVIL)]],
-    "pause": [["pause", "waits", "--reason", EVIL], ["pause", EVIL], *of_each("show")],
+    "pause": [
+        ["pause", "waits", "--reason", EVIL, "--metadata", f"a={EVIL}"],
+        ["pause", EVIL],
+        *of_each("show"),
+    ],
     "resume": [
         ["resume", "waits", "--reason", EVIL, "-i", f"a={EVIL}"],
         ["resume", EVIL],

@@ -82,6 +82,7 @@ CLAIMS: dict[str, Claims] = {
     "docs/settings.md": {
         "toml": (1, "test_settings_page.test_settings_file_that_is_shown_is_understood"),
     },
+    "docs/sql.md": {"sql": (EVERY, "test_sql_page.test_block_runs")},
     "docs/tasks.md": {
         "python": (EVERY, "test_tasks_page.test_workflow_has_the_result_that_is_shown"),
         "flow": (EVERY, "test_tasks_page.test_workflow_has_the_result_that_is_shown"),

@@ -357,3 +357,29 @@ def test_logs_come_in_pages_and_go_on_after_a_position(app: Rhythm, admin: Clien
     assert admin.get(path, params={"level": "warning"}).json()["items"] == []
     assert admin.get(path, params={"level": "loud"}).status_code == 422
     assert admin.get("/api/v1/executions/nobody/logs").status_code == 404
+
+
+def test_pause_and_resume_take_the_body_of_the_sketch(app: Rhythm, admin: Client) -> None:
+    """`{"reason", "metadata"}`: kept, shown and audited."""
+    id = admin.start("wait", {})
+    body = {"reason": "why", "metadata": {"ticket": "OPS-7", "by": {"team": [1]}}}
+    paused = admin.post(f"/api/v1/executions/{id}/pause", json=body)
+    assert (paused.status_code, paused.json()) == (200, {"id": id, "changed": True})
+    for read in (f"/api/v1/executions/{id}", f"/api/v1/executions/{id}/status"):
+        assert admin.get(read).json()["paused_metadata"] == body["metadata"]
+    assert "paused_metadata" not in admin.get("/api/v1/executions").json()["items"][0]
+    assert admin.post(f"/api/v1/executions/{id}/resume", json=body).json()["changed"]
+    (request,) = admin.get(f"/api/v1/executions/{id}/resume-requests").json()["items"]
+    assert (request["reason"], request["metadata"]) == ("why", body["metadata"])
+    acts = admin.get("/api/v1/audit", params={"object": id}).json()["items"]
+    noted = [act["detail"]["metadata"] for act in acts if "metadata" in act["detail"]]
+    assert noted == [body["metadata"]] * 2
+    large = {"metadata": {"x": "y" * 5000}}
+    refused = admin.post(f"/api/v1/executions/{id}/pause", json=large)
+    assert refused.status_code == 422
+    assert "metadata has at most 4,096 bytes" in refused.text
+    for wrong in ([1], "x", 1):
+        assert (
+            admin.post(f"/api/v1/executions/{id}/pause", json={"metadata": wrong}).status_code
+            == 422
+        )

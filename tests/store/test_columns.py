@@ -39,7 +39,7 @@ READ: list[tuple[str, type[Record], str]] = [
     # the database or begins anew
     (
         "executions", StoredExecution,
-        ("attributes inputs key options paused_at paused_by paused_reason paused_then "
+        ("attributes inputs key options paused_at paused_by paused_reason paused_then paused_metadata "
                 "paused_until result timed_out_at timeout_at"),
     ),
     ("workflow_execution_context", Loaded, "awaiting execution_id format statement updated_at"),
@@ -87,8 +87,9 @@ CATALOGUE = {
         "m.type = 'table'"
     ),
     "postgres": (
-        "SELECT table_name::text, column_name::text FROM information_schema.columns WHERE "
-        "table_schema = current_schema()"
+        "SELECT table_name::text, column_name::text FROM information_schema.columns JOIN "
+        "information_schema.tables USING (table_schema, table_name) WHERE "
+        "table_schema = current_schema() AND table_type = 'BASE TABLE'"
     ),
 }
 

@@ -728,7 +728,7 @@ def test_one_of_many_that_start_together_migrates(
         assert sorted(name for names in ran for name in names) == [
             migration.name for migration in many[0].schema.migrations()
         ]
-        assert many[0].schema.version() == len(many[0].schema.migrations())
+        assert many[0].schema.version() == many[0].schema.migrations()[-1].number
     finally:
         schemas.admin.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
         for each in many:

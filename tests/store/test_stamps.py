@@ -71,7 +71,7 @@ def test_a_brief_row_is_the_row_without_what_may_be_large(make_store: MakeStore)
         store.reading.find(None, None, None, 5, brief=True),
     )
     assert whole.inputs == '{"x": 1}'
-    empty = {"inputs": "null", "result": None, "awaiting": "null"}
+    empty = {"inputs": "null", "result": None, "awaiting": "null", "paused_metadata": None}
     assert empty.keys() == LARGE_COLUMNS.keys()
     assert brief == whole.replace(**empty)
     assert [

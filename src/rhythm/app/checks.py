@@ -60,6 +60,24 @@ def valid_text(value: Any, what: str, limit: int = TEXTS.reason) -> str:
     return value
 
 
+def valid_metadata(given: Any) -> str | None:
+    """Returns the metadata of a pause or resume as JSON text; None if there are none.
+
+    Raises `ValueError` if they are no object or too large.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise ValueError(f"metadata is an object, not {given!r:.80}")
+    text = dump(dict(given), "metadata")
+    if (size := len(text.encode())) > TEXTS.metadata_bytes:
+        raise ValueError(
+            f"metadata has at most {TEXTS.metadata_bytes:,} bytes as JSON, not {size:,}: store it "
+            f"elsewhere, and give its address"
+        )
+    return text
+
+
 def valid_attributes(given: Any) -> str:
     """Returns the attributes of an execution as JSON text.
 

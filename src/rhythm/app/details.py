@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING
 from rhythm.app.checks import parse_execution_id
 from rhythm.app.log_lines import LogLineView, line_view
 from rhythm.app.views import AlikeView, ExecutionView, alike_view, brief_view, line_of, moment, view
-from rhythm.ir.program import position_of
+from rhythm.engine.payload import load
+from rhythm.ids import child_id
+from rhythm.ir.awaiting import leaves
+from rhythm.ir.step_ids import steps_at
 from rhythm.record import Record
+from rhythm.store.interfaces.executions import Execution
 from rhythm.store.lifecycle import TASK, WORKFLOW
 
 if TYPE_CHECKING:
@@ -22,11 +26,26 @@ if TYPE_CHECKING:
     from rhythm.app.workflows import Workflows
 
 
+MAX_BRANCHES = 100  # that are looked at to say where an execution is
+BEGINNING = -1
+
+
 class Position(Record):
-    """Where in its source a workflow is: the line, and for JSON steps the id of the step."""
+    """Where in its source a workflow is: the line, and the id of the step."""
 
     line: int | None = None
     step: str | None = None
+    named: bool = False  # its author gave the step its id
+
+
+class Places(Record):
+    """The statements at which a workflow and its branches wait, and at which they have waited.
+
+    `BEGINNING` is where one is that has not taken a turn.
+    """
+
+    here: frozenset[int]
+    passed: frozenset[int]
 
 
 class Details:
@@ -82,7 +101,29 @@ class Details:
         program = self._workflows.program(row.name, row.version) if row is not None else None
         if row is None or program is None:
             return Position()
-        return Position(line_of(program, row.statement), position_of(program, row.statement)[0])
+        step, _ = steps_at(program, row.statement)
+        return Position(line_of(program, row.statement), step, bool(program.steps))
+
+    def places(self, id: Id) -> Places:
+        """Returns where a workflow is, with the branches that it awaits, and where it has waited.
+
+        One that has ended is nowhere any more. Of the branches of a large group only the first
+        `MAX_BRANCHES` are looked at; those of a group that is over are not.
+        """
+        here, passed = set[int](), set[int]()
+        ahead, seen = [self._context.execution(id)], 1
+        while ahead:
+            row = ahead.pop()
+            behind = self._store.reading.statements(row.id)
+            begins = BEGINNING if row.id == id else row.statement  # a branch begins inside
+            passed.update(behind)
+            if row.finished_at is None:
+                here.add(behind[-1] if behind else begins)
+            branches = _branches_of(row)[: MAX_BRANCHES - seen]
+            seen += len(branches)
+            found = self._store.reading.get(branches) if branches else {}
+            ahead += found.values()
+        return Places(frozenset(here), frozenset(passed - here))
 
     def retries(self, id: Id) -> list[str]:
         """Returns the ids of the retries of an execution, oldest first."""
@@ -103,3 +144,11 @@ class Details:
         row = self._context.execution(id)
         loaded = self._store.turns.load([row.id]) if row.type == WORKFLOW else []
         return loaded[0].snapshot if loaded else None
+
+
+def _branches_of(row: Execution) -> list[str]:
+    """Returns the ids of the branches that a workflow awaits."""
+    if row.finished_at is not None:
+        return []
+    awaited = (leaf for leaf in leaves(load(row.awaiting)) if leaf["op"] == "branch")
+    return [child_id(row.id, leaf["n"]) for leaf in awaited]

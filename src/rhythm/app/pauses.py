@@ -15,13 +15,22 @@ from rhythm.app.checks import (
     number_of,
     page_of,
     unknown_execution,
+    valid_metadata,
     valid_text,
 )
-from rhythm.app.views import PageOf, as_json, moment, moment_of, paused_at, paused_reason
+from rhythm.app.views import (
+    PageOf,
+    as_json,
+    metadata_of,
+    moment,
+    moment_of,
+    paused_at,
+    paused_reason,
+)
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
 from rhythm.ir.awaiting import rows_of
-from rhythm.ir.program import position_of
+from rhythm.ir.step_ids import steps_at
 from rhythm.record import Record
 from rhythm.store.approvals import CANCEL, RESUME, ResumeRequest
 from rhythm.store.interfaces.executions import Execution
@@ -45,11 +54,12 @@ class StatusView(Record):
     paused_reason: str
     paused_by: str
     paused_until: datetime | None
-    paused_step_id: str | None  # only for a workflow in JSON steps
+    paused_step_id: str | None  # of JSON steps their id, else the call and its line: `charge:12`
     next_step_id: str | None
     resume_data: Any
     resume_attempted_at: datetime | None
     resume_error_message: str | None
+    paused_metadata: Any = None  # what was given with the pause
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
@@ -72,6 +82,7 @@ class ResumeRequestView(Record):
     requested_at: datetime
     executed_at: datetime | None  # when its next turn was committed
     error_message: str | None
+    metadata: Any = None  # what was given with a resume by hand
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
@@ -99,12 +110,14 @@ class Pauses:
         *,
         timeout: float | str | None = None,
         then: Then = "resume",
+        metadata: Mapping[str, Any] | None = None,
     ) -> bool:
         """Holds a workflow where it is. Returns False if it has ended already.
 
         Tasks that are running end, signals and results are kept, timers go on, and no turn is
         taken. After the `timeout`, if there is one, it goes on by itself, or is cancelled
-        (`then="cancel"`).
+        (`then="cancel"`). `metadata` are shown with the pause and kept in the audit; the workflow
+        does not see them.
         """
         if then not in (RESUME, CANCEL):
             raise ValueError(f"then is resume or cancel, not {then!r:.80}")
@@ -116,16 +129,26 @@ class Pauses:
             actor=acting(by),
             timeout_s=timeout_s,
             then=then,
+            metadata=valid_metadata(metadata),
         )
         return self._done(row.id, done)
 
-    def resume(self, id: Id, reason: str = "", by: By = None, *, data: Any = None) -> bool:
+    def resume(
+        self,
+        id: Id,
+        reason: str = "",
+        by: By = None,
+        *,
+        data: Any = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> bool:
         """Lets a paused workflow go on. Returns False if nobody paused it.
 
         False means that it is not paused, or that it waits for a decision or an event (see
         `resume_options`). The workflow sees `data`, an object, as `ctx.resume_data`; JSON steps
-        merge it into their context. Raises `Undecidable` if there is data while somebody is asked
-        to decide: they would decide about something else than they were shown.
+        merge it into their context. It does not see `metadata`, which is kept with the request and
+        in the audit. Raises `Undecidable` if there is data while somebody is asked to decide: they
+        would decide about something else than they were shown.
         """
         if data is not None and not isinstance(data, dict):
             raise ValueError(f"the data of a resume is an object, not {data!r:.80}")
@@ -138,6 +161,7 @@ class Pauses:
                 reason=valid_text(reason, "reason"),
                 data=dump(data, "data"),
                 actor=acting(by),
+                metadata=valid_metadata(metadata),
             ),
         )
 
@@ -180,7 +204,7 @@ class Pauses:
         requests = self._store.people.last_resumes(row.id)
         program = self._workflows.program(row.name, row.version) if row.type == WORKFLOW else None
         step, after = (
-            position_of(program, row.statement)
+            steps_at(program, row.statement)
             if program is not None and row.finished_at is None
             else (None, None)
         )
@@ -202,6 +226,7 @@ class Pauses:
             load(data[-1]) if data else None,
             moment(requests[-1].requested_at) if requests else None,
             requests[-1].error_message if requests else None,
+            metadata_of(row),
         )
 
     def options(self, id: Id) -> tuple[str, ...]:
@@ -260,4 +285,5 @@ def _request(row: ResumeRequest) -> ResumeRequestView:
         moment(row.requested_at),
         moment_of(row.executed_at),
         row.error_message,
+        load(row.metadata),
     )

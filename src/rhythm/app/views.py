@@ -15,6 +15,7 @@ from rhythm.errors import ExecutionFailed
 from rhythm.ids import child_id
 from rhythm.ir.awaiting import rows_of
 from rhythm.ir.program import Program
+from rhythm.ir.step_ids import steps_at
 from rhythm.record import Record
 from rhythm.schedule_times import EPOCH, us_of
 from rhythm.store import reading
@@ -78,6 +79,7 @@ class ExecutionView(Record):
     paused_until: datetime | None = None
     paused_manually: bool = False  # somebody paused it: it takes no turn until it is resumed
     started_by: str | None = None
+    paused_metadata: Any = None  # what the actor gave with the pause
 
     @property
     def ended(self) -> bool:
@@ -177,6 +179,9 @@ class TraceStep(Record):
     worker: str = ""
     attempt: int = 0  # of a task that has ended, or of an attempt that is over
     took_s: float | None = None  # of what has ended: since its first attempt began
+    # The id of the step where a workflow was after its turn: that of JSON steps, else the call and
+    # its line, such as `charge:12`.
+    step: str | None = None
 
 
 class AlikeView(Record):
@@ -364,7 +369,13 @@ def view(row: Execution) -> ExecutionView:
         paused_until=moment_of(row.paused_until),
         paused_manually=row.paused_at is not None,
         started_by=row.started_by,
+        paused_metadata=metadata_of(row),
     )
+
+
+def metadata_of(row: Execution) -> Any:
+    """Returns what was given with the pause of an execution; None if it is not paused."""
+    return load(row.paused_metadata) if row.paused_metadata and row.status == "paused" else None
 
 
 def paused_at(row: Execution) -> datetime | None:
@@ -417,9 +428,13 @@ def step(moment_: Moment, program: Program | None) -> TraceStep:
                 at, id, status, moment_.name, None, detail, moment_.worker, attempt, took_s
             )
         case reading.TURN:
-            line = None if moment_.type == TASK else line_of(program, moment_.statement)
+            line, at_step = None, None
+            if moment_.type != TASK and program is not None:
+                line = line_of(program, moment_.statement)
+                at_step, _ = steps_at(program, moment_.statement)
+            who, attempt = moment_.worker, moment_.attempt
             return TraceStep(
-                at, id, moment_.what, moment_.name, line, detail, moment_.worker, moment_.attempt
+                at, id, moment_.what, moment_.name, line, detail, who, attempt, step=at_step
             )
         case reading.SIGNAL:
             signal = {"name": moment_.what, "payload": detail}

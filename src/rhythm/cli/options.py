@@ -28,6 +28,13 @@ BY = option(
 REASON = option(
     "--reason", metavar="TEXT", may_be_empty=True, help="why, for people who look at it later"
 )
+METADATA = option(
+    "--metadata",
+    type=KeyValue(),
+    multiple=True,
+    help="what is shown with it and kept in the audit, such as ticket=OPS-7; KEY:=JSON gives any "
+    "JSON value",
+)
 CURSOR = option(
     "--cursor",
     metavar="CURSOR",
@@ -39,11 +46,8 @@ EXECUTION_OR_ALL = argument("id", type=Known("executions"), required=False, help
 EXECUTIONS_OR_ALL = argument(
     "ids", type=Known("executions"), nargs=-1, required=False, help="the ids of executions"
 )
-FILE = argument(
-    "file",
-    type=FileName(),
-    help="a .flow, JSON steps or Python file (which is imported), or - for standard input",
-)
+FILE_HELP = "a .flow, JSON steps or Python file (which is imported), or - for standard input"
+FILE = argument("file", type=FileName(), help=FILE_HELP)
 WORKFLOW_OF_FILE = option(
     "--workflow",
     metavar="NAME",

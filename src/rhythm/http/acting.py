@@ -21,6 +21,11 @@ Changed = object_of(
 )
 Sent = object_of("Sent", "`sent` is false if the signal was sent before.", id=str, sent=bool)
 
+METADATA = (
+    "Kept for people and tools, such as the id of a ticket: shown with it, and in the audit. At "
+    "most 4,096 bytes. The workflow does not see it."
+)
+
 
 class PauseExecution(Body):
     reason: str = ""
@@ -31,6 +36,7 @@ class PauseExecution(Body):
     then: Literal["resume", "cancel"] = Field(
         default="resume", description="What happens when this time is over."
     )
+    metadata: dict[str, Json] | None = Field(default=None, description=METADATA)
 
 
 class ResumeExecution(Body):
@@ -40,6 +46,7 @@ class ResumeExecution(Body):
         description="Data for the workflow. It reads them as `ctx.resume_data`; JSON steps have "
         "them in their context.",
     )
+    metadata: dict[str, Json] | None = Field(default=None, description=METADATA)
 
 
 class RetryExecution(Body):
@@ -68,7 +75,12 @@ def pause(ask: Ask, id: Id, body: PauseExecution = PAUSE) -> Response:
         {
             "id": id,
             "changed": ask.app.pause(
-                id, body.reason, ask.actor, timeout=body.timeout, then=body.then
+                id,
+                body.reason,
+                ask.actor,
+                timeout=body.timeout,
+                then=body.then,
+                metadata=body.metadata,
             ),
         }
     )
@@ -76,7 +88,8 @@ def pause(ask: Ask, id: Id, body: PauseExecution = PAUSE) -> Response:
 
 def resume(ask: Ask, id: Id, body: ResumeExecution = RESUME) -> Response:
     """Lets a paused execution go on."""
-    return answer({"id": id, "changed": ask.app.resume(id, body.reason, ask.actor, data=body.data)})
+    changed = ask.app.resume(id, body.reason, ask.actor, data=body.data, metadata=body.metadata)
+    return answer({"id": id, "changed": changed})
 
 
 def cancel(ask: Ask, id: Id) -> Response:

@@ -25,27 +25,34 @@ _SHAPES = {  # the brackets that Mermaid puts around a label
     "emit": (">", "]"), "task": ("[", "]"),
     "jump": ("(", ")"), "try": ("(", ")"), "catch": ("(", ")"), "finally": ("(", ")"),
 }  # fmt: skip
+# in the outline, before the node: where an execution is, and what it has passed
+PLACES = {"here": "▶", "passed": "✓"}
+_CLASSES = {"here": "stroke-width:4px,stroke:#d33", "passed": "stroke:#393"}
 _ARROWS = {"next": "-->", "error": "-. error .->", "branch": "-. starts .->"}
 _SPECIAL = re.compile(r"[^\w\s.,:=+*/?!()'$%…├└│─-]")
 
 
 def as_text(graph: Graph) -> str:
     """Returns an outline: one line for each node, with its source line, indented like its block."""
-    lines, gone_to = [graph.name], _gone_to(graph)
+    first, gone_to = graph.nodes[0], _gone_to(graph)
+    lines = [f"{graph.name} {PLACES[first.mark]}" if first.mark else graph.name]
     for number, node in enumerate(graph.nodes[1:], 1):
         if node.opens_else:
             lines.append(_line(0, node.depth - 1, "else"))
         lines.append(
             _line(
-                node.line, node.depth, f"{_MARKS[node.kind]} {node.label}{gone_to.get(number, '')}"
+                node.line,
+                node.depth,
+                f"{_MARKS[node.kind]} {node.label}{gone_to.get(number, '')}",
+                PLACES.get(node.mark, " "),
             )
         )
         lines += [_line(0, node.depth, f"  {row}") for row in _tree(node.items)]
     return "\n".join(lines)
 
 
-def _line(line: int, depth: int, text: str) -> str:
-    return f"{line or '':>5}  {'   ' * (depth - 1)}{text}"
+def _line(line: int, depth: int, text: str, place: str = " ") -> str:
+    return f"{line or '':>5}{place} {'   ' * (depth - 1)}{text}"
 
 
 def _gone_to(graph: Graph) -> dict[int, str]:
@@ -93,7 +100,15 @@ def as_mermaid(graph: Graph) -> str:
         f"  n{edge.source} {_ARROWS.get(edge.label, f'-- {edge.label} -->')} n{edge.target}"
         for edge in graph.edges
     ]
-    return "\n".join(lines + arrows)
+    return "\n".join([*lines, *arrows, *_classes(graph)])
+
+
+def _classes(graph: Graph) -> Iterator[str]:
+    """Yields the lines that make the marked nodes look different."""
+    for mark, style in _CLASSES.items():
+        if numbers := [f"n{i}" for i, node in enumerate(graph.nodes) if node.mark == mark]:
+            yield f"  classDef {mark} {style}"
+            yield f"  class {','.join(numbers)} {mark}"
 
 
 def _box(node: GraphNode) -> str:

@@ -11,7 +11,8 @@ drawn only for a `try` as a whole and for `throw`. And a `return`, `break` or `c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 from rhythm.ir import instructions as ir
@@ -51,6 +52,8 @@ class GraphNode(Record):
     opens_else: bool = False
     items: tuple[Item, ...] = ()
     step: str = ""  # its name, if steps have names
+    statement: int = -1  # its instruction; -1: it has none of its own
+    mark: str = ""  # here or passed, if the graph is that of an execution (see `marked`)
 
 
 class Edge(Record):
@@ -83,6 +86,26 @@ def graph(program: Program) -> Graph:
 
         return step_graph(program)
     return _Builder(program).graph()
+
+
+def marked(drawn: Graph, here: Collection[int], passed: Collection[int]) -> Graph:
+    """Returns the graph of an execution: its nodes say where it is, and what it has passed.
+
+    `here`: the instructions where it and its branches are. `passed`: those where they have been. An
+    instruction that is not drawn belongs to the drawn one before it, or to the beginning.
+    """
+    starts = sorted((node.statement, number) for number, node in enumerate(drawn.nodes))
+
+    def nodes_of(statements: Collection[int]) -> set[int]:
+        places = (bisect_right(starts, (statement, len(starts))) for statement in statements)
+        return {starts[place - 1][1] if starts[place - 1][0] >= 0 else 0 for place in places}
+
+    at, behind = nodes_of(here), nodes_of(passed)
+    nodes = (
+        node.replace(mark="here" if n in at else "passed") if n in at | behind else node
+        for n, node in enumerate(drawn.nodes)
+    )
+    return drawn.replace(nodes=tuple(nodes))
 
 
 class _Builder:
@@ -129,7 +152,11 @@ class _Builder:
     def _add_instruction(self, pc: int, depth: int, opens_else: bool) -> None:
         kind, label, items = self.labels.of(pc)
         number = self._add(
-            pc, GraphNode(kind, label, self._line(self.code[pc]), depth, opens_else, items), None
+            pc,
+            GraphNode(
+                kind, label, self._line(self.code[pc]), depth, opens_else, items, statement=pc
+            ),
+            None,
         )
         for branch in branches_in(self.code[pc]):
             entry = self.program.branches[branch.entry]

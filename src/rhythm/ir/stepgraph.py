@@ -71,7 +71,7 @@ class _Builder:
 
     def _add_step(self, first: int, depth: int) -> None:
         self.at[first], main = len(self.nodes), self._main(first)
-        self.nodes.append(self._node(main, depth, self.ids[first]))
+        self.nodes.append(self._node(main, depth, self.ids[first]).replace(statement=first))
         for pc in range(main + 1, self._end(first)):
             if isinstance(self.code[pc], ir.Block):
                 self.ends[pc] = len(self.nodes)

@@ -74,20 +74,34 @@ def retry_acts(id: str, retry: str) -> list[Act]:
 
 
 def pause_acts(
-    ids: Iterable[str], reason: str, timeout_s: float | None, then: AfterPause | None
+    ids: Iterable[str],
+    reason: str,
+    timeout_s: float | None,
+    then: AfterPause | None,
+    metadata: str | None = None,
 ) -> list[Act]:
     """Returns audit rows for executions that were paused."""
-    detail = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then})
+    said = {"reason": reason, "timeout_s": timeout_s, "then": then}
+    detail = json.dumps(said | _metadata(metadata))
     return [Act("execution.pause", id, detail) for id in ids]
 
 
-def resume_acts(ids: Iterable[str], reason: str, data: str) -> list[Act]:
+def resume_acts(
+    ids: Iterable[str], reason: str, data: str, metadata: str | None = None
+) -> list[Act]:
     """Returns audit rows for executions that were resumed.
 
     Of the data only the keys are recorded: not everybody who reads the audit may see the values.
+    Metadata are there for whoever looks at it later, so they are recorded.
     """
-    detail = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
+    said = {"reason": reason, "data": sorted(json.loads(data) or ())}
+    detail = json.dumps(said | _metadata(metadata))
     return [Act("execution.resume", id, detail) for id in ids]
+
+
+def _metadata(given: str | None) -> dict[str, Any]:
+    """Returns what an audit row has of metadata: all of it, if there is any."""
+    return {} if given is None else {"metadata": json.loads(given)}
 
 
 def pause_over_act(id: str, then: AfterPause) -> Act:

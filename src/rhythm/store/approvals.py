@@ -464,3 +464,4 @@ class ResumeRequest(Record):
     requested_at: int
     executed_at: int | None
     error_message: str | None
+    metadata: str = "null"  # JSON

@@ -18,7 +18,8 @@ from rhythm.cli.bulk import act_on_all, wants_all, which
 from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.endings import already_ended
-from rhythm.cli.options import BY, DATABASE, EXECUTION_OR_ALL, REASON
+from rhythm.cli.inputs import read_pairs
+from rhythm.cli.options import BY, DATABASE, EXECUTION_OR_ALL, METADATA, REASON
 from rhythm.cli.output import print
 from rhythm.cli.types import Duration, OneOf
 
@@ -31,19 +32,24 @@ from rhythm.cli.types import Duration, OneOf
 @option(
     "--then", type=OneOf("resume", "cancel"), default="resume", help="what happens after --timeout"
 )
+@METADATA
 @which
 @DATABASE
 def run(args: Arguments) -> int:
     if args.then == "cancel" and args.timeout is None:
         raise UsageError("--then says what follows --timeout: give both")
+    metadata = read_pairs(args.metadata, "--metadata") or None
     if wants_all(args, args.id):
         if args.timeout is not None:
             raise UsageError("--timeout is for one execution: leave out --all")
+        if metadata is not None:
+            raise UsageError("--metadata is for one execution: leave out --all")
         return act_on_all(args, "pause", args.reason or "")
     with application(args) as app:
         before = find_workflow(app, args.id)
         # without a new reason, name or timeout, those of the first pause are kept
-        if before.paused_manually and not (args.reason or args.by or args.timeout is not None):
+        new = args.reason or args.by or args.timeout is not None or metadata is not None
+        if before.paused_manually and not new:
             print(f"{args.id} is paused already; `rhythm resume {args.id}` lets it go on")
             return 0
         if not app.pause(
@@ -52,6 +58,7 @@ def run(args: Arguments) -> int:
             actor(args),
             timeout=args.timeout,
             then=args.then,
+            metadata=metadata,
         ):
             return already_ended(args.id)
     then = "goes on by itself" if args.then == "resume" else "is cancelled"

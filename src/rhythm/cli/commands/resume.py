@@ -23,7 +23,7 @@ from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.endings import already_ended
 from rhythm.cli.inputs import read_pairs
-from rhythm.cli.options import BY, DATA, DATABASE, EXECUTION_OR_ALL
+from rhythm.cli.options import BY, DATA, DATABASE, EXECUTION_OR_ALL, METADATA
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -35,19 +35,23 @@ if TYPE_CHECKING:
 @option("--reason", metavar="TEXT", may_be_empty=True, help="why, for the record")
 @BY
 @DATA
+@METADATA
 @which
 @DATABASE
 def run(args: Arguments) -> int:
     data = read_pairs(args.input, "-i") or None
+    metadata = read_pairs(args.metadata, "--metadata") or None
     if wants_all(args, args.id):
         if data is not None:
             raise UsageError("data is for one execution: leave out -i or --all")
+        if metadata is not None:
+            raise UsageError("--metadata is for one execution: leave out --all")
         return act_on_all(args, "resume", args.reason or "")
     with application(args) as app:
         before = find_workflow(app, args.id)
         if before.ended:
             return already_ended(args.id)
-        if not app.resume(args.id, args.reason or "", actor(args), data=data):
+        if not app.resume(args.id, args.reason or "", actor(args), data=data, metadata=metadata):
             print(f"rhythm: nobody has paused {args.id}: {_instead(before)}", file=sys.stderr)
             return 1
         print(f"resumed {args.id}: {_what_follows(app, args.id)}")

@@ -34,9 +34,9 @@ def run(args: Arguments) -> int:
         else:
             from rhythm.cli.output.documents import print_item
 
-            print_item(
-                args.output, execution.as_json() | {"retried_as": _retried_as(app, execution)}
-            )
+            step = None if execution.ended else app.details.position(execution.id).step
+            beside = {"step_id": step, "retried_as": _retried_as(app, execution)}
+            print_item(args.output, execution.as_json() | beside)
     return 0
 
 
@@ -76,6 +76,7 @@ def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str,
     yield "execution", e.id
     yield e.type, _what(app, e)
     yield "status", e.status + _besides(e, now)
+    yield "metadata", laid_out(e.paused_metadata) if e.paused_metadata else ""
     yield "waits for", _waits(app, e, children, now)
     yield "progress", _progress(app, e, now)
     yield "created", moment(e.created_at, now)
@@ -163,7 +164,9 @@ def _waits(app: Rhythm, e: ExecutionView, children: list[ExecutionView], now: da
 def _line(app: Rhythm, e: ExecutionView) -> str:
     """Returns where in its source a workflow waits, in words; empty if that is not known."""
     at = app.details.position(e.id)
-    return f" ({f'step {at.step}, ' if at.step else ''}line {at.line})" if at.line else ""
+    return (
+        f" ({f'step {at.step}, ' if at.named and at.step else ''}line {at.line})" if at.line else ""
+    )
 
 
 def _took(e: ExecutionView) -> str:

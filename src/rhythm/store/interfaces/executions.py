@@ -135,6 +135,7 @@ class Execution(Record):
     paused_until: int | None = None
     started_by: str | None = None
     turned_at: int | None = None  # of a workflow: when its last turn was committed
+    paused_metadata: str | None = None  # JSON
 
 
 class StoredExecution(Record):

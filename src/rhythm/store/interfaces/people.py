@@ -74,9 +74,12 @@ class PeopleStore(ABC):
         actor: Actor | None = None,
         timeout_s: float | None = None,
         then: AfterPause = RESUME,
+        metadata: str | None = None,
     ) -> Mapping[str, bool]:
-        """Pauses workflows where they are. False: it has ended. Ids that do not exist are left
-        out."""
+        """Pauses workflows where they are. False: it has ended. Ids that do not exist are left out.
+
+        `metadata`: JSON for people, which is kept until the pause ends, and in the audit.
+        """
 
     @abstractmethod
     def resume(
@@ -86,9 +89,11 @@ class PeopleStore(ABC):
         reason: str = "",
         data: str = "null",
         actor: Actor | None = None,
+        metadata: str | None = None,
     ) -> Mapping[str, bool]:
         """Resumes paused workflows. False: it is not paused. Ids that do not exist are left out.
 
+        The workflow sees `data`; `metadata` is kept with the request, for people.
         Raises `Undecidable` if data is given while an approval is open: people would decide about
         something else than they were shown.
         """

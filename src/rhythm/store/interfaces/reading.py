@@ -19,7 +19,12 @@ _ASKED_PLAN = """CASE WHEN status = 'paused' AND awaiting LIKE '%%"op":"approval
 
 
 # Columns of an execution that may be large, and what lists read in their place.
-LARGE_COLUMNS = {"inputs": "'null'", "result": "NULL", "awaiting": _ASKED_PLAN}
+LARGE_COLUMNS = {
+    "inputs": "'null'",
+    "result": "NULL",
+    "awaiting": _ASKED_PLAN,
+    "paused_metadata": "NULL",
+}
 
 
 # How many characters of other columns a list reads.
@@ -141,6 +146,11 @@ class ReadingStore(ABC):
     def history(self, id: str) -> list[Transition]:
         """Returns the history of an execution: its turns, or the attempts at a task after which
         another one came: they failed, or their workers died."""
+
+    @abstractmethod
+    def statements(self, id: str) -> list[int]:
+        """Returns the statements at which a workflow has waited, each once, however many turns
+        there were: the last one comes last."""
 
     @abstractmethod
     def trace(

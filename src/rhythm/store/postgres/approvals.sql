@@ -73,7 +73,7 @@ CROSS JOIN LATERAL (
 -- name: pause
 -- Pauses workflows, or changes their pause; tasks and ended workflows are not returned.
 UPDATE executions SET paused_at = coalesce(paused_at, %(now)s), paused_reason = %(reason)s, paused_by = %(by)s,
-  paused_until = %(now)s + %(timeout_us)s::bigint, paused_then = %(then)s
+  paused_until = %(now)s + %(timeout_us)s::bigint, paused_then = %(then)s, paused_metadata = %(metadata)s
 WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND type = 0 RETURNING id
 
 -- name: pause_after_decision
@@ -84,7 +84,7 @@ WHERE id = %(id)s AND status < 5 AND paused_at IS NULL
 
 -- name: unpause
 -- Ends pauses on request; an execution that is not paused is not returned.
-UPDATE executions SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL
+UPDATE executions SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL, paused_metadata = NULL
 WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND paused_at IS NOT NULL RETURNING id
 
 -- name: queue_again
@@ -100,7 +100,7 @@ WHERE r.id = ANY(%(ids)s::text[]) AND r.state < 1 AND e.id = ANY(ARRAY[r.id]) AN
 -- longer or to end in another way.
 WITH over AS (
   SELECT id, paused_then FROM executions WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND paused_until <= %(now)s ORDER BY id FOR UPDATE)
-UPDATE executions e SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL
+UPDATE executions e SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL, paused_metadata = NULL
 FROM over WHERE e.id = ANY(ARRAY[over.id]) RETURNING e.id, over.paused_then
 
 -- name: due_pauses
@@ -110,9 +110,10 @@ WHERE paused_until IS NOT NULL AND finished_at IS NULL AND paused_until <= %(now
 
 -- name: insert_resumes
 -- Records what ended pauses: a person, or the time that was set.
-INSERT INTO execution_resume_requests (execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at)
-SELECT x.id, x.by, x.by_id, x.data, x.reason, %(now)s
-FROM unnest(%(id)s::text[], %(by)s::text[], %(by_id)s::text[], %(data)s::text[], %(reason)s::text[]) AS x(id, by, by_id, data, reason)
+INSERT INTO execution_resume_requests (execution_id, triggered_by, triggered_by_id, trigger_data, reason, metadata, requested_at)
+SELECT x.id, x.by, x.by_id, x.data, x.reason, x.metadata, %(now)s
+FROM unnest(%(id)s::text[], %(by)s::text[], %(by_id)s::text[], %(data)s::text[], %(reason)s::text[], %(metadata)s::text[])
+  AS x(id, by, by_id, data, reason, metadata)
 
 -- name: executed_resumes
 -- Marks resume requests that a turn knew of as done, with its error if it failed.

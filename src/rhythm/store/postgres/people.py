@@ -233,18 +233,24 @@ class PostgresPeople(PostgresRole, PeopleStore):
         actor: Actor | None = None,
         timeout_s: float | None = None,
         then: AfterPause = RESUME,
+        metadata: str | None = None,
     ) -> dict[str, bool]:
         timeout_us, then_what = deadline_of_pause(timeout_s, then)
         known = self._known(ids)
         self.rows.wake_live(list(ids))
         now, by = self.db.now(), actor.name if actor else ""
-        values = dict(reason=reason, by=by, timeout_us=timeout_us, then=then_what, now=now)
-        paused = {id for (id,) in self.db.all("pause", ids=sorted(known), **values)}
-        self.auditor.record(
-            actor,
-            pause_acts((id for id in known if id in paused), reason, timeout_s, then_what),
-            now,
+        values = dict(
+            reason=reason,
+            by=by,
+            timeout_us=timeout_us,
+            then=then_what,
+            metadata=metadata,
+            now=now,
         )
+        paused = {id for (id,) in self.db.all("pause", ids=sorted(known), **values)}
+        changed = [id for id in known if id in paused]
+        acts = pause_acts(changed, reason, timeout_s, then_what, metadata)
+        self.auditor.record(actor, acts, now)
         return {id: id in paused for id in known}
 
     def _known(self, ids: Sequence[str]) -> list[str]:
@@ -259,6 +265,7 @@ class PostgresPeople(PostgresRole, PeopleStore):
         reason: str = "",
         data: str = "null",
         actor: Actor | None = None,
+        metadata: str | None = None,
     ) -> dict[str, bool]:
         known = self._known(ids)
         self.rows.wake_live(list(ids))
@@ -266,19 +273,12 @@ class PostgresPeople(PostgresRole, PeopleStore):
             refuse_data(id, data, [open_])
         now, by = self.db.now(), actor.name if actor else ""
         resumed = {id for (id,) in self.db.all("unpause", ids=sorted(known))}
-        self.rows.resumed(
-            [
-                dict(id=id, by="manual", by_id=by, data=data, reason=reason)
-                for id in known
-                if id in resumed
-            ],
-            now,
-        )
+        freed = [id for id in known if id in resumed]
+        given = dict(by="manual", by_id=by, data=data, reason=reason, metadata=metadata or "null")
+        self.rows.resumed([{"id": id, **given} for id in freed], now)
         if people := contributors_of_resume(actor, data):
-            self.rows.contribute([(id, people) for id in known if id in resumed], now)
-        self.auditor.record(
-            actor, resume_acts((id for id in known if id in resumed), reason, data), now
-        )
+            self.rows.contribute([(id, people) for id in freed], now)
+        self.auditor.record(actor, resume_acts(freed, reason, data, metadata), now)
         return {id: id in resumed for id in known}
 
     @autocommit

@@ -1174,6 +1174,11 @@ UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = A
 -- Turns of a workflow, or failed attempts of a task, in their order.
 SELECT {Transition} FROM history WHERE execution_id = %(id)s ORDER BY seq
 
+-- name: statements
+-- Statements at which a workflow has waited, each once, the last one last.
+-- The turn that ends it waits nowhere.
+SELECT statement FROM history WHERE execution_id = %(id)s AND to_status < 5 GROUP BY statement ORDER BY max(seq)
+
 -- name: trace
 -- A page of the places of what happened in a family, in the order of time.
 -- Returns the place of everything that happened in an execution and below it, after a given place.

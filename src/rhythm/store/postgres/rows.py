@@ -395,7 +395,8 @@ class PostgresRows:
     def resumed(self, rows: Sequence[dict[str, Any]], now: int) -> None:
         """Records what lets paused executions go on, and puts their ready rows back into their
         queues."""
-        self.db.write("insert_resumes", rows, now=now)
+        given = [{"metadata": "null", **row} for row in rows]
+        self.db.write("insert_resumes", given, now=now)
         if rows:
             freed = self.db.do("queue_again", ids=[row["id"] for row in rows])
             self.db.free_later(lambda: [queue for (queue,) in freed.rows])

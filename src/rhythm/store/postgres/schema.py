@@ -7,19 +7,26 @@ from collections.abc import Callable
 import psycopg
 from psycopg import sql
 
+from rhythm.errors import StoreError
 from rhythm.store.interfaces.schema import SchemaStore
 from rhythm.store.postgres.connection import PACKAGE
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.schema import Migration, failed, missing, run_each
 from rhythm.store.sqlfile import migrations
+from rhythm.store.views import with_views_on_postgres
 
 
 class PostgresSchema(PostgresRole, SchemaStore):
     def migrations(self) -> list[Migration]:
         found = migrations(PACKAGE)
+        newest = found[-1][0]
         return [
-            Migration(number, name, _script(self.db.schema, number, name, text))
+            Migration(
+                number,
+                name,
+                _script(self.db.schema, number, name, with_views_on_postgres(number, newest, text)),
+            )
             for number, name, text in found
         ]
 
@@ -40,6 +47,12 @@ class PostgresSchema(PostgresRole, SchemaStore):
             return False
         try:
             self.db.script(migration.sql)
+        except psycopg.errors.LockNotAvailable as problem:
+            raise StoreError(
+                f"migration {migration.name} has waited too long for what others are reading or "
+                f"writing, and nothing of it stays: run it again when they are done (queries on "
+                f"the views count; pg_stat_activity tells whose they are)"
+            ) from problem
         except psycopg.Error as problem:
             raise failed(migration, problem) from problem
         return True

@@ -59,7 +59,7 @@ WHERE (execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id 
 -- name: pause
 -- Pauses a workflow, or changes its pause; zero rows: it has ended, or it is a task.
 UPDATE executions SET paused_at = coalesce(paused_at, :now), paused_reason = :reason, paused_by = :by, paused_until = :now + :timeout_us,
-  paused_then = :then
+  paused_then = :then, paused_metadata = :metadata
 WHERE id = :id AND status < 5 AND type = 0
 
 -- name: pause_after_decision
@@ -69,7 +69,7 @@ UPDATE executions SET paused_at = :now, paused_reason = 'approval_decided', paus
 
 -- name: unpause
 -- Ends the pause of an execution; no row: it was not paused, or it has ended.
-UPDATE executions SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL
+UPDATE executions SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL, paused_metadata = NULL
 WHERE id = ? AND status < 5 AND paused_at IS NOT NULL RETURNING id
 
 -- name: queue_again
@@ -86,8 +86,8 @@ WHERE paused_until IS NOT NULL AND finished_at IS NULL AND paused_until <= ? AND
 
 -- name: insert_resume
 -- Records what lets an execution go on: a person, an approval, an event or a timeout.
-INSERT INTO execution_resume_requests (execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at)
-VALUES (:id, :by, :by_id, :data, :reason, :now)
+INSERT INTO execution_resume_requests (execution_id, triggered_by, triggered_by_id, trigger_data, reason, metadata, requested_at)
+VALUES (:id, :by, :by_id, :data, :reason, :metadata, :now)
 
 -- name: executed_resumes
 -- Marks resume requests that a turn knew of as done, with its error if it failed.

@@ -170,6 +170,7 @@ class SqlitePeople(SqliteRole, PeopleStore):
         actor: Actor | None = None,
         timeout_s: float | None = None,
         then: AfterPause = RESUME,
+        metadata: str | None = None,
     ) -> dict[str, bool]:
         with self.db.transaction():
             now, known = self.db.clock(), self.rows.known(ids)
@@ -180,12 +181,14 @@ class SqlitePeople(SqliteRole, PeopleStore):
                 "by": by,
                 "timeout_us": timeout_us,
                 "then": then_what,
+                "metadata": metadata,
                 "now": now,
             }
             paused = {id: bool(self.db.count("pause", {**values, "id": id})) for id in known}
             self._wake_changed(known, paused, now)
             changed = [id for id, was_changed in paused.items() if was_changed]
-            self.auditor.record(actor, pause_acts(changed, reason, timeout_s, then_what), now)
+            acts = pause_acts(changed, reason, timeout_s, then_what, metadata)
+            self.auditor.record(actor, acts, now)
             return paused
 
     def resume(
@@ -195,6 +198,7 @@ class SqlitePeople(SqliteRole, PeopleStore):
         reason: str = "",
         data: str = "null",
         actor: Actor | None = None,
+        metadata: str | None = None,
     ) -> dict[str, bool]:
         with self.db.transaction():
             now, known = self.db.clock(), self.rows.known(ids)
@@ -202,12 +206,13 @@ class SqlitePeople(SqliteRole, PeopleStore):
                 refuse_data(id, data, [open_ for (open_,) in self.db.all("asked_for", {"id": id})])
             resumed = {id: bool(self.db.all("unpause", id)) for id in known}
             freed = [id for id, changed in resumed.items() if changed]
+            by = actor.name if actor else ""
             for id in freed:
-                self.rows.resumed(id, "manual", actor.name if actor else "", data, now, reason)
+                self.rows.resumed(id, "manual", by, data, now, reason, metadata or "null")
                 self.rows.contribute(id, contributors_of_resume(actor, data), now)
             self._wake_changed(known, resumed, now)
             self.rows.queue_again(freed)
-            self.auditor.record(actor, resume_acts(freed, reason, data), now)
+            self.auditor.record(actor, resume_acts(freed, reason, data, metadata), now)
             return resumed
 
     def _wake_changed(

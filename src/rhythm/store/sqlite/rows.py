@@ -261,12 +261,19 @@ class SqliteRows:
         """Adds rows to the history of executions."""
         self.db.many("insert_history", HISTORY, [(*row, now) for row in rows])
 
-    def resumed(self, id: str, by: str, by_id: str, data: str, now: int, reason: str = "") -> None:
+    def resumed(
+        self,
+        id: str,
+        by: str,
+        by_id: str,
+        data: str,
+        now: int,
+        reason: str = "",
+        metadata: str = "null",
+    ) -> None:
         """Records what lets a paused execution go on."""
-        self.db.all(
-            "insert_resume",
-            {"id": id, "by": by, "by_id": by_id, "data": data, "reason": reason, "now": now},
-        )
+        values = dict(id=id, by=by, by_id=by_id, data=data, reason=reason, metadata=metadata)
+        self.db.all("insert_resume", values | {"now": now})
 
     def queue_again(self, ids: Iterable[str]) -> None:
         """Puts the ready rows of resumed executions back into their queues."""

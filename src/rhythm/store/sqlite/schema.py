@@ -11,13 +11,18 @@ from rhythm.store.schema import Migration, failed, missing, run_each
 from rhythm.store.sqlfile import migrations
 from rhythm.store.sqlite.role import SqliteRole
 from rhythm.store.sqlite.session import PACKAGE
+from rhythm.store.views import with_views_on_sqlite
 
 
 class SqliteSchema(SqliteRole, SchemaStore):
     def migrations(self) -> list[Migration]:
+        found = migrations(PACKAGE)
+        newest = found[-1][0]
         return [
-            Migration(number, name, _script(number, name, text))
-            for number, name, text in migrations(PACKAGE)
+            Migration(
+                number, name, _script(number, name, with_views_on_sqlite(number, newest, text))
+            )
+            for number, name, text in found
         ]
 
     def pending(self) -> list[Migration]:
