@@ -499,6 +499,7 @@ EXECUTION = [
     "max_attempts", "created_at", "started_at", "finished_at", "cancel_requested_at", "paused_at",
     "awaiting", "attributes",
     "paused_reason", "paused_by", "paused_until", "paused_manually", "started_by",
+    "paused_metadata",
 ]  # fmt: skip
 
 
@@ -507,7 +508,7 @@ def test_json_documents_keep_their_fields(rhythm: Command, app: Rhythm) -> None:
     id = app.start_workflow("parent", {"n": 2}, attributes={"a": [1]}).id
     until(app, id, ended)
     shown = rhythm(f"show {id} --output json").json
-    assert shown.pop("retried_as") is None
+    assert (shown.pop("step_id"), shown.pop("retried_as")) == (None, None)
     assert list(shown) == EXECUTION
     assert (shown["inputs"], shown["result"], shown["attributes"]) == (
         {"n": 2},
@@ -520,10 +521,13 @@ def test_json_documents_keep_their_fields(rhythm: Command, app: Rhythm) -> None:
     )
     assert rhythm("list --output json").json == {"items": [shown], "cursor": None}
     assert [json.loads(line) for line in rhythm("list --output ndjson").out.splitlines()] == [shown]
-    assert json.loads(rhythm(f"show {id} --output ndjson").out) == shown | {"retried_as": None}
+    assert json.loads(rhythm(f"show {id} --output ndjson").out) == shown | {
+        "step_id": None,
+        "retried_as": None,
+    }
     steps = rhythm(f"trace {id} --output json").json["items"]
     assert all(
-        " ".join(step) == "at execution_id what name line detail worker attempt took_s"
+        " ".join(step) == "at execution_id what name line detail worker attempt took_s step"
         for step in steps
     )
     assert [

@@ -20,6 +20,7 @@ import pytest
 
 from rhythm.app.views import paused_at, paused_reason
 from rhythm.errors import StoreError
+from rhythm.ir.awaiting import KINDS as KINDS_OF_AWAITS
 from rhythm.store import views as made
 from rhythm.store.access import Actor
 from rhythm.store.interfaces.store import Store
@@ -574,6 +575,11 @@ def test_change_of_the_views_comes_with_a_migration() -> None:
         assert numbers == sorted({*numbers})
         assert numbers[0] == made.FIRST_MIGRATION
         assert numbers[-1] <= NEWEST
+
+
+def test_what_has_an_execution_of_its_own_is_what_the_table_of_awaits_says() -> None:
+    rows_of = {kind.op for kind in KINDS_OF_AWAITS.values() if kind.row in ("task", "execution")}
+    assert {*made.AWAITED} == rows_of
 
 
 def test_every_view_of_the_file_is_found() -> None:

@@ -14,7 +14,7 @@ from rhythm.app.log_lines import LogLineView, line_view
 from rhythm.app.views import AlikeView, ExecutionView, alike_view, brief_view, line_of, moment, view
 from rhythm.engine.payload import load
 from rhythm.ids import child_id
-from rhythm.ir.awaiting import leaves
+from rhythm.ir.awaiting import branches
 from rhythm.ir.step_ids import steps_at
 from rhythm.record import Record
 from rhythm.store.interfaces.executions import Execution
@@ -119,9 +119,9 @@ class Details:
             passed.update(behind)
             if row.finished_at is None:
                 here.add(behind[-1] if behind else begins)
-            branches = _branches_of(row)[: MAX_BRANCHES - seen]
-            seen += len(branches)
-            found = self._store.reading.get(branches) if branches else {}
+            below = _branches_of(row)[: MAX_BRANCHES - seen]
+            seen += len(below)
+            found = self._store.reading.get(below) if below else {}
             ahead += found.values()
         return Places(frozenset(here), frozenset(passed - here))
 
@@ -150,5 +150,4 @@ def _branches_of(row: Execution) -> list[str]:
     """Returns the ids of the branches that a workflow awaits."""
     if row.finished_at is not None:
         return []
-    awaited = (leaf for leaf in leaves(load(row.awaiting)) if leaf["op"] == "branch")
-    return [child_id(row.id, leaf["n"]) for leaf in awaited]
+    return [child_id(row.id, n) for n in branches(load(row.awaiting))]

@@ -296,6 +296,11 @@ def leaves(plan: Plan | None) -> Iterator[Plan]:
         yield plan
 
 
+def branches(plan: Plan | None) -> Iterator[int]:
+    """Yields the numbers of the branches that a plan waits for: parts of the same program."""
+    return (int(leaf["n"]) for leaf in leaves(plan) if leaf["op"] == "branch")
+
+
 def ranges(all_numbers: Iterator[int]) -> Iterator[tuple[int, int]]:
     """Joins consecutive numbers: yields (first, last) for each run, in ascending order."""
     first = last = None
