@@ -22,6 +22,7 @@ FOUNDATION = {
     "limits",
     "errors",
     "durations",
+    "filters",
     "ids",
     "paths",
     "permissions",
