@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from rhythm.filters.complete import complete
 from rhythm.filters.fields import FIELDS, STATUSES, refuse_line_of_several, refuse_without_index
 from rhythm.filters.parse import parse_filter, term_of
-from rhythm.filters.terms import DAY_US, EVERYTHING, LATEST_US, MS, Filter, FilterError, Term
+from rhythm.filters.terms import (
+    DAY_US,
+    EVERYTHING,
+    LATEST_US,
+    MS,
+    ExecutionFilter,
+    FilterError,
+    Term,
+)
 from rhythm.limits import TEXTS
 
 HUNDRED_YEARS_MS = 100 * 366 * 86_400_000
@@ -63,13 +71,13 @@ def terms_of(name: str) -> st.SearchStrategy[Term]:
 
 
 @st.composite
-def filters(draw: Any) -> Filter:
+def filters(draw: Any) -> ExecutionFilter:
     terms = draw(st.lists(st.sampled_from(list(FIELDS)).flatmap(terms_of), max_size=8))
-    return Filter(tuple({(t.field, t.name, t.negative): t for t in terms}.values()))
+    return ExecutionFilter(tuple({(t.field, t.name, t.negative): t for t in terms}.values()))
 
 
 @given(filters())
-def test_what_is_printed_is_read_as_what_it_was(wanted: Filter) -> None:
+def test_what_is_printed_is_read_as_what_it_was(wanted: ExecutionFilter) -> None:
     text = str(wanted)
     if len(text) <= TEXTS.filter:
         assert parse_filter(text) == wanted

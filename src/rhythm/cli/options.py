@@ -35,10 +35,6 @@ CURSOR = option(
 )
 LIMIT = option("--limit", type=Whole(), default=20, help="at most this many, up to 1000")
 EXECUTION = argument("id", type=Known("executions"), help=EXECUTION_HELP)
-EXECUTION_OR_ALL = argument("id", type=Known("executions"), required=False, help=EXECUTION_HELP)
-EXECUTIONS_OR_ALL = argument(
-    "ids", type=Known("executions"), nargs=-1, required=False, help="the ids of executions"
-)
 FILE = argument(
     "file",
     type=FileName(),

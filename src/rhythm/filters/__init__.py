@@ -7,13 +7,13 @@ all of them. `terms` is what a filter is, `fields` the table of what can be aske
 
 from rhythm.filters.fields import FIELDS, STATUSES
 from rhythm.filters.parse import parse_filter
-from rhythm.filters.terms import EVERYTHING, Filter, FilterError, Term
+from rhythm.filters.terms import EVERYTHING, ExecutionFilter, FilterError, Term
 
 __all__ = [
     "EVERYTHING",
     "FIELDS",
     "STATUSES",
-    "Filter",
+    "ExecutionFilter",
     "FilterError",
     "Term",
     "parse_filter",

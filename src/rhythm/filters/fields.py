@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from rhythm.filters.terms import ATTRIBUTE, Filter, FilterError
+from rhythm.filters.terms import ATTRIBUTE, ExecutionFilter, FilterError
 from rhythm.record import Record
 
 Kind = Literal["text", "status", "beginning", "number", "length", "span"]
@@ -65,7 +65,7 @@ OTHER_WORDS = {
 }  # fmt: skip
 
 
-def refuse_without_index(wanted: Filter) -> None:
+def refuse_without_index(wanted: ExecutionFilter) -> None:
     """Raises `FilterError` for a filter that only reading every execution could answer.
 
     A filter without terms means everything, and that is no search.
@@ -80,7 +80,7 @@ def refuse_without_index(wanted: Filter) -> None:
         )
 
 
-def refuse_line_of_several(wanted: Filter) -> None:
+def refuse_line_of_several(wanted: ExecutionFilter) -> None:
     """Raises `FilterError` for a line without the one workflow whose source has it."""
     line, workflow = wanted.of("line"), wanted.of("workflow")
     if line is not None and (workflow is None or len(workflow.values) != 1):
@@ -92,7 +92,7 @@ def refuse_line_of_several(wanted: Filter) -> None:
         )
 
 
-def _is_indexed(wanted: Filter) -> Callable[[int], bool]:
+def _is_indexed(wanted: ExecutionFilter) -> Callable[[int], bool]:
     def indexed(place: int) -> bool:
         term = wanted.terms[place]
         # What has not one status has one of the others.

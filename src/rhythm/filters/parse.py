@@ -10,7 +10,16 @@ from typing import Any
 
 from rhythm.durations import duration_s
 from rhythm.filters.fields import FIELDS, OTHER_WORDS, STATUSES, Field
-from rhythm.filters.terms import ATTRIBUTE, DAY_US, EPOCH, LATEST_US, MS, Filter, FilterError, Term
+from rhythm.filters.terms import (
+    ATTRIBUTE,
+    DAY_US,
+    EPOCH,
+    LATEST_US,
+    MS,
+    ExecutionFilter,
+    FilterError,
+    Term,
+)
 from rhythm.limits import TEXTS
 from rhythm.suggest import nearest
 
@@ -19,7 +28,7 @@ _DAY = re.compile(r"(?a)\d{4}-\d{2}-\d{2}")
 _US = timedelta(microseconds=1)
 
 
-def parse_filter(text: Any) -> Filter:
+def parse_filter(text: Any) -> ExecutionFilter:
     """Returns the filter that a text says. Raises `FilterError` (a `ValueError`) if none."""
     if not isinstance(text, str):
         raise FilterError(f"a filter is a text, not {text!r:.80}", "", 0)
@@ -48,7 +57,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
-    def filter(self) -> Filter:
+    def filter(self) -> ExecutionFilter:
         terms: dict[tuple[str, str, bool], Term] = {}
         self._skip_space()
         while self.at < len(self.text):
@@ -65,7 +74,7 @@ class _Reader:
             if len(terms) > TEXTS.filter_terms:
                 raise self._error(f"a filter has at most {TEXTS.filter_terms} terms", begin)
             self._skip_space()
-        return Filter(tuple(terms.values()))
+        return ExecutionFilter(tuple(terms.values()))
 
     def _term(self) -> Term:
         begin = self.at

@@ -64,7 +64,7 @@ class Term(Record):
         return sign + ",".join(quoted(value) for value in self.values)
 
 
-class Filter(Record):
+class ExecutionFilter(Record):
     """Which executions are meant: those that meet all terms. Without terms: all of them."""
 
     terms: tuple[Term, ...] = ()
@@ -79,7 +79,7 @@ class Filter(Record):
             (term for term in self.terms if (term.field, term.negative) == (field, negative)), None
         )
 
-    def joined(self, *terms: Term) -> Filter:
+    def joined(self, *terms: Term) -> ExecutionFilter:
         """Returns the filter with more terms.
 
         Raises `ValueError` if one of them is about something that the filter speaks of already.
@@ -90,10 +90,10 @@ class Filter(Record):
                     f"`{term.field}` is given twice, as {term} and in the filter {self}: "
                     "give it once"
                 )
-        return Filter((*self.terms, *terms))
+        return ExecutionFilter((*self.terms, *terms))
 
 
-EVERYTHING = Filter()
+EVERYTHING = ExecutionFilter()
 
 
 def _about(term: Term) -> tuple[str, str, bool]:

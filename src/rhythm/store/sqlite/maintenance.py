@@ -199,6 +199,7 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
                     ("families", "root_id"),
                     ("terminations", "id"),
                     ("execution_contributors", "root_id"),
+                    ("execution_attributes", "execution_id"),
                 ):
                     self.db.run(
                         (
