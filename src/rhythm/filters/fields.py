@@ -54,7 +54,7 @@ _ALL = (
     Field("version", "text", "version:3f2a9c", "is of this version of its workflow",
         alone=False, may_negate=True),
     Field("line", "number", "line:42",
-        "is at, or has ended at, this line of the source of its version", alone=False),
+        "waits at this line of the source of its version", alone=False),
 )  # fmt: skip
 FIELDS = {field.name: field for field in _ALL}
 # What people write for a field, and no likeness of letters leads to.
