@@ -133,7 +133,9 @@ def test_what_is_not_on_a_page_is_not_read(full: Rhythm, me: Client, path: str) 
     with counting(full.store) as asked:
         items = me.get(path.replace("{id}", "w"), params={"limit": 1000}).json()["items"]
     assert asked.largest < 4 * MOST
-    rows = {"trace": len(full.trace("w")), "executions": full.count()}.get(path.rpartition("/")[2], 0)
+    rows = {"trace": len(full.trace("w")), "executions": full.count()}.get(
+        path.rpartition("/")[2], 0
+    )
     assert asked.rows <= 2 * len(items) + 5 + rows
 
 

@@ -19,6 +19,10 @@ from rhythm.store.interfaces.operating import Selection
 from rhythm.store.interfaces.store import Store
 from rhythm.store.interfaces.turns import NewTimer
 from rhythm.store.lifecycle import COMPLETED, PAUSED, SUSPENDED
+from rhythm.store.postgres.connection import NAMED as POSTGRES_NAMED
+from rhythm.store.postgres.store import PostgresStore
+from rhythm.store.postgres.wire import statement_of
+from rhythm.store.sqlite.session import NAMED as SQLITE_NAMED
 from tests.store.test_conformance import (
     NOW,
     TTL,
@@ -323,7 +327,7 @@ def test_page_of_a_filter_asks_a_fixed_number_of_times(
     ids = {f"w{n:03}": "1" for n in range(200)}
     store.executions.start_alike(workflow(attributes='{"a":1}'), ids)
     asked: list[int] = []
-    page = search.page
+    page = search.ids_of_page
 
     def counted(ask: Any, *args: Any) -> Any:
         def one(text: str, values: Any) -> Any:
@@ -333,8 +337,8 @@ def test_page_of_a_filter_asks_a_fixed_number_of_times(
 
         return page(one, *args)
 
-    module = __import__(type(store.reading).__module__, fromlist=["page"])
-    monkeypatch.setattr(module, "page", counted)
+    module = __import__(type(store.reading).__module__, fromlist=["ids_of_page"])
+    monkeypatch.setattr(module, "ids_of_page", counted)
     assert (
         len(store.reading.search(Selection(parse_filter("attr.a=1 workflow:main")), None, 5)) == 5
     )
@@ -410,3 +414,22 @@ def test_line_is_that_of_the_statement_of_its_version(store: Store) -> None:
     selection = Selection(wanted, lines=lines)
     assert sorted(row.id for row in store.reading.search(selection, None, 9)) == ["a", "d"]
     assert store.operating.count(Selection(wanted))[0] == 0, "a line that no version has"
+
+
+def test_statements_of_searches_displace_none_of_the_workers(store: Store) -> None:
+    """They have as many forms as there are filters: none is kept, nor prepared on the server."""
+    for text in (*TERMS[:3], "finished:2027-01-15"):  # the statements that are always the same
+        found(store, text)
+        store.operating.count(Selection(parse_filter(text)))
+    prepared, known = prepared_statements(store), statement_of.cache_info().currsize
+    columns = len(SQLITE_NAMED._columns), len(POSTGRES_NAMED._columns)
+    for text in TERMS:
+        found(store, f"{text} attr.other=1")
+        store.operating.count(Selection(parse_filter(text)))
+    assert (len(SQLITE_NAMED._columns), len(POSTGRES_NAMED._columns)) == columns
+    assert (statement_of.cache_info().currsize, prepared_statements(store)) == (known, prepared)
+
+
+def prepared_statements(store: Store) -> int:
+    text = "SELECT count(*) FROM pg_prepared_statements WHERE statement NOT LIKE '%%prepared_st%%'"
+    return rows(store, text)[0][0] if isinstance(store, PostgresStore) else 0

@@ -593,7 +593,7 @@ def _apart(begins: Sequence[str]) -> list[str]:
     ]
 
 
-def page(
+def ids_of_page(
     ask: Ask,
     search: Search,
     after: tuple[int, str] | None,

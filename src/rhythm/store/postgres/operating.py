@@ -16,7 +16,7 @@ from rhythm.store.postgres.searching import asker
 from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.postgres.workers import PostgresWorkers
 from rhythm.store.rows import records
-from rhythm.store.search import POSTGRES, Search, counted, page
+from rhythm.store.search import POSTGRES, Search, counted, ids_of_page
 
 
 class PostgresOperating(PostgresRole, OperatingStore):
@@ -36,7 +36,7 @@ class PostgresOperating(PostgresRole, OperatingStore):
         self, selection: Selection, after: tuple[int, str], limit: int
     ) -> list[tuple[int, str]]:
         asked = Search(selection, POSTGRES, 0, "created")
-        return page(asker(self.db), asked, after, limit, descending=False)
+        return ids_of_page(asker(self.db), asked, after, limit, descending=False)
 
     def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
         found = records(Standing, self.db.ask("standing", ids=list(ids)))

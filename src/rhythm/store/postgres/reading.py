@@ -20,7 +20,7 @@ from rhythm.store.postgres.searching import asker
 from rhythm.store.postgres.session import autocommit
 from rhythm.store.reading import MAX_TRACED_EXECUTIONS, MAX_TRACED_TURNS, Found, Moment, Place
 from rhythm.store.rows import records
-from rhythm.store.search import POSTGRES, Search, page
+from rhythm.store.search import POSTGRES, Search, ids_of_page
 
 
 class PostgresReading(PostgresRole, ReadingStore):
@@ -45,7 +45,7 @@ class PostgresReading(PostgresRole, ReadingStore):
         most_bytes: int | None = None,
     ) -> Found[Execution]:
         asked = Search(selection, POSTGRES, 0, selection.order)
-        ids = [id for _, id in page(asker(self.db), asked, before, limit)]
+        ids = [id for _, id in ids_of_page(asker(self.db), asked, before, limit)]
         columns = BRIEF_COLUMNS.encode() if brief else b"e.*"
         text = b"SELECT " + columns + b" FROM (" + SQL["execution"] + b") e "
         text += b"WHERE id = ANY(%(ids)s::text[]) "

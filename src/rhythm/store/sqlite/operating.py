@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rhythm.store.doctor import Finding, Judge, OnProgress, examine
 from rhythm.store.interfaces.operating import Health, OperatingStore, Selection, Silent, Standing
 from rhythm.store.rows import records
-from rhythm.store.search import SQLITE, Search, counted, page
+from rhythm.store.search import SQLITE, Search, counted, ids_of_page
 from rhythm.store.sqlite.doctor import doctor_sql, queue_rows, snapshot
 from rhythm.store.sqlite.role import SqliteRole
 from rhythm.store.sqlite.session import SQL
@@ -23,7 +23,7 @@ class SqliteOperating(SqliteRole, OperatingStore):
         self, selection: Selection, after: tuple[int, str], limit: int
     ) -> list[tuple[int, str]]:
         asked = Search(selection, SQLITE, self.db.clock(), "created")
-        return page(self.db.read_once, asked, after, limit, descending=False)
+        return ids_of_page(self.db.read_once, asked, after, limit, descending=False)
 
     def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
         found = records(Standing, self.db.read(SQL["standing"], (json.dumps(list(ids)),)))

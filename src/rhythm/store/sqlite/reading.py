@@ -11,7 +11,7 @@ from rhythm.store.interfaces.operating import Selection
 from rhythm.store.interfaces.reading import BRIEF_COLUMNS, ReadingStore, Transition, with_names
 from rhythm.store.reading import MAX_TRACED_EXECUTIONS, MAX_TRACED_TURNS, Found, Moment, Place
 from rhythm.store.rows import records
-from rhythm.store.search import SQLITE, Search, page
+from rhythm.store.search import SQLITE, Search, ids_of_page
 from rhythm.store.sqlite.role import SqliteRole
 from rhythm.store.sqlite.session import SQL
 
@@ -37,7 +37,7 @@ class SqliteReading(SqliteRole, ReadingStore):
         most_bytes: int | None = None,
     ) -> Found[Execution]:
         asked = Search(selection, SQLITE, self.db.clock(), selection.order)
-        ids = [id for _, id in page(self.db.read_once, asked, before, limit)]
+        ids = [id for _, id in ids_of_page(self.db.read_once, asked, before, limit)]
         columns = BRIEF_COLUMNS if brief else "*"
         text = (
             f"SELECT {columns} FROM ({SQL['execution']}) WHERE id IN (SELECT value FROM "
