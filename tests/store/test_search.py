@@ -87,16 +87,16 @@ def filled(store: Store, clock: Clock, seed: int) -> Known:
         known[id] = new
         clock.forward(draw.choice((0, 1, 3600)))
     claimed = {claim.id for claim in store.claims.claim("a", ["mail"], 6, TTL)}
-    for id in known:
+    for n, id in enumerate(known):
         child = task(f"{id}.1", attributes='{"customer":"acme"}')
         if id not in claimed:
-            end_somehow(store, draw, id, clock())
+            end_somehow(store, draw, id, n, clock())
         store.executions.start([child])
     return known
 
 
-def end_somehow(store: Store, draw: random.Random, id: str, now: int) -> None:
-    status = draw.choice((0, 1, 2, 5, 6, 6, 7, 8))
+def end_somehow(store: Store, draw: random.Random, id: str, n: int, now: int) -> None:
+    status = (0, 1, 2, 5, 6, 6, 7, 8)[n % 8]
     if status in ENDS:
         code = draw.choice(("Timeout", "Payment: declined", "é"))
         error = json.dumps({"code": code, "message": "m"}, ensure_ascii=False)
@@ -105,7 +105,7 @@ def end_somehow(store: Store, draw: random.Random, id: str, now: int) -> None:
         rows(store, text, values)
         rows(store, "DELETE FROM ready WHERE id = ?", [id])
     else:
-        paused_at = draw.choice((None, None, now))
+        paused_at = draw.choice((None, None, now)) if n > COUNT // 2 else None
         text = "UPDATE executions SET status = ?, paused_at = ? WHERE id = ?"
         if paused_at is None:
             rows(store, "UPDATE executions SET status = ? WHERE id = ?", [status, id])
