@@ -109,6 +109,8 @@ def _next(args: Arguments, cursor: str) -> str:
     if args.database is not None and show_url(args.database) != args.database:
         given["database"] = "URL"
     wanted = filter_of(args.filter)
-    filters = ["--", shlex.quote(wanted)] if wanted is not None else []
+    # A line break in it would look like a line of ours.
+    shown = "FILTER" if wanted is not None and not wanted.isprintable() else wanted
+    filters = ["--", shlex.quote(shown)] if shown is not None else []
     options = [f"--{name} {shlex.quote(text)}" for name, text in given.items() if text is not None]
     return " ".join(["rhythm list", *options, *filters])
