@@ -21,6 +21,7 @@ workflow order(inputs) {
 workflow order_eu(inputs) { return 1 }
 workflow payment(inputs) { return await signal("go") }
 """
+PATHS = [route.path for route in ROUTES if route.method == "GET"]
 EVIL = "\x1b[31m\u202eevil\x07"
 
 
@@ -124,7 +125,7 @@ def test_bulk_act_takes_a_filter_in_scope(app: Rhythm, client: MakeClient) -> No
     assert mine.post(f"{V1}/executions/cancel", json={}).json()["code"] == "selection_missing"
 
 
-@pytest.mark.parametrize("route", [route for route in ROUTES if route.method == "GET"], ids=str)
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.method == "GET"], ids=PATHS)
 def test_query_parameter_that_a_path_does_not_know_is_refused(
     client: MakeClient, route: Any
 ) -> None:
