@@ -32,19 +32,20 @@ FOUNDATION = {
 }
 # a folder of src/rhythm: the parts of rhythm that it may import, besides itself and the foundation
 MAY_IMPORT = {
+    "filters": set(),  # pure, as what it is about: a text
     "ir": set(),
     "lang": {"ir"},
     "vm": {"ir"},
-    "store": set(),
+    "store": {"filters"},
     "engine": {"ir", "vm", "store"},
     # what people write Python workflows with
     "authoring": {"ir", "lang", "engine"},
     "worker": {"ir", "vm", "lang", "engine", "store", "authoring"},
     # of http only `Rhythm.server`, which hands itself over
-    "app": {"ir", "lang", "engine", "worker", "store", "http", "authoring"},
+    "app": {"filters", "ir", "lang", "engine", "worker", "store", "http", "authoring"},
     # no store: the application has what http and cli ask for, and opens databases
-    "http": {"ir", "vm", "engine", "worker", "app"},
-    "cli": {"ir", "vm", "lang", "engine", "worker", "app", "http", "authoring"},
+    "http": {"filters", "ir", "vm", "engine", "worker", "app"},
+    "cli": {"filters", "ir", "vm", "lang", "engine", "worker", "app", "http", "authoring"},
     # drives the real worker on a real store, for the tests of users
     "testing": {"ir", "vm", "engine", "worker", "app", "store", "authoring"},
 }

@@ -95,6 +95,10 @@ class TextLimits(Record):
     attributes: int = 50  # how many an execution has
     attribute_bytes: int = 4096  # the value of one attribute
     attributes_bytes: int = 16 * 1024  # all attributes of an execution together
+    filter: int = 2000  # a filter of executions
+    filter_terms: int = 20
+    filter_values: int = 20  # alternatives in one term
+    searched_bytes: int = 600  # the value of an attribute, as JSON, that can be searched for
 
 
 class LogLimits(Record):

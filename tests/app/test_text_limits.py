@@ -37,6 +37,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "queue_many": {"name": "t", "requests": [None]},
     "get": {"id": "E"},
     "list": {},
+    "count": {},
     "children": {"id": "E"},
     "result": {"id": "E"},
     "trace": {"id": "E"},

@@ -101,6 +101,27 @@ def app(make_app: MakeApp) -> Rhythm:
         ("schedules create new o", plain("order")),
         ("queue pause m", plain("mail")),
         ("approve ", []),
+        ("list stat", plain("status:")),
+        ("list status:fa", plain("status:failed")),
+        ("list status:failed workflow:o", plain("workflow:order")),
+        ("count -- -stat", plain("-status:")),
+        ("list status : fa", plain("failed")),  # as bash takes words apart
+        (
+            "list status :",
+            plain(
+                "pending",
+                "running",
+                "suspended",
+                "paused",
+                "completed",
+                "failed",
+                "cancelled",
+                "blocked",
+            ),
+        ),
+        ("cancel --all work", plain("workflow:")),
+        ("pause --all workflow:o", plain("workflow:order")),
+        ("list queue:m", plain("queue:mail")),
     ],
 )
 def test_ids_and_names_come_from_the_database(

@@ -482,6 +482,14 @@ def test_list_is_a_table_that_fits_and_says_how_to_go_on(rhythm: Command, app: R
     assert re.fullmatch(rf"{failed}  order     failed     (now|\d+s)  +TaskFailed: .*…", rows[1])
     assert max(map(len, rows)) == 100
     assert (len(rows), ran.err) == (2, "")
+    assert rhythm("list status:failed workflow:order").out.splitlines()[1].startswith(failed)
+    assert rhythm("list status:blocked").out == "no executions like that\n"
+    assert (rhythm("count").out, rhythm("count status:failed").out) == ("2\n", "1\n")
+    wrong = rhythm("list stauts:failed")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "did you mean `status`, as in status:failed?" in wrong.err
+    more = rhythm("list --limit 1 workflow:order age<1h")
+    assert f"-- {shlex.quote('workflow:order age<1h')}" in more.err
     page = rhythm("list --limit 1 --workflow order")
     assert page.out.splitlines()[1].startswith(waits)
     assert page.err.startswith("there are more: rhythm list --workflow order --cursor ")

@@ -88,6 +88,7 @@ def in_each(*command: str) -> list[list[str]]:
     return [[*command, "--output", kind] for kind in OUTPUTS]
 
 
+FILTERS = (EVIL, f"{EVIL}:x", f"status:{EVIL}", f"id:{EVIL}", f"error:{EVIL}", f"age>{EVIL}")
 TRIED: dict[str, list[list[str]]] = {
     "new": [["new", "app.py"], ["new", f"app.py/{EVIL}"], ["new", EVIL]],
     "dev": [
@@ -131,7 +132,13 @@ TRIED: dict[str, list[list[str]]] = {
         ["start", "bad.flow"],
         ["start", "gives", "--id", EVIL],
     ],
-    "list": [*in_each("list"), ["list", "--workflow", EVIL], ["list", "--cursor", EVIL]],
+    "list": [
+        *in_each("list"),
+        *(["list", given, EVIL] for given in ("--workflow", "--cursor")),
+        *(["list", text] for text in FILTERS),
+        ["list", f'attr.a="{EVIL}"', "--limit", "1"],
+    ],
+    "count": [["count", text] for text in FILTERS],
     "show": [*of_each("show"), ["show", EVIL]],
     "trace": [*of_each("trace"), ["trace", EVIL]],
     "logs": [*of_each("logs"), ["logs", EVIL], ["logs", "gives", "--level", EVIL]],
@@ -154,7 +161,12 @@ TRIED: dict[str, list[list[str]]] = {
         ["resume", EVIL],
         ["trace", "waits"],
     ],
-    "cancel": [["cancel", "waits"], ["cancel", EVIL], ["cancel", "--all", "--workflow", EVIL]],
+    "cancel": [
+        ["cancel", "waits"],
+        ["cancel", EVIL],
+        ["cancel", "--all", "--workflow", EVIL],
+        ["cancel", "--all", f"{EVIL}:"],
+    ],
     "terminate": [["terminate", "listens"], ["terminate", EVIL]],
     "retry": [["retry", "fails"], ["retry", "parent"], ["retry", EVIL]],
     "approvals": [
@@ -235,7 +247,7 @@ DRAWN = [
 # What each group does to its database is nothing that hides the rest of the group's texts: those that
 # only look come first, and who decides about the same approval is in another group.
 LOOKING = (
-    "new", "dev", "run", "check", "fmt", "graph", "listing", "convert", "list", "show", "trace", "why", "result", "approvals",
+    "new", "dev", "run", "check", "fmt", "graph", "listing", "convert", "list", "count", "show", "trace", "why", "result", "approvals",
     "logs", "workers", "queues", "workflows", "audit", "migrate", "doctor", "help", "completion",
 )  # fmt: skip
 ASKING = ("start", "signal", "publish", "schedules", "token", "queue", "server", "worker")

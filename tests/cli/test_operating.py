@@ -88,6 +88,15 @@ def test_one_command_for_many(rhythm: Command, app: Rhythm) -> None:
     assert (retried.code, retried.out) == (0, "3 executions were retried\n")
 
 
+def test_filter_chooses_among_all(rhythm: Command, app: Rhythm) -> None:
+    dry = rhythm("cancel --all workflow:hold id:a,b --dry-run")
+    assert (dry.code, dry.out) == (0, "2 executions would be asked to end\n")
+    assert rhythm("pause --all id:a").out == "one execution was paused\n"
+    assert rhythm("terminate --all -- -status:paused id:b").out == "one execution was terminated\n"
+    assert rhythm("retry --all status:cancelled --workflow hold").out.startswith("one execution")
+    assert app.count("status:paused") == 1
+
+
 def test_those_that_cannot_be_retried_are_named(rhythm: Command, app: Rhythm) -> None:
     with app.worker(), pytest.raises(ExecutionFailed):
         app.start_workflow("fail", id="f").result("120s")
@@ -108,6 +117,14 @@ def test_those_that_cannot_be_retried_are_named(rhythm: Command, app: Rhythm) ->
     ("command", "message"),
     [
         ("cancel a --all", "give ids or --all, not both"),
+        ("cancel workflow:hold,a age>1h", "a filter chooses among all executions: give --all, too"),
+        ("pause workflow:hold", "a filter chooses among all executions: give --all, too"),
+        ("cancel --all stauts:pending", "did you mean `status`, as in status:failed?"),
+        (
+            "cancel --all status:completed",
+            "status is one of pending, running, suspended, paused to",
+        ),
+        ("cancel --all status:paused --status paused", "`status` is given twice"),
         ("cancel --workflow hold", "--workflow chooses among all executions: give --all, too"),
         ("pause --dry-run", "--dry-run chooses among all executions: give --all, too"),
         ("terminate", "ID is missing: name an execution, or give --all"),

@@ -17,6 +17,7 @@ FOLLOWED = (
     "docs/tutorial.md",
     "docs/how-to/*.md",
     "docs/guarantees.md",
+    "docs/search.md",
     "docs/snapshots.md",
     "docs/testing.md",
 )

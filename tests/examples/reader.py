@@ -34,7 +34,18 @@ ASKED = 200  # times that a command which only looks is run until it sees what t
 LIMIT_S = 120
 INSTALL = "install"
 FILES = {"python", "js", "flow", "toml", "ini", "dockerfile", "sql", "json", "html"}
-LOOKS = {"list", "why", "show", "trace", "schedules", "approvals", "queues", "workers", "doctor"}
+LOOKS = {
+    "list",
+    "count",
+    "why",
+    "show",
+    "trace",
+    "schedules",
+    "approvals",
+    "queues",
+    "workers",
+    "doctor",
+}
 SHELL = re.compile(r"[|>&;]|\$\(")
 # said by a library about another one
 NOT_OURS = re.compile(r"^.*StarletteDeprecationWarning.*\n.*\n", re.MULTILINE)

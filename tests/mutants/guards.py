@@ -2211,6 +2211,9 @@ def scoped(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/http/test_scopes.py::test_{name}" for name in names)
 
 
+SEARCHES = ("tests/store/test_search.py::test_search_finds_what_reading_everything_finds",)
+
+
 def some_names(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_scopes.py::test_{name}" for name in names)
 
@@ -2340,8 +2343,8 @@ SCOPES = (
     ),
     Guard(
         "many are those that are theirs", scoped("many_are_only_those_that_are_theirs"),
-        engine=(Change("app/bulk.py", "__call__", "names=self._context.names_in(scope)",
-            "names=None"),),
+        engine=(Change("app/search.py", "selection_of", "names = context.names_in(scope)",
+            "names = None"),),
     ),
     Guard(
         "a list is of what is theirs", scoped("queues_go_by_their_own_names"),
@@ -2394,16 +2397,19 @@ SCOPES = (
     Guard(
         "executions are listed by their names",
         some_names("executions_of_some_names_come_newest_first_in_whole_pages"),
-        lite_code("reading", "find", " AND name = n.value", ""),
-        pg_code("reading", "find", "b\" AND name >= n AND name <= n ORDER BY name DESC,\"",
-            "b\" ORDER BY name DESC,\""),
+        engine=(Change("store/search.py", "_by_names", "self.dialect.same_name", "\"e.name <> ''\""),),
     ),
     Guard(
-        "many are counted by their names", some_names("many_of_some_names_are_counted_and_found"),
-        (Change("store/sqlite/operating.py", "_meant", "for name in selection.asked]",
-            "for name in selection.asked if name != 'names']"),),
-        (Change("store/postgres/operating.py", "_meant", "in selection.asked]",
-            "in selection.asked if name != 'names']"),),
+        "whatever a search goes along, it finds only their names", SEARCHES,
+        engine=(Change("store/search.py", "_restrictions", "not driver.of_names", "False"),),
+    ),
+    Guard(
+        "a search checks every term by which it does not go", SEARCHES,
+        engine=(Change("store/search.py", "_others", "if term is not driver.term:", "if False:"),),
+    ),
+    Guard(
+        "a page of a search begins after the one before", SEARCHES,
+        engine=(Change("store/search.py", "ids_of_page", "after is not None", "False"),),
     ),
 )  # fmt: skip
 

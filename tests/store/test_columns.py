@@ -66,7 +66,7 @@ READ: list[tuple[str, type[Record], str]] = [
 ]  # fmt: skip
 # Tables of two or three columns, each with a meaning of its own to the statements that use it.
 SMALL = (
-    "blobs event_types execution_contributors families fences leases queues schema_version "
+    "blobs event_types execution_attributes execution_contributors families fences leases queues schema_version "
     "terminations workflow_sources"
 ).split()
 

@@ -14,7 +14,9 @@ import psycopg
 import pytest
 
 from rhythm.errors import StoreError
+from rhythm.filters import parse_filter
 from rhythm.store.access import Actor
+from rhythm.store.interfaces.operating import Selection
 from rhythm.store.interfaces.store import Store
 from rhythm.store.open import open_store
 from rhythm.store.schema import Migration
@@ -185,6 +187,39 @@ def test_sources_that_were_kept_with_every_workflow_are_kept_once(
     ]
     assert sorted(rows(store, "SELECT text FROM workflow_sources")) == [("one",), ("two",), ("ä",)]
     assert store.operating.check(0.0, lambda evidence: ()) == []
+
+
+OLD_EXECUTIONS = """
+INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts,
+  options, attributes, inputs, error, created_at, finished_at, key) VALUES
+('w', 0, 'main', '1', 'default', 0, 6, NULL, 0, 'w', 0, 1, '{}',
+  '{"customer":"acme \u00e9 \\"x\\"","n":5,"f":0.5,"yes":true,"no":null,"list":[1],"long":"LONG"}', 'null',
+  '{"code":"PaymentDeclined","message":"m","data":null}', 1, 2, 'invoice-1'),
+('w.1', 0, 'main', '1', 'default', 0, 1, 'w', 1, 'w', 0, 1, '{}', '{"customer":"acme"}', 'null', NULL, 1, NULL, NULL),
+('v', 0, 'main', '1', 'default', 0, 0, NULL, 0, 'v', 0, 1, '{}', '{}', 'null', NULL, 3, NULL, NULL)
+""".replace("LONG", "x" * 700)
+
+
+def test_executions_that_were_there_before_searches_are_found(
+    store: Store, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = store.schema.migrations()
+    before = [each.name for each in known].index("0015_search")
+    monkeypatch.setattr(store.schema, "migrations", lambda: known[:before])
+    store.schema.migrate()
+    fresh.by_hand(OLD_EXECUTIONS)
+    monkeypatch.undo()
+    store.schema.migrate()
+    for text in (
+        'attr.customer="acme \u00e9 \\"x\\""', "attr.n=5", "attr.f=0.5", "attr.yes=true", "attr.no=null",
+        "error:PaymentDeclined", "status:failed", "key:invoice", "-status:pending",
+    ):  # fmt: skip
+        selection = Selection(parse_filter(text))
+        assert [row.id for row in store.reading.search(selection, None, 9)] == ["w"], text
+    assert store.operating.count(Selection(parse_filter("attr.customer=acme")))[0] == 0
+    names = [name for (name,) in rows(store, "SELECT name FROM execution_attributes ORDER BY 1")]
+    assert names == ["customer", "f", "n", "no", "yes"]
+    assert [row.id for row in store.reading.find(None, "pending", None, 9)] == ["v"]
 
 
 RELEASED = Path(__file__).with_name("migrations.sha256")

@@ -422,23 +422,13 @@ def test_tasks_of_a_step_find_their_turn_by_hash(plans: Plans) -> None:
 
 READS: list[tuple[Callable[[Store], Any], str]] = [
     (lambda store: store.reading.get(IDS), "executions_pkey"),
-    (lambda store: store.reading.find(None, None, None, 10), "executions_newest"),
-    # the second, where names are few
-    (
-        lambda store: store.reading.find("name1", None, None, 10),
-        "executions_roots|executions_newest",
-    ),
     (lambda store: store.reading.children("w0"), "executions_pkey"),
-    (
-        lambda store: store.reading.find(None, None, None, 10, False, ["name1", "name2"]),
-        "executions_roots",
-    ),
     (
         lambda store: store.people.approvals(None, "open", None, None, 10, ["name1"]),
         "approvals_open|approvals_newest",
     ),  # the second, where there are none
 ]
-READ_BY = ["get", "find", "find by name", "children", "find by names", "approvals by names"]
+READ_BY = ["get", "children", "approvals by names"]
 
 
 # What people read now and then may take a scan after everything was pruned, until the next analysis.

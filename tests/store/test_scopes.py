@@ -10,6 +10,7 @@ import pytest
 
 from rhythm.engine.inputs import forbidden
 from rhythm.errors import Denied
+from rhythm.filters import ExecutionFilter, Term
 from rhythm.store.access import Actor, Grant
 from rhythm.store.approvals import Decision, NewApproval
 from rhythm.store.interfaces.executions import NewExecution
@@ -89,10 +90,11 @@ def test_executions_of_some_names_come_newest_first_in_whole_pages(
 
 def test_many_of_some_names_are_counted_and_found(store: Store, clock: Clock) -> None:
     filled(store, clock, "a b c a b c")
-    some = Selection(LIVE, names=("a", "b"))
+    some = Selection(ExecutionFilter((Term("status", values=LIVE),)), names=("a", "b"))
     assert store.operating.count(some)[0] == 4
     assert [id for _, id in store.operating.select(some, (-1, ""), 9)] == ["0", "1", "3", "4"]
-    assert [id for _, id in store.operating.select(some.replace(workflow="c"), (-1, ""), 9)] == []
+    of_c = some.replace(filter=some.filter.joined(Term("workflow", values=("c",))))
+    assert [id for _, id in store.operating.select(of_c, (-1, ""), 9)] == []
     assert store.operating.count(some.replace(names=()))[0] == 0, "no name is not every name"
 
 

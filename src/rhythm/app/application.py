@@ -224,6 +224,7 @@ class Rhythm:
 
     get = flat(Executions.get)
     list = flat(Executions.__call__)
+    count = flat(Executions.count)
     children = flat(Executions.children)
     result = flat(Executions.result)
     trace = flat(Executions.trace)

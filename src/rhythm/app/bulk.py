@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from rhythm.app.actors import By, acting
-from rhythm.app.checks import at_least, valid_attributes, valid_name, valid_text
+from rhythm.app.checks import at_least, valid_text
 from rhythm.app.retries import REFUSALS, why_refused
+from rhythm.app.search import Meant, selection_of
 from rhythm.app.views import as_json
-from rhythm.limits import TEXTS
+from rhythm.filters.terms import ExecutionFilter, Term
 from rhythm.permissions import Scope
 from rhythm.record import Record
-from rhythm.schedule_times import us_of
 from rhythm.store.interfaces.operating import Selection
 from rhythm.store.lifecycle import WORKFLOW
 
@@ -25,14 +25,21 @@ if TYPE_CHECKING:
 
 Action = Literal["pause", "resume", "cancel", "terminate", "retry"]
 LIVE = ("pending", "running", "suspended", "paused")
+
+
+def _with(*statuses: str) -> ExecutionFilter:
+    return ExecutionFilter((Term("status", values=statuses),))
+
+
 # The executions that each action can be done to.
 MEANT: dict[str, Selection] = {
-    "pause": Selection(LIVE, type=WORKFLOW, unpaused=True),
-    "resume": Selection(("paused",), type=WORKFLOW, paused=True),
-    "cancel": Selection(LIVE, unasked=True),  # a second cancel would end them at once
-    "terminate": Selection(LIVE),
-    "retry": Selection(("failed", "cancelled"), unretried=True),
+    "pause": Selection(_with(*LIVE), type=WORKFLOW, unpaused=True),
+    "resume": Selection(_with("paused"), type=WORKFLOW, paused=True),
+    "cancel": Selection(_with(*LIVE), unasked=True),  # a second cancel would end them at once
+    "terminate": Selection(_with(*LIVE)),
+    "retry": Selection(_with("failed", "cancelled"), unretried=True),
 }
+RESTRICTIONS = ("type", "paused", "unpaused", "unasked", "unretried")
 Progress = Callable[[int, int], None]
 AT_ONCE = 500  # executions in one transaction
 MAX_REASONS = 20  # refused executions for which the reason is returned
@@ -74,6 +81,7 @@ class Bulk:
         created_before: datetime | str | None = None,
         created_after: datetime | str | None = None,
         attributes: Mapping[str, Any] | None = None,
+        query: str | None = None,
         all: bool = False,
         limit: int | None = None,
         reason: str = "",
@@ -90,6 +98,7 @@ class Bulk:
         hundred at a time are changed in one transaction; executions that start meanwhile are not
         selected.
 
+        - `query`: a filter, such as `"status:failed attr.customer=acme"`; see `docs/search.md`.
         - `attributes`: plain values that an execution must have.
         - `all`: must be True to select every execution; without any condition `ValueError` is
           raised.
@@ -101,27 +110,24 @@ class Bulk:
         """
         if from_start and action != "retry":
             raise ValueError(f"from_start is for retry, not for {action}")
-        selection = _selection(
-            action, workflow, status, queue, created_before, created_after, attributes
-        )
-        selection = selection.replace(names=self._context.names_in(scope))
+        if action not in MEANT:
+            raise ValueError(f"the action is one of {', '.join(MEANT)}, not {action!r:.80}")
+        meant = Meant(workflow, status, queue, created_before, created_after, attributes)
+        selection = selection_of(self._context, query, meant, scope, indexed=False)
+        anything = not selection.filter.terms and not meant.given
+        selection = _selected(action, selection)
         why, actor = valid_text(reason, "reason"), acting(by)
         count, now = self._store.operating.count(selection)
         most = count if limit is None else min(count, at_least(limit, 1, "limit"))
-        if (
-            not all
-            and (workflow, status, queue, created_before, created_after, attributes) == (None,) * 6
-        ):
+        if not all and anything:
             raise ValueError(
-                "say which executions are meant: give a workflow, a status or the like, or all=True"
+                "say which executions are meant: give a filter, a workflow, a status or the like, "
+                "or all=True"
             )
         if dry_run and action != "retry":  # the selection itself says whether they can be done to
             return BulkView(most)
-        until = (
-            now + 1 if selection.created_before is None else min(selection.created_before, now + 1)
-        )
         done = self._all_of(
-            selection.replace(created_before=until),
+            selection.replace(before=now + 1),
             limit,
             (lambda ids: self._not_retryable(ids, from_start))
             if dry_run
@@ -188,64 +194,20 @@ class Bulk:
         return "" if handle.created else f"a retry of it is under way: {handle.id}"
 
 
-def _selection(
-    action: str,
-    workflow: str | None,
-    status: str | None,
-    queue: str | None,
-    created_before: datetime | str | None,
-    created_after: datetime | str | None,
-    attributes: Mapping[str, Any] | None,
-) -> Selection:
-    """Returns the executions that the action and the conditions select.
+def _selected(action: str, selection: Selection) -> Selection:
+    """Returns those of the selected executions to which the action can be done.
 
-    Raises `ValueError` if one is not valid.
+    Raises `ValueError` if the filter asks for statuses to which it cannot.
     """
-    if action not in MEANT:
-        raise ValueError(f"the action is one of {', '.join(MEANT)}, not {action!r:.80}")
     meant = MEANT[action]
-    if status is not None and status not in meant.statuses:
+    statuses = meant.filter.terms[0].values
+    asked = selection.filter.of("status")
+    terms = selection.filter.terms
+    if asked is None:
+        terms = (*meant.filter.terms, *terms)
+    elif others := [status for status in asked.values if status not in statuses]:
         raise ValueError(
-            f"status is one of {', '.join(meant.statuses)} to {action} what has it, not "
-            f"{status!r:.80}"
+            f"status is one of {', '.join(statuses)} to {action} what has it, not {others[0]!r:.80}"
         )
-    return meant.replace(
-        statuses=meant.statuses if status is None else (status,),
-        workflow=None if workflow is None else valid_name(workflow, "a workflow's name"),
-        queue=None if queue is None else valid_name(queue, "a queue"),
-        created_before=_time_us(created_before, "created_before"),
-        created_after=_time_us(created_after, "created_after"),
-        attributes=_plain(attributes or {}),
-    )
-
-
-def _time_us(value: datetime | str | None, what: str) -> int | None:
-    if value is None:
-        return None
-    try:
-        short = isinstance(value, datetime) or len(value) <= TEXTS.time
-        at = (
-            value
-            if isinstance(value, datetime)
-            else datetime.fromisoformat(value)
-            if short
-            else None
-        )
-    except (TypeError, ValueError):
-        at = None
-    if at is None or at.tzinfo is None:
-        raise ValueError(
-            f"{what} is a time with its zone, such as 2026-03-01T12:00:00Z, not {value!r:.80}"
-        )
-    return us_of(at)
-
-
-def _plain(attributes: Mapping[str, Any]) -> str:
-    """Returns the attributes as JSON text. Raises `ValueError` for a value that is not plain."""
-    for key, value in attributes.items():
-        if not isinstance(value, str | int | float | bool | None):
-            raise ValueError(
-                f"attributes are compared with texts, numbers, true, false and null; "
-                f"{key!r:.80} is none of them"
-            )
-    return valid_attributes(attributes)
+    restricted = {name: getattr(meant, name) for name in RESTRICTIONS}
+    return selection.replace(filter=ExecutionFilter(terms), **restricted)

@@ -213,6 +213,16 @@ def place_after(item: ExecutionView | ApprovalView) -> str:
     return f"{(item.created_at - EPOCH) // timedelta(microseconds=1)}-{item.id}"
 
 
+def place_after_end(item: ExecutionView) -> str:
+    """Returns the cursor of the page that begins after this item, in a list by the time of ends."""
+    at = item.finished_at or item.created_at
+    return f"{(at - EPOCH) // timedelta(microseconds=1)}-{item.id}"
+
+
+# The cursor after an item, by the time by which its list is ordered.
+PLACES = {"created": place_after, "finished": place_after_end}
+
+
 def trace_place(cursor: str | None) -> Place | None:
     """Returns where a page of a trace begins. Raises `ValueError` if it is not a cursor."""
     if cursor is None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from rhythm.app.actors import By, acting
 from rhythm.app.checks import (
     LARGEST_PAGE,
+    PLACES,
     at_least,
     can_be,
     number_of,
     own_key,
     page_of,
     parse_execution_id,
-    place_after,
     place_of,
     trace_cursor,
     trace_place,
@@ -26,6 +26,7 @@ from rhythm.app.checks import (
 from rhythm.app.handle import Handle, id_of
 from rhythm.app.log_lines import LogPage, line_view, valid_level
 from rhythm.app.retries import retry_plan
+from rhythm.app.search import Meant, selection_of, valid_status
 from rhythm.app.views import ExecutionView, Page, TracePage, TraceStep, brief_view, step, view
 from rhythm.app.waiting import Ended, PollBackoff
 from rhythm.engine.payload import dump
@@ -43,16 +44,6 @@ if TYPE_CHECKING:
     from rhythm.app.handle import Id
     from rhythm.app.workflows import Workflows
 
-STATUSES = (
-    "pending",
-    "running",
-    "suspended",
-    "paused",
-    "completed",
-    "failed",
-    "cancelled",
-    "blocked",
-)
 TRACED_PROGRAMS = 20  # programs that are loaded for one page of a trace
 
 
@@ -73,34 +64,47 @@ class Executions:
         limit: int = 50,
         cursor: str | None = None,
         *,
+        query: str | None = None,
         brief: bool = False,
         scope: Scope = None,
         most_bytes: int | None = None,
     ) -> Page:
         """Returns a page of the executions that were started from outside (roots), newest first.
 
+        - `query`: a filter, such as `"status:failed attr.customer=acme"`; see `docs/search.md`.
+          With a term `finished:`, those that have ended last come first.
         - `cursor`: of the page before, to get the next one.
         - `brief`: inputs, result and what an execution awaits are not read, but None; an error that
           is large is cut (it then has `"cut": true`).
         - `scope`: only executions whose name matches one of the patterns, such as `order*`.
         - `most_bytes`: the page ends early when it has this size.
         """
-        if status is not None and status not in STATUSES:
-            raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
-        name = None if workflow is None else valid_name(workflow, "a workflow's name")
-        found = self._store.reading.find(
-            name,
-            status,
-            place_of(cursor),
-            limit + 1,
-            brief,
-            self._context.names_in(scope),
-            most_bytes,
+        meant = Meant(workflow, valid_status(status))
+        selection = selection_of(self._context, query, meant, scope)
+        found = self._store.reading.search(
+            selection, place_of(cursor), limit + 1, brief, most_bytes
         )
         rows, more = page_of(found, limit)
         views = tuple(map(brief_view if brief else view, rows))
-        return Page(views, place_after(views[-1]) if more else None)
+        place = PLACES[selection.order]
+        return Page(views, place(views[-1]) if more else None, selection.order)
+
+    def count(
+        self,
+        query: str | None = None,
+        *,
+        workflow: str | None = None,
+        status: str | None = None,
+        scope: Scope = None,
+    ) -> int:
+        """Returns how many executions were started from outside and meet a filter.
+
+        They are counted one by one along an index, so it takes the longer the more there are.
+        """
+        meant = Meant(workflow, valid_status(status))
+        selection = selection_of(self._context, query, meant, scope)
+        return self._store.operating.count(selection)[0]
 
     def get(self, id: Id) -> ExecutionView:
         """Returns the execution as it is now.

@@ -126,8 +126,11 @@ class PageOf(Record, Sequence[T]):
 class Page(PageOf[ExecutionView]):
     """One page of executions, newest first: a sequence of them (`app.list()[0]`).
 
-    `cursor` asks for the next page; None means that there are no more.
+    `cursor` asks for the next page; None means that there are no more. `ordered_by` is "created",
+    or "finished" for a filter by the time of their ends.
     """
+
+    ordered_by: str = "created"
 
 
 class WorkflowView(Record):

@@ -6,11 +6,13 @@ Only roots to which the act can be done are chosen; --dry-run only counts them.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.actor import actor
 from rhythm.cli.command import Arguments, UsageError, declare, option
 from rhythm.cli.connect import application
+from rhythm.cli.filters import filter_of, is_filter
 from rhythm.cli.inputs import read_pairs
 from rhythm.cli.options import STATUSES
 from rhythm.cli.output import print, print_problem
@@ -70,14 +72,17 @@ DONE = {
 def wants_all(args: Arguments, ids: Any) -> bool:
     """Returns whether --all is given, rather than `ids`.
 
-    `UsageError` if both are given, or neither, or an option that belongs to --all without it.
+    With --all, `ids` are a filter. `UsageError` if both --all and ids are given, or neither, or an
+    option that belongs to --all without it.
     """
     given = [name for name in FILTERS if _is_given(getattr(args, name))]
-    if args.all and ids:
-        raise UsageError("give ids or --all, not both")
+    if args.all and ids and not is_filter([ids] if isinstance(ids, str) else ids):
+        raise UsageError("give ids or --all, not both; a filter has terms such as status:failed")
     if not args.all and given:
         option = f"--{given[0].replace('_', '-')}"
         raise UsageError(f"{option} chooses among all executions: give --all, too")
+    if not args.all and ids and is_filter([ids] if isinstance(ids, str) else ids[1:]):
+        raise UsageError("a filter chooses among all executions: give --all, too")
     if not args.all and not ids:
         raise UsageError("ID is missing: name an execution, or give --all")
     return bool(args.all)
@@ -87,8 +92,15 @@ def _is_given(value: Any) -> bool:
     return value is not None and value is not False and value != ()
 
 
-def act_on_all(args: Arguments, action: Action, reason: str = "", from_start: bool = False) -> int:
-    """Does the act to all executions that match, and prints how many were changed.
+def act_on_all(
+    args: Arguments,
+    action: Action,
+    wanted: str | Sequence[str] | None,
+    reason: str = "",
+    from_start: bool = False,
+) -> int:
+    """Does the act to all executions that match, and prints how many were changed. `wanted` is the
+    filter.
 
     Returns the exit code: 1 if any of them was refused, or would be (--dry-run).
     """
@@ -101,6 +113,7 @@ def act_on_all(args: Arguments, action: Action, reason: str = "", from_start: bo
             created_before=args.created_before,
             created_after=args.created_after,
             attributes=read_pairs(args.attribute, "--attribute"),
+            query=filter_of(wanted),
             limit=args.limit,
             all=True,
             reason=reason,

@@ -44,6 +44,7 @@ SECTIONS = {  # the commands, by what people do with them
     },
     "watch": {
         "list": "list executions, newest first",
+        "count": "count executions that meet a filter",
         "show": "show everything about one execution",
         "why": "explain why an execution does not go on, and what would help",
         "trace": "show what happened in an execution, step by step",

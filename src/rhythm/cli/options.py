@@ -42,10 +42,6 @@ CURSOR = option(
 )
 LIMIT = option("--limit", type=Whole(), default=20, help="at most this many, up to 1000")
 EXECUTION = argument("id", type=Known("executions"), help=EXECUTION_HELP)
-EXECUTION_OR_ALL = argument("id", type=Known("executions"), required=False, help=EXECUTION_HELP)
-EXECUTIONS_OR_ALL = argument(
-    "ids", type=Known("executions"), nargs=-1, required=False, help="the ids of executions"
-)
 FILE_HELP = "a .flow, JSON steps or Python file (which is imported), or - for standard input"
 FILE = argument("file", type=FileName(), help=FILE_HELP)
 WORKFLOW_OF_FILE = option(

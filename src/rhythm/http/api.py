@@ -29,6 +29,7 @@ from rhythm.http.dispatch import by_part, direct
 from rhythm.http.events import NewEvent
 from rhythm.http.guard import DOCUMENT, Asker
 from rhythm.http.objects import BODY, LIST, check_about, discreet, found
+from rhythm.http.parameters import check_of, known_to
 from rhythm.http.problems import KIND, problem_response, title
 from rhythm.http.routes import ROUTES, V1, Route
 from rhythm.http.schemas import Problem
@@ -45,6 +46,7 @@ TEXTS: dict[str, dict[str, Any]] = {  # the schemas of answers that are not JSON
     "text/plain": {"type": "string"},
     "text/event-stream": {"type": "object", "properties": EVENT, "required": [*EVENT]},
 }
+ANY_QUERY = 422  # a query parameter that a route does not know
 GUARDED = (401, 403, 429, 500, 503)  # error statuses of every route that is not public
 ABOUT = """Start executions of workflows, read them, and act on them.
 
@@ -67,13 +69,16 @@ class Guarded(APIRoute):
         handle = direct(self.endpoint, handle)
         route = TABLE[next(iter(self.methods or ())), self.path]
         check_about(route.about, route.permission, route.path)
+        check_query = check_of(known_to(self.dependant))
 
         async def public(request: Request) -> Response:
+            check_query(request)
             return await handle(CheckedRequest(request.scope, request.receive))
 
         async def guarded(request: Request) -> Response:
             given = CheckedRequest(request.scope, request.receive)
             asker = _permitted(route, request)
+            check_query(request)
             if reads:
                 must_be_json(request, JSON_KINDS)
             shares: Shares = request.scope["rhythm.server"].shares
@@ -221,7 +226,7 @@ def document() -> dict[str, Any]:
         parts["schemas"][form.__name__] = _untitled(form.model_json_schema())
     parts["responses"] = {
         f"Problem{status}": _problem(status)
-        for status in sorted({*GUARDED, *(s for r in ROUTES for s in r.problems)})
+        for status in sorted({*GUARDED, ANY_QUERY, *(s for r in ROUTES for s in r.problems)})
     }
     parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     paths = made["paths"] = _untitled(made["paths"])
@@ -241,7 +246,7 @@ def document() -> dict[str, Any]:
 def _problems(route: Route) -> list[int]:
     """Returns the error statuses that a route may answer with."""
     guarded = GUARDED if route.permission else ()
-    return sorted({*guarded, *route.problems} - route.answers.keys())
+    return sorted({*guarded, *route.problems, ANY_QUERY} - route.answers.keys())
 
 
 def _problem(status: int) -> dict[str, Any]:

@@ -20,6 +20,11 @@ Bulk = form_of(BulkView, "Bulk")
 class Selection(Body):
     """Selects executions: those to which all of these fields apply."""
 
+    q: str | None = Field(
+        default=None,
+        description="A filter, such as `status:failed attr.customer=acme age>2h`. All of its terms "
+        "must be true.",
+    )
     workflow: str | None = None
     status: str | None = None
     queue: str | None = None
@@ -59,9 +64,10 @@ def _on_many(
 
     def act(ask: Ask, body: Selection) -> Response:
         given = body.model_dump()
+        given["query"] = given.pop("q")
         if not body.all and not any(
             given[name] is not None
-            for name in ("workflow", "status", "queue", *TIMES, "attributes")
+            for name in ("query", "workflow", "status", "queue", *TIMES, "attributes")
         ):
             raise Refused(
                 422,

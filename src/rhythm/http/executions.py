@@ -10,14 +10,14 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rhythm.app.checks import place_after
-from rhythm.app.executions import STATUSES
+from rhythm.app.checks import PLACES
 from rhythm.app.explain import WhyView
 from rhythm.app.log_lines import LogLineView
 from rhythm.app.pauses import ResumeRequestView, StatusView
 from rhythm.app.views import LARGE_FIELDS, ExecutionView, TraceStep
 from rhythm.engine.payload import dump
 from rhythm.errors import UnknownWorkflow
+from rhythm.filters import STATUSES
 from rhythm.http.answers import answer, without
 from rhythm.http.pages import listed
 from rhythm.http.problems import Refused
@@ -118,25 +118,51 @@ Status = Annotated[
 Of = Annotated[str | None, Query(description="Only executions of this workflow.")]
 
 
+Wanted = Annotated[
+    str | None,
+    Query(
+        description="Only executions that meet this filter, such as "
+        "`status:failed attr.customer=acme age>2h`. All of its terms must be true."
+    ),
+]
+Counted = object_of("Counted", "How many executions there are.", count=int)
+
+
 def find(
-    ask: Ask, workflow: Of = None, status: Status = None, limit: Limit = 50, cursor: Cursor = None
+    ask: Ask,
+    q: Wanted = None,
+    workflow: Of = None,
+    status: Status = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists executions, newest first.
 
     The list has roots only: no child that a workflow has started. Fields that may be large are
-    left out.
+    left out. With a filter by `finished`, those that have ended last come first.
     """
     page = ask.app.list(
         workflow,
         status,
         limit,
         cursor,
+        query=q,
         brief=True,
         scope=ask.scope(READ),
         most_bytes=ask.page_bytes,
     )
-    items = [without(view, *LARGE_FIELDS) for view in page.items]
-    return listed(ask, items, page.cursor is not None, lambda n: place_after(page.items[n]))
+    items, place = [without(view, *LARGE_FIELDS) for view in page.items], PLACES[page.ordered_by]
+    return listed(ask, items, page.cursor is not None, lambda n: place(page.items[n]))
+
+
+def count(ask: Ask, q: Wanted = None, workflow: Of = None, status: Status = None) -> Response:
+    """Counts executions.
+
+    It counts roots only. They are counted one by one along an index, so it takes the longer the
+    more there are.
+    """
+    found = ask.app.count(q, workflow=workflow, status=status, scope=ask.scope(READ))
+    return answer({"count": found})
 
 
 def get(ask: Ask, id: Id) -> Response:

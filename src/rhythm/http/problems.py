@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rhythm import errors
+from rhythm.filters import FilterError
 from rhythm.http.answers import document
 
 log = logging.getLogger("rhythm.http")
@@ -156,6 +157,8 @@ def _more(error: Exception) -> dict[str, Any]:
                     for one in error.diagnostics[:MAX_PROBLEMS]
                 ]
             }
+        case FilterError():
+            return {"at": error.at}
     return {}
 
 

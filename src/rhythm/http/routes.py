@@ -88,6 +88,8 @@ ROUTES = (
     ),
     Route("GET", f"{V1}/executions", executions.find, READ, LIST, {200: executions.Summaries},
         (422,)),
+    Route("GET", f"{V1}/execution-count", executions.count, READ, LIST,
+        {200: executions.Counted}, (422,)),
     Route("GET", f"{V1}/executions/{{id}}", executions.get, READ, EXECUTION,
         {200: executions.Execution}, OF_ONE),
     Route("GET", f"{V1}/executions/{{id}}/status", executions.status, READ, EXECUTION,

@@ -33,6 +33,14 @@ class Found(list[T]):
         made.cut = cut
         return made
 
+    def after_pruning(self, full: bool) -> Found[T]:
+        """Returns these rows, of which some may have been deleted after they were chosen.
+
+        `full`: so many were chosen that more may follow.
+        """
+        self.cut = self.cut or full
+        return self
+
 
 def size_of(row: Iterable[Any]) -> int:
     """Returns the bytes of the texts in a row."""

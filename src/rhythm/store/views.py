@@ -20,7 +20,7 @@ from importlib import resources
 
 from rhythm.store.lifecycle import STATUSES
 
-FIRST_MIGRATION = 15  # the migration that made the first views
+FIRST_MIGRATION = 16  # the migration that made the first views
 US = 1_000_000
 # Times beyond these years are shown as NULL: many programs cannot read them.
 EARLIEST_US, LATEST_US = -62_135_596_800 * US, 253_402_300_799 * US  # years 1 to 9999

@@ -8,6 +8,7 @@ Exit code 0: all were asked; 1: one had ended already, or does not exist.
 
   rhythm cancel 06fe1sz2n5qg7v0k4m8c3x9yte
   rhythm cancel --all --workflow order --status suspended --dry-run
+  rhythm cancel --all 'workflow:order status:suspended age>7d'
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from rhythm.cli.bulk import act_on_all, wants_all, which
 from rhythm.cli.command import Arguments, command
 from rhythm.cli.connect import application, find
 from rhythm.cli.endings import has_ended
-from rhythm.cli.options import BY, DATABASE, EXECUTIONS_OR_ALL
+from rhythm.cli.filters import EXECUTIONS_OR_FILTER
+from rhythm.cli.options import BY, DATABASE
 from rhythm.cli.output import print, print_problem
 
 if TYPE_CHECKING:
@@ -27,13 +29,13 @@ if TYPE_CHECKING:
 
 
 @command(__doc__)
-@EXECUTIONS_OR_ALL
+@EXECUTIONS_OR_FILTER
 @which
 @BY
 @DATABASE
 def run(args: Arguments) -> int:
     if wants_all(args, args.ids):
-        return act_on_all(args, "cancel")
+        return act_on_all(args, "cancel", args.ids)
     with application(args) as app:
         return max(_cancel(app, id, args) for id in dict.fromkeys(args.ids))
 

@@ -1,8 +1,11 @@
 """Lists the executions that were started on a database, newest first.
 
-It does not list what they have started themselves: `rhythm trace ID` shows that.
+It does not list what they have started themselves: `rhythm trace ID` shows that. A filter says
+which executions; all of its terms must be true. With a term `finished:`, those that have ended last
+come first.
 
   rhythm list --workflow order --status failed
+  rhythm list 'status:failed workflow:order attr.customer=acme age>2h'
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rhythm.cli.command import Arguments, command, one_of, option
 from rhythm.cli.connect import application
+from rhythm.cli.filters import FILTER, filter_of
 from rhythm.cli.options import CURSOR, DATABASE, LIMIT, OUTPUT, STATUSES
 from rhythm.cli.output import print
 from rhythm.cli.types import Known, Text
@@ -24,6 +28,7 @@ ERROR_CHARACTERS = 200  # how much of an error is shown at most
 
 
 @command(__doc__)
+@FILTER
 @option("--workflow", type=Known("workflows"), help="only executions of this workflow")
 @option(
     "--status",
@@ -37,7 +42,8 @@ ERROR_CHARACTERS = 200  # how much of an error is shown at most
 @DATABASE
 def run(args: Arguments) -> int:
     with application(args) as app:
-        page = app.list(args.workflow, args.status, args.limit, args.cursor)
+        wanted = filter_of(args.filter)
+        page = app.list(args.workflow, args.status, args.limit, args.cursor, query=wanted)
     if args.output == "table":
         _print(args, page)
     else:
@@ -60,7 +66,7 @@ def _print(args: Arguments, page: Page) -> None:
             "no executions"
             + (
                 " like that"
-                if args.workflow or args.status or args.cursor
+                if args.filter or args.workflow or args.status or args.cursor
                 else " yet: `rhythm start` starts one"
             )
         )
@@ -102,6 +108,9 @@ def _next(args: Arguments, cursor: str) -> str:
         given["output"] = args.output
     if args.database is not None and show_url(args.database) != args.database:
         given["database"] = "URL"
-    return "rhythm list " + " ".join(
-        f"--{name} {shlex.quote(value)}" for name, value in given.items() if value is not None
-    )
+    wanted = filter_of(args.filter)
+    # A line break in it would look like a line of ours.
+    shown = "FILTER" if wanted is not None and not wanted.isprintable() else wanted
+    filters = ["--", shlex.quote(shown)] if shown is not None else []
+    options = [f"--{name} {shlex.quote(text)}" for name, text in given.items() if text is not None]
+    return " ".join(["rhythm list", *options, *filters])

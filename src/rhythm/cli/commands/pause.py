@@ -18,14 +18,15 @@ from rhythm.cli.bulk import act_on_all, wants_all, which
 from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.endings import already_ended
+from rhythm.cli.filters import EXECUTION_OR_FILTER
 from rhythm.cli.inputs import read_pairs
-from rhythm.cli.options import BY, DATABASE, EXECUTION_OR_ALL, METADATA, REASON
+from rhythm.cli.options import BY, DATABASE, METADATA, REASON
 from rhythm.cli.output import print
 from rhythm.cli.types import Duration, OneOf
 
 
 @command(__doc__)
-@EXECUTION_OR_ALL
+@EXECUTION_OR_FILTER
 @REASON
 @BY
 @option("--timeout", type=Duration(), help="how long it is paused at most, such as 2h")
@@ -44,7 +45,7 @@ def run(args: Arguments) -> int:
             raise UsageError("--timeout is for one execution: leave out --all")
         if metadata is not None:
             raise UsageError("--metadata is for one execution: leave out --all")
-        return act_on_all(args, "pause", args.reason or "")
+        return act_on_all(args, "pause", args.id, args.reason or "")
     with application(args) as app:
         before = find_workflow(app, args.id)
         # without a new reason, name or timeout, those of the first pause are kept

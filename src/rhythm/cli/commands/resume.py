@@ -22,8 +22,9 @@ from rhythm.cli.bulk import act_on_all, wants_all, which
 from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.endings import already_ended
+from rhythm.cli.filters import EXECUTION_OR_FILTER
 from rhythm.cli.inputs import read_pairs
-from rhythm.cli.options import BY, DATA, DATABASE, EXECUTION_OR_ALL, METADATA
+from rhythm.cli.options import BY, DATA, DATABASE, METADATA
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @command(__doc__)
-@EXECUTION_OR_ALL
+@EXECUTION_OR_FILTER
 @option("--reason", metavar="TEXT", may_be_empty=True, help="why, for the record")
 @BY
 @DATA
@@ -46,7 +47,7 @@ def run(args: Arguments) -> int:
             raise UsageError("data is for one execution: leave out -i or --all")
         if metadata is not None:
             raise UsageError("--metadata is for one execution: leave out --all")
-        return act_on_all(args, "resume", args.reason or "")
+        return act_on_all(args, "resume", args.id, args.reason or "")
     with application(args) as app:
         before = find_workflow(app, args.id)
         if before.ended:

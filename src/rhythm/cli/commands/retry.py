@@ -14,6 +14,7 @@ ended after --timeout.
   rhythm retry 06fe1sz2n5qg7v0k4m8c3x9yte --app tasks.py --wait
   rhythm retry --all --workflow order --status failed --created-after 2026-03-01T12:00:00Z --dry-run
   rhythm retry --all --workflow order --from-start
+  rhythm retry --all 'status:failed attr.customer=acme finished:2026-11-18..'
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from rhythm.cli.actor import actor
 from rhythm.cli.bulk import act_on_all, wants_all, which
 from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import application, find, new_application
+from rhythm.cli.filters import EXECUTION_OR_FILTER
 from rhythm.cli.following import fit_waiting, follow, following, load_tasks, print_id
-from rhythm.cli.options import BY, DATABASE, EXECUTION_OR_ALL
+from rhythm.cli.options import BY, DATABASE
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @command(__doc__)
-@EXECUTION_OR_ALL
+@EXECUTION_OR_FILTER
 @option("--from-start", is_flag=True, help="begin at the beginning, in the current version")
 @following
 @which
@@ -44,7 +46,7 @@ def run(args: Arguments) -> int:
     if wants_all(args, args.id):
         if args.wait:
             raise UsageError("--wait is for one execution: leave out --all")
-        return act_on_all(args, "retry", from_start=args.from_start)
+        return act_on_all(args, "retry", args.id, from_start=args.from_start)
     fit_waiting(args)
     with application(args) as app:
         load_tasks(args)

@@ -19,7 +19,8 @@ from rhythm.cli.bulk import act_on_all, wants_all, which
 from rhythm.cli.command import Arguments, command
 from rhythm.cli.connect import application, find
 from rhythm.cli.endings import has_ended
-from rhythm.cli.options import BY, DATABASE, EXECUTIONS_OR_ALL
+from rhythm.cli.filters import EXECUTIONS_OR_FILTER
+from rhythm.cli.options import BY, DATABASE
 from rhythm.cli.output import print, print_problem
 
 if TYPE_CHECKING:
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
 
 
 @command(__doc__)
-@EXECUTIONS_OR_ALL
+@EXECUTIONS_OR_FILTER
 @which
 @BY
 @DATABASE
 def run(args: Arguments) -> int:
     if wants_all(args, args.ids):
-        return act_on_all(args, "terminate")
+        return act_on_all(args, "terminate", args.ids)
     with application(args) as app:
         return max(_terminate(app, id, args) for id in dict.fromkeys(args.ids))
 

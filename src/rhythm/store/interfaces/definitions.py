@@ -97,5 +97,9 @@ class DefinitionStore(ABC):
         """
 
     @abstractmethod
+    def versions(self, name: str, limit: int) -> list[str]:
+        """Returns the versions of a workflow, that which became current last first."""
+
+    @abstractmethod
     def triggers(self) -> list[Trigger]:
         """Returns which events start which workflows, sorted by event type and workflow name."""

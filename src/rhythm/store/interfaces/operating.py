@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Literal
 
+from rhythm.filters.terms import EVERYTHING, ExecutionFilter
 from rhythm.record import Record
 from rhythm.store.doctor import Finding, Judge, OnProgress
 from rhythm.store.interfaces.workers import Queue
+
+Order = Literal["created", "finished"]  # the time by which executions are listed
 
 
 class Silent(Record):
@@ -38,33 +42,32 @@ class Health(Record):
 
 
 class Selection(Record):
-    """Which root executions are selected.
+    """Which root executions are selected: those that meet the filter, and all else that is set."""
 
-    Times are microseconds since 1970; an empty or None field selects all.
-    """
-
-    statuses: tuple[str, ...]  # as they are shown
-    workflow: str | None = None
-    queue: str | None = None
-    created_after: int | None = None  # inclusive
-    created_before: int | None = None
-    attributes: str = "{}"  # JSON: names and plain values
+    filter: ExecutionFilter = EVERYTHING
+    attributes: str = "{}"  # JSON: names, and plain values of the same type
     type: int | None = None
     paused: bool = False  # only executions that somebody has paused
     unpaused: bool = False  # only executions that nobody has paused
     unasked: bool = False  # only executions that were not asked to end
     unretried: bool = False  # only executions without a retry
+    before: int | None = None  # only executions that were created before this time
     names: tuple[str, ...] | None = None  # only executions of these workflows and tasks
+    # For a filter by line: the statements that stand on it, for each version of the workflow.
+    lines: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     @property
-    def asked(self) -> list[str]:
-        """The names of the fields that restrict the selection."""
-        values = {name: getattr(self, name) for name in self._fields}
-        return [
-            name
-            for name, value in values.items()
-            if value is not None and value is not False and value != "{}"
-        ]
+    def order(self) -> Order:
+        """The time by which a list of the selected executions is ordered."""
+        return "created" if self.filter.of("finished") is None else "finished"
+
+    @property
+    def shared_names(self) -> tuple[str, ...] | None:
+        """The names that both the filter and `names` allow; None: all names."""
+        term = self.filter.of("workflow")
+        if term is None or self.names is None:
+            return self.names if term is None else term.values
+        return tuple(name for name in term.values if name in self.names)
 
 
 class Standing(Record):

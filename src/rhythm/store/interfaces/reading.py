@@ -6,9 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rhythm.filters.terms import ExecutionFilter, Term
 from rhythm.limits import TEXTS
 from rhythm.record import Record
 from rhythm.store.interfaces.executions import Execution
+from rhythm.store.interfaces.operating import Selection
 from rhythm.store.lifecycle import STATUS_NAMES
 from rhythm.store.reading import EVERYTHING, Alike, Found, Moment, Place
 
@@ -86,6 +88,23 @@ class ReadingStore(ABC):
         """Returns the result of an execution as JSON; None unless it has completed."""
 
     @abstractmethod
+    def search(
+        self,
+        selection: Selection,
+        before: tuple[int, str] | None,
+        limit: int,
+        brief: bool = False,
+        most_bytes: int | None = None,
+    ) -> Found[Execution]:
+        """Returns the selected root executions, newest first, at most `limit`.
+
+        With a filter by `finished`, those that have ended last come first.
+
+        `before`: begins after the execution with this `created_at` (or `finished_at`) and id.
+        `brief`: without inputs, results and what is awaited, which may be large. `most_bytes`:
+        reading stops once the rows have this many bytes; at least one row is returned.
+        """
+
     def find(
         self,
         name: str | None,
@@ -96,13 +115,14 @@ class ReadingStore(ABC):
         names: Sequence[str] | None = None,
         most_bytes: int | None = None,
     ) -> Found[Execution]:
-        """Returns root executions, newest first, at most `limit`.
-
-        `before`: begins after the execution with this `created_at` and id. `brief`: without inputs,
-        results and what is awaited, which may be large. `names`: only executions with one of these
-        names. `most_bytes`: reading stops once the rows have this many bytes; at least one row is
-        returned.
-        """
+        """Does what `search` does, for one workflow and one status."""
+        given = {"workflow": name, "status": status}
+        terms = (
+            Term(field, values=(value,)) for field, value in given.items() if value is not None
+        )
+        shared = None if names is None else tuple(names)
+        selection = Selection(ExecutionFilter(tuple(terms)), names=shared)
+        return self.search(selection, before, limit, brief, most_bytes)
 
     @abstractmethod
     def names(self, prefixes: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from rhythm.errors import StoreError, Unavailable
 from rhythm.store.callers import FetchedRows
 from rhythm.store.postgres.connecting import LONG_S, Access, PatientConnection, connected
 from rhythm.store.postgres.single import OFTEN_SINGLE, for_single_rows
-from rhythm.store.postgres.wire import BoundStatement, Row, Wire, bind
+from rhythm.store.postgres.wire import BoundStatement, Row, Wire, bind, bind_once
 from rhythm.store.rows import STORED, StatementColumns
 from rhythm.store.sqlfile import statements
 
@@ -305,6 +305,10 @@ class Connection:
     def query(self, text: bytes, values: Mapping[str, Any] = NO_VALUES) -> FetchedRows:
         """Runs a statement on the session of this thread. Returns its answer."""
         return self._ask(bind(text, values))
+
+    def query_once(self, text: bytes, values: Mapping[str, Any]) -> list[Row]:
+        """Runs a statement of which there are many forms. Returns its rows, without columns."""
+        return self._ask(bind_once(text, values)).fetchall()
 
     def send(self, text: bytes, values: Mapping[str, Any]) -> Later:
         """Runs a statement on the session of this thread, at the latest with the commit."""

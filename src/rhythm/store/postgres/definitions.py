@@ -99,6 +99,10 @@ class PostgresDefinitions(PostgresRole, DefinitionStore):
         return records(Listed, self.db.all("definitions_after", after=after, limit=limit))
 
     @autocommit
+    def versions(self, name: str, limit: int) -> list[str]:
+        return [version for (version,) in self.db.all("versions", name=name, limit=limit)]
+
+    @autocommit
     def triggers(self) -> list[Trigger]:
         return records(Trigger, self.db.all("triggers"))
 

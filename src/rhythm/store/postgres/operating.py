@@ -4,31 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from rhythm.store.doctor import Finding, Judge, OnProgress, examine
 from rhythm.store.interfaces.operating import Health, OperatingStore, Selection, Silent, Standing
 from rhythm.store.postgres.auditing import PostgresAuditor
-from rhythm.store.postgres.connection import SQL, Connection
+from rhythm.store.postgres.connection import Connection
 from rhythm.store.postgres.doctor import ask, doctor_sql
 from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import PostgresRows
+from rhythm.store.postgres.searching import asker
 from rhythm.store.postgres.session import autocommit, transaction
 from rhythm.store.postgres.workers import PostgresWorkers
 from rhythm.store.rows import records
-
-CONDITIONS = {
-    "statuses": b"status = ANY(%(statuses)s::text[])", "workflow": b"name = %(workflow)s",
-    "queue": b"queue = %(queue)s",
-    "type": b"type = %(type)s", "created_after": b"created_at >= %(created_after)s",
-    "created_before": b"created_at < %(created_before)s",
-    "paused": b"paused_at IS NOT NULL", "unpaused": b"paused_at IS NULL",
-    "unasked": b"cancel_requested_at IS NULL",
-    "names": b"name = ANY(%(names)s::text[])",
-    "unretried": b"NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = x.id)",
-    "attributes": b"""NOT EXISTS (SELECT 1 FROM jsonb_each(%(attributes)s::jsonb) w
-        WHERE (x.attributes::jsonb -> w.key) IS DISTINCT FROM w.value)""",
-}  # fmt: skip
+from rhythm.store.search import POSTGRES, Search, counted, ids_of_page
 
 
 class PostgresOperating(PostgresRole, OperatingStore):
@@ -40,19 +28,15 @@ class PostgresOperating(PostgresRole, OperatingStore):
 
     @autocommit
     def count(self, selection: Selection) -> tuple[int, int]:
-        text = b"SELECT count(*), now_us() FROM " + _meant(selection)
-        count, now = self.db.query(text, _values(selection)).fetchall()[0]
-        return count, now
+        asked = Search(selection, POSTGRES, 0, "created")
+        return counted(asker(self.db), asked), self.db.now()
 
     @autocommit
     def select(
         self, selection: Selection, after: tuple[int, str], limit: int
     ) -> list[tuple[int, str]]:
-        order = b" AND (created_at, id) > (%(at)s, %(id)s) ORDER BY created_at, id LIMIT %(limit)s"
-        values = {**_values(selection), "at": after[0], "id": after[1], "limit": limit}
-        return self.db.query(
-            b"SELECT created_at, id FROM " + _meant(selection) + order, values
-        ).fetchall()
+        asked = Search(selection, POSTGRES, 0, "created")
+        return ids_of_page(asker(self.db), asked, after, limit, descending=False)
 
     def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
         found = records(Standing, self.db.ask("standing", ids=list(ids)))
@@ -89,13 +73,3 @@ class PostgresOperating(PostgresRole, OperatingStore):
             server=True,
             silent=silent,
         )
-
-
-def _meant(selection: Selection) -> bytes:
-    asked = [CONDITIONS[name] for name in selection.asked]
-    return b"(" + SQL["execution"] + b") x WHERE " + b" AND ".join([b"parent_id IS NULL", *asked])
-
-
-def _values(selection: Selection) -> dict[str, Any]:
-    values = {name: getattr(selection, name) for name in CONDITIONS}
-    return {**values, "statuses": list(selection.statuses), "names": list(selection.names or ())}

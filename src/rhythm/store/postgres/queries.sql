@@ -45,6 +45,10 @@ WHERE d.name = %(name)s ORDER BY d.registration DESC LIMIT 1
 SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = %(name)s AND d.version = %(version)s
 
+-- name: versions
+-- The versions of a workflow, that which became current last first.
+SELECT version FROM workflow_definitions WHERE name = %(name)s ORDER BY registration DESC LIMIT %(limit)s
+
 -- name: program
 -- Program of one version of a workflow, to take turns with; its text is not read.
 SELECT program FROM workflow_definitions WHERE name = %(name)s AND version = %(version)s

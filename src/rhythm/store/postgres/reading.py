@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rhythm.store.interfaces.executions import Execution
+from rhythm.store.interfaces.operating import Selection
 from rhythm.store.interfaces.reading import (
     BRIEF_COLUMNS,
     LARGE_COLUMNS,
@@ -15,6 +16,7 @@ from rhythm.store.interfaces.reading import (
 )
 from rhythm.store.postgres.connection import SQL
 from rhythm.store.postgres.role import PostgresRole
+from rhythm.store.postgres.searching import asker
 from rhythm.store.postgres.session import autocommit
 from rhythm.store.reading import (
     EVERYTHING,
@@ -27,6 +29,7 @@ from rhythm.store.reading import (
     Place,
 )
 from rhythm.store.rows import records
+from rhythm.store.search import POSTGRES, Search, ids_of_page
 
 
 class PostgresReading(PostgresRole, ReadingStore):
@@ -42,48 +45,22 @@ class PostgresReading(PostgresRole, ReadingStore):
         return str(rows[0][0]) if rows else None
 
     @autocommit
-    def find(
+    def search(
         self,
-        name: str | None,
-        status: str | None,
+        selection: Selection,
         before: tuple[int, str] | None,
         limit: int,
         brief: bool = False,
-        names: Sequence[str] | None = None,
         most_bytes: int | None = None,
     ) -> Found[Execution]:
-        at, id = before or (None, None)
-        where = [b"parent_id IS NULL"]
-        values = dict[str, Any](limit=limit, name=name, status=status, at=at, id=id)
-        later = (
-            b"(created_at, id) < (%(at)s, %(id)s)"
-            if names is None
-            else b"(name, created_at, id) < (n, %(at)s, %(id)s)"
-        )
-        for condition, value in (
-            (b"name = %(name)s", name),
-            (b"status = %(status)s", status),
-            (later, at),
-        ):
-            if value is not None:
-                where.append(condition)
-        order = b" created_at DESC, id DESC LIMIT %(limit)s"
+        asked = Search(selection, POSTGRES, 0, selection.order)
+        ids = [id for _, id in ids_of_page(asker(self.db), asked, before, limit)]
         columns = BRIEF_COLUMNS.encode() if brief else b"e.*"
-        text = b"(" + SQL["execution"] + b") e WHERE " + b" AND ".join(where)
-        if names is not None:
-            # Reads `limit` rows of each name, so that rare names cost no more than common ones. The
-            # condition is a range of names, not one name: then only the index of names has this
-            # order, and the planner never reads all executions that are newer.
-            values["names"] = list(names)
-            one = b" AND name >= n AND name <= n ORDER BY name DESC," + order
-            text = (
-                b"unnest(%(names)s::text[]) n CROSS JOIN LATERAL (SELECT e.* FROM "
-                + text
-                + one
-                + b") e"
-            )
-        text = b"SELECT " + columns + b" FROM " + text + b" ORDER BY" + order
-        return self._executions(text, values, brief, most_bytes)
+        text = b"SELECT " + columns + b" FROM (" + SQL["execution"] + b") e "
+        text += b"WHERE id = ANY(%(ids)s::text[]) "
+        text += b"ORDER BY " + selection.order.encode() + b"_at DESC, id DESC"
+        found = self._executions(text, {"ids": ids}, brief, most_bytes)
+        return found.after_pruning(len(ids) == limit)
 
     def _executions(
         self, text: bytes, values: Mapping[str, Any], brief: bool, most_bytes: int | None

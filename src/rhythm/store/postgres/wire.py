@@ -32,6 +32,7 @@ NO_ROWS = FetchedRows([])
 # Statements that a server keeps for one connection. All that have names are far fewer; those that
 # are put together from what people ask for may be many.
 MAX_PREPARED = 500
+ONCE = b"/* once */ "  # how statements begin that are not prepared
 DONE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 PLACE = re.compile(rb"%\((\w+)\)[sb](?:::(\w+(?:\[\])?))?|%%")
 
@@ -150,9 +151,11 @@ class BoundStatement(NamedTuple):
     types: tuple[int, ...] = ()
 
 
-def bind(text: bytes, values: Mapping[str, Any]) -> BoundStatement:
+def bind(
+    text: bytes, values: Mapping[str, Any], read: Callable[[bytes], Statement] = statement_of
+) -> BoundStatement:
     """Returns a statement with these values."""
-    _, names, casts = statement = statement_of(text)
+    _, names, casts = statement = read(text)
     given = [values[name] for name in names]
     types = [cast or _type_of(value) for cast, value in zip(casts, given, strict=True)]
     written = [
@@ -160,6 +163,14 @@ def bind(text: bytes, values: Mapping[str, Any]) -> BoundStatement:
         for kind, value in zip(types, given, strict=True)
     ]
     return BoundStatement(statement.text, written, tuple([kind.oid for kind in types]))
+
+
+def bind_once(text: bytes, values: Mapping[str, Any]) -> BoundStatement:
+    """Returns a statement of which there are many forms, each used seldom.
+
+    It is neither kept here nor prepared: so many forms would displace the statements of workers.
+    """
+    return bind(ONCE + text, values, statement_of.__wrapped__)
 
 
 # the exchange with the server
@@ -308,6 +319,9 @@ class Wire:
             return False
         name = self._names.get((text, types))
         unprepared = name is None
+        if name is None and text.startswith(ONCE):
+            self.pgconn.send_query_params(text, values, types, formats, BINARY)
+            return False
         if name is None:
             name = b"rhythm%d" % next(self._numbers)
             self._names[text, types] = name

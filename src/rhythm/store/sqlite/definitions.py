@@ -88,6 +88,9 @@ class SqliteDefinitions(SqliteRole, DefinitionStore):
             Listed, self.db.read(SQL["definitions_after"], {"after": after, "limit": limit})
         )
 
+    def versions(self, name: str, limit: int) -> list[str]:
+        return [version for (version,) in self.db.read(SQL["versions"], (name, limit))]
+
     def triggers(self) -> list[Trigger]:
         return records(Trigger, self.db.read(SQL["triggers"]))
 

@@ -177,6 +177,7 @@ class SqliteExecutions(SqliteRole, ExecutionStore):
                 self.db.all("insert_stored_history", values)
             if begins(row.status, row.held):
                 self.rows.make_ready([row], now)
+        self.rows.index_attributes([family.executions[0].id])  # the others are no roots
         for name, rows in (
             ("insert_stored_timer", family.timers),
             ("insert_stored_signal", family.signals),

@@ -203,6 +203,7 @@ class SqliteMaintenance(SqliteRole, MaintenanceStore):
                     ("execution_contributors", "root_id"),
                     ("log_lines", "root_id"),
                     ("log_totals", "root_id"),
+                    ("execution_attributes", "execution_id"),
                 ):
                     self.db.run(
                         (

@@ -35,6 +35,10 @@ WHERE d.name = ? ORDER BY d.registration DESC LIMIT 1
 SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = ? AND d.version = ?
 
+-- name: versions
+-- The versions of a workflow, that which became current last first.
+SELECT version FROM workflow_definitions WHERE name = ? ORDER BY registration DESC LIMIT ?
+
 -- name: program
 -- Program of one version of a workflow, to take turns with; its text is not read.
 SELECT program FROM workflow_definitions WHERE name = ? AND version = ?
@@ -79,6 +83,16 @@ SELECT x.value, 0, 0, 1, 0, NULL, '[]', 'null', :now FROM json_each(:ids) x
 INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at)
 SELECT x.value, :type, :queue, :priority, :now, CASE WHEN :delay_us > 0 THEN 2 ELSE 0 END, CASE WHEN :delay_us > 0 THEN :now + :delay_us END
 FROM json_each(:ids) x
+
+-- name: index_attributes
+-- Makes the attributes of new roots searchable: the same as the trigger does when they change.
+INSERT INTO execution_attributes (name, value, created_at, execution_id)
+SELECT x.name, x.value, x.created_at, x.id FROM (
+  SELECT e.id, e.created_at, a.key AS name, CASE a.type WHEN 'text' THEN json_quote(a.value)
+    WHEN 'integer' THEN CAST(a.value AS TEXT) WHEN 'real' THEN CAST(a.value AS TEXT) ELSE a.type END AS value
+  FROM json_each(?) i CROSS JOIN executions e ON e.id = i.value AND e.parent_id IS NULL CROSS JOIN json_each(e.attributes) a
+  WHERE a.type NOT IN ('array', 'object')) x
+WHERE length(CAST(x.value AS BLOB)) <= 600
 
 -- name: existing_execution
 -- The execution that has the id, or the name and key, which `insert_execution` found taken.

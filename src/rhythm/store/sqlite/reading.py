@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rhythm.store.interfaces.executions import Execution
+from rhythm.store.interfaces.operating import Selection
 from rhythm.store.interfaces.reading import BRIEF_COLUMNS, ReadingStore, Transition, with_names
 from rhythm.store.reading import (
     EVERYTHING,
@@ -19,6 +20,7 @@ from rhythm.store.reading import (
     Place,
 )
 from rhythm.store.rows import records
+from rhythm.store.search import SQLITE, Search, ids_of_page
 from rhythm.store.sqlite.role import SqliteRole
 from rhythm.store.sqlite.session import SQL
 
@@ -35,36 +37,23 @@ class SqliteReading(SqliteRole, ReadingStore):
         rows = self.db.read(SQL["result"], (id,))
         return str(rows[0][0]) if rows else None
 
-    def find(
+    def search(
         self,
-        name: str | None,
-        status: str | None,
+        selection: Selection,
         before: tuple[int, str] | None,
         limit: int,
         brief: bool = False,
-        names: Sequence[str] | None = None,
         most_bytes: int | None = None,
     ) -> Found[Execution]:
-        where, args = ["parent_id IS NULL"], list[Any]()
-        for condition, *values in (
-            ("name = ?", name),
-            ("status = ?", status),
-            ("(created_at, id) < (?, ?)", *(before or [None])),
-        ):
-            if values[0] is not None:
-                where.append(condition)
-                args += values
+        asked = Search(selection, SQLITE, self.db.clock(), selection.order)
+        ids = [id for _, id in ids_of_page(self.db.read_once, asked, before, limit)]
         columns = BRIEF_COLUMNS if brief else "*"
-        order = "ORDER BY created_at DESC, id DESC LIMIT ?"
-        text = f"FROM ({SQL['execution']}) WHERE {' AND '.join(where)}"
-        # Reads `limit` rows of each name along the index, so that rare names cost no more than
-        # common ones.
-        if names is not None:
-            text = f"""FROM ({SQL["execution"]}) WHERE id IN (
-                SELECT f.id FROM json_each(?) n CROSS JOIN executions f ON f.id IN (
-                    SELECT id {text} AND name = n.value {order}))"""
-            args = [json.dumps(names), *args, limit]
-        return self._executions(f"SELECT {columns} {text} {order}", (*args, limit), most_bytes)
+        text = (
+            f"SELECT {columns} FROM ({SQL['execution']}) WHERE id IN (SELECT value FROM "
+            f"json_each(?)) ORDER BY {selection.order}_at DESC, id DESC"
+        )
+        found = self._executions(text, (json.dumps(ids),), most_bytes)
+        return found.after_pruning(len(ids) == limit)
 
     def names(self, prefixes: Sequence[str]) -> list[str]:
         return [name for (name,) in self.db.read(SQL["names"], (json.dumps(prefixes),))]

@@ -109,6 +109,7 @@ class SqliteRows:
         for new in new_ones:
             if new.contributors:
                 self.contribute(new.id, new.contributors, now)
+        self.index_attributes([new.id for new in new_ones if new.attributes != "{}"])
         ready = [_ready_row(new, now, new.delay_s, new.crashes) for new in new_ones if not new.held]
         self.db.many("insert_ready", READY, ready)
         if new_ones is executions:
@@ -127,8 +128,14 @@ class SqliteRows:
             if alike.type == WORKFLOW:
                 self.db.all("start_alike_contexts", given)
             self.db.all("start_alike_ready", given)
+            self.index_attributes(list(part) if alike.attributes != "{}" else ())
         for id in inputs if alike.contributors else ():
             self.contribute(id, alike.contributors, now)
+
+    def index_attributes(self, ids: Sequence[str]) -> None:
+        """Makes the attributes of new executions searchable, if they are roots."""
+        if ids:
+            self.db.all("index_attributes", json.dumps(ids))
 
     def _existing(self, new: NewExecution) -> Started:
         """Returns the execution that has the id, or the name and key, of a new one."""

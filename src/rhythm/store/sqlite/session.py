@@ -194,14 +194,19 @@ class Readers:
         self._idle: list[sqlite3.Connection] = []
         self._closed: sqlite3.Connection | None = None
 
-    def read(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
-        """Returns the rows of a statement up to a size, and whether there are more."""
+    def read(
+        self, text: str, args: Any, most_bytes: int | None = None, columns: bool = True
+    ) -> tuple[list[Any], bool]:
+        """Returns the rows of a statement up to a size, and whether there are more.
+
+        Without `columns` nothing is kept of the statement.
+        """
         db = self._taken()
         try:
             cursor = db.execute(text, args)
             try:
                 rows, cut = up_to(cursor, most_bytes)
-                return NAMED.result(text, rows, cursor) if rows else rows, cut
+                return NAMED.result(text, rows, cursor) if rows and columns else rows, cut
             finally:
                 # An unfinished cursor would keep its read snapshot of the file open.
                 cursor.close()
@@ -308,6 +313,15 @@ class SqliteSession:
         to write.
         """
         return self.read_some(text, args)[0]
+
+    def read_once(self, text: str, args: Any) -> list[Any]:
+        """Returns committed rows of a statement of which there are many forms, without columns."""
+        if self.path == ":memory:":
+            return self.fetch(text, args)[0]
+        try:
+            return self.readers.read(text, args, columns=False)[0]
+        except sqlite3.OperationalError as problem:
+            raise self._translated(problem) from problem
 
     def read_some(
         self, text: str, args: Any, most_bytes: int | None = None

@@ -1,0 +1,1 @@
+"""The filter language: reading and printing are inverse, and every mistake says what to do."""
