@@ -14,6 +14,7 @@ from rhythm.store.postgres.turns import PostgresTurns
 from rhythm.worker.settings import WorkerSettings
 from rhythm.worker.turns import Turns
 from tests.app.conftest import MakeApp
+from tests.support.full_way import short_ways
 
 STEPS = """
 workflow steps(n: number) {
@@ -72,6 +73,7 @@ def run_steps(app: rhythm.Rhythm) -> None:
         assert [handle.result(SOON_S) for handle in handles] == [45] * 20
 
 
+@short_ways
 def test_half_of_the_turns_are_decided_while_the_commit_of_the_others_is_under_way(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:

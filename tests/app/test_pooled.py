@@ -17,6 +17,7 @@ from rhythm.store.sqlite.store import SqliteStore
 from rhythm.worker import quick
 from tests.app.conftest import MakeApp
 from tests.support.around import ROLES
+from tests.support.full_way import short_ways
 from tests.support.stores import rows
 
 
@@ -171,6 +172,7 @@ def pid() -> int:
     return 1
 
 
+@short_ways
 def test_a_task_that_was_always_quick_may_wait_for_what_its_own_worker_does(
     make_app: MakeApp,
 ) -> None:

@@ -15,8 +15,11 @@ from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.interfaces.executions import Execution
 from rhythm.worker.handlers import Task
 from tests.engine.driver import EPOCH_US, Crashed, World
+from tests.support.full_way import short_ways
 from tests.support.length import sampled, sweep
 from tests.support.stores import MakeStore, rob, rows
+
+pytestmark = short_ways
 
 MakeWorld = Callable[..., World]
 MODES = pytest.mark.parametrize("mode", ["before", "after", "lost"])

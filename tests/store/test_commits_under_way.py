@@ -19,8 +19,11 @@ from rhythm.store.lifecycle import COMPLETED, TASK, WORKFLOW
 from rhythm.store.postgres.connection import SESSIONS, Connection
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.postgres.wire import Wire
+from tests.support.full_way import short_ways
 from tests.support.postgres import Schemas
 from tests.support.stores import Stores, rows
+
+pytestmark = short_ways
 
 
 def begun(store: Store, count: int = 3) -> list[Claim]:

@@ -29,6 +29,7 @@ from tests.store.test_conformance import (
     workflow,
 )
 from tests.store.test_terminate import child
+from tests.support.full_way import short_ways
 from tests.support.stores import Stores, ready_rows, rows
 
 SMALL = DEFAULT_LIMITS.replace(family=4, children=3)
@@ -199,6 +200,7 @@ def test_a_family_that_is_being_ended_does_not_grow(
     assert found == {"definition_kept"}, "of which there is none here"
 
 
+@short_ways
 @pytest.mark.parametrize(
     "writes",
     [

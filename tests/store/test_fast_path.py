@@ -36,8 +36,11 @@ from rhythm.store.light_turns import (
 from rhythm.store.postgres.light import LightCommit
 from rhythm.store.postgres.rows import End
 from rhythm.store.postgres.store import PostgresStore
+from tests.support.full_way import short_ways
 from tests.support.postgres import Schemas
 from tests.support.stores import KINDS, MakeStore, rows
+
+pytestmark = short_ways
 
 STORES = Path(rhythm.store.__file__).parent
 

@@ -31,6 +31,7 @@ from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.postgres.wire import BoundStatement, Wire
 from rhythm.store.sqlite.session import clock_us
 from rhythm.store.sqlite.store import SqliteStore
+from tests.support.full_way import short_ways
 from tests.support.postgres import Schemas
 from tests.support.stores import KINDS, SqliteFiles, Stores
 
@@ -586,6 +587,7 @@ def test_whoever_commits_sends_the_hints_itself(told: PostgresStore) -> None:
         other.close()
 
 
+@short_ways
 def test_hints_of_a_start_and_of_an_end_leave_with_them(
     told: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

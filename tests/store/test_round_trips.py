@@ -34,7 +34,10 @@ from rhythm.store.postgres.wire import Wire
 from rhythm.store.schedules import Due, Fire, Firing, NewFire, Schedule
 from rhythm.worker.services import Rescuer, ServiceSettings
 from tests.engine.driver import World
+from tests.support.full_way import short_ways
 from tests.support.postgres import Schemas
+
+pytestmark = short_ways
 
 BEAT = Beat("a", "host", 1, ("default", "mail"), 8, 0, False, "1")
 

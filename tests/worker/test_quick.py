@@ -17,6 +17,9 @@ from rhythm.worker.attempts import NOT_BEGUN_S, Attempt, Attempts
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
 from rhythm.worker.quick import MAX_POINTS, MIN_POINTS, PATIENCE_S, QUICK_POINTS, QUICK_S, Paces
+from tests.support.full_way import short_ways
+
+pytestmark = short_ways
 
 TASK = Task(lambda: None, "task")
 
