@@ -1550,7 +1550,7 @@ WORKER = (
     Guard(
         "a workflow is not kept waiting by the ends of its tasks",
         partly("a_workflow_goes_on_while_its_tasks_end_in_every_round"),
-        engine=worker("loading", "_without_deferred", "each.deferred < most", "True"),
+        engine=worker("loading", "_without_deferred", "each.deferred < most", "most"),
     ),
     Guard(
         "a worker does not rest while a workflow is to be loaded",

@@ -11,7 +11,7 @@ from itertools import islice
 from rhythm.engine.reading import inputs_read, reading
 from rhythm.engine.rows import load_owned
 from rhythm.errors import InvalidProgram, NewerFormat
-from rhythm.ir.awaiting import ends_as_a_whole, is_limited
+from rhythm.ir.awaiting import Plan, ends_as_a_whole, is_limited, size_of
 from rhythm.ir.program import Program
 from rhythm.store.interfaces.turns import Loaded
 from rhythm.store.lifecycle import TERMINAL
@@ -33,7 +33,7 @@ class Loader:
     def __init__(self, context: Context, programs: Programs, ownership: Ownership) -> None:
         self.store, self.narrator, self.now = context.store, context.narrator, context.now
         self.newer_retry_s, self.seed = context.settings.newer_retry_s, context.seed
-        self.programs, self.ownership = programs, ownership
+        self.programs, self.ownership, self.batch = programs, ownership, context.settings.batch
 
     def load_stale(self, just_claimed: JustClaimed) -> None:
         """Loads the owned workflows about which there may be something new.
@@ -102,17 +102,24 @@ class Loader:
         """Returns the workflows that are loaded in this round.
 
         One that awaits all of many is loaded later while some of them end here, when their ends are
-        committed: else it would be loaded for each few of them. If they are begun a few at a time,
-        it is loaded in every second round, because it begins the next ones.
+        committed: else it would be loaded for each few of them. The more there are, the later.
         """
         ending = {end.id.rpartition(".")[0] for end in self.ownership.ends}
         ending |= {each.id.rpartition(".")[0] for each in workflows}
         for each in workflows:
-            plan = each.snapshot.awaiting
-            later = each.id in ending and plan is not None and ends_as_a_whole(plan)
-            most = 1 if plan is not None and is_limited(plan) else MAX_DEFERRED_ROUNDS
-            each.deferred = each.deferred + 1 if later and each.deferred < most else 0
+            most = self._rounds_later(each.snapshot.awaiting) if each.id in ending else 0
+            each.deferred = each.deferred + 1 if each.deferred < most else 0
         return [each for each in workflows if not each.deferred]
+
+    def _rounds_later(self, plan: Plan | None) -> int:
+        """Returns how many rounds a workflow that awaits this may be loaded later.
+
+        One that lets its items begin a few at a time must begin the next ones.
+        """
+        if plan is None or not ends_as_a_whole(plan):
+            return 0
+        rounds = 1 if is_limited(plan) else size_of(plan) // self.batch
+        return min(max(rounds, 1), MAX_DEFERRED_ROUNDS)
 
     def _take_row(self, workflow: OwnedWorkflow, row: Loaded | None, began: float) -> bool:
         """Keeps the row of a workflow; returns whether there is a turn to decide for it.
