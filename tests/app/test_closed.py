@@ -20,7 +20,7 @@ LATER = "2030-01-01T00:00:00Z"
 GIVEN: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     **dict.fromkeys(
         "approval cancel children get result resume resume_options resume_page resume_requests "
-        "retry status terminate trace trace_page why pause revoke_token change_token".split(),
+        "retry status terminate trace trace_page logs why pause revoke_token change_token".split(),
         (("x",), {}),
     ),
     **dict.fromkeys(("approve", "reject", "escalate"), (("x",), {"by": "ann"})),

@@ -12,19 +12,20 @@ from rhythm.app.views import PageOf
 from tests.app.conftest import MakeApp
 from tests.app.test_operating import until
 
-ASKS = 'workflow main() {\n  return await approval({ role: "manager" })\n}'
+ASKS = 'workflow main() {\n  log("one")\n  return await approval({ role: "manager" })\n}'
 PAGES: dict[str, Callable[[Rhythm], PageOf[Any]]] = {
     "list": lambda app: app.list(),
     "children": lambda app: app.children("x0"),
     "approvals": lambda app: app.approvals(),
     "trace": lambda app: app.trace_page("x0"),
+    "logs": lambda app: app.logs("x0"),
     "resumes": lambda app: app.resume_page("x0"),
     "audit": lambda app: app.audit(),
 }
 
 
 def test_every_page_is_tried() -> None:
-    tried = {"Page", "ApprovalPage", "TracePage", "ResumePage", "AuditPage"}
+    tried = {"Page", "ApprovalPage", "TracePage", "LogPage", "ResumePage", "AuditPage"}
     assert {cls.__name__ for cls in PageOf.__subclasses__()} == tried
 
 

@@ -42,6 +42,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "result": {"id": "E"},
     "trace": {"id": "E"},
     "trace_page": {"id": "E"},
+    "logs": {"id": "E"},
     "signal": {"id": "E", "name": "s"},
     "publish": {"type": "e"},
     "cancel": {"id": "E"},
