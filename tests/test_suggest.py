@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from rhythm.cli.command import HABITS
 from rhythm.cli.main import COMMANDS
 from rhythm.settings import SETTINGS
 from rhythm.suggest import nearest
 
 GOOD = {
-    "strat": "start", "sart": "start", "strt": "start", "restart": "start", "ls": "list",
+    "strat": "start", "sart": "start", "strt": "start", "restart": "start",
     "lst": "list", "lsit": "list", "shwo": "show", "chek": "check", "serve": "server",
     "results": "result", "que": "queue", "tokens": "token", "retr": "retry", "cancle": "cancel",
     "wokrflow": "workflows", "scheudle": "schedules", "migrations": "migrate",
     "termnate": "terminate", "Aprove": "approve", "show-all": "show",
 }  # fmt: skip
 BAD = (
-    "prune status dashboard demo ui up rm ps logs delete kill stop describe inspect upgrade tail "
+    "prune status dashboard demo ui up rm ps delete kill stop describe inspect upgrade tail "
     "halt prompt purge runs-on setup x"
 ).split()
 SETTINGS_MEANT = {
@@ -28,6 +29,12 @@ SETTINGS_MEANT = {
 @pytest.mark.parametrize("word", GOOD)
 def test_command_that_was_meant_is_suggested(word: str) -> None:
     assert nearest(word, COMMANDS) == GOOD[word]
+
+
+def test_a_habit_comes_before_what_is_similar() -> None:
+    assert HABITS["ls"] == "list"
+    assert nearest("ls", COMMANDS) != "list"
+    assert {*HABITS.values()} <= {*COMMANDS}
 
 
 @pytest.mark.parametrize("word", BAD)

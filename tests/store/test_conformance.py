@@ -1698,5 +1698,5 @@ def test_statements_of_a_workflow_are_told_once(store: Store) -> None:
             [seq, statement],
         )
     rows(store, "UPDATE history SET to_status = 5 WHERE seq = 4")  # the end: it waits nowhere
-    assert store.reading.statements("w") == [5, 3]
-    assert store.reading.statements("other") == store.reading.statements("none") == []
+    assert store.turns.statements("w") == [5, 3]
+    assert store.turns.statements("other") == store.turns.statements("none") == []

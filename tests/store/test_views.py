@@ -603,7 +603,7 @@ QUICK = [
     ("rhythm_executions", "parent_id IS NULL ORDER BY created_us DESC LIMIT 20", "executions_newest"),
     ("rhythm_executions", "parent_id IS NULL AND name = 'name1' AND created_us >= 19900", "executions_roots|executions_newest"),
     ("rhythm_executions", "parent_id IS NULL AND finished_us >= 19990", "executions_ended"),
-    ("rhythm_executions", "finished_us IS NULL", "executions_unfinished|executions_live"),
+    ("rhythm_executions", "parent_id IS NULL AND finished_us IS NULL", "executions_open"),
     ("rhythm_executions", "status_number IN (6, 7, 8)", "executions_failed"),
     ("rhythm_executions", "name = 'name1' AND idempotency_key = 'w1'", "executions_key"),
     ("rhythm_timers", "fired_us IS NULL AND cancelled_us IS NULL AND fire_us <= 5", "timers_due"),

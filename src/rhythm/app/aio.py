@@ -340,6 +340,7 @@ class AsyncDetails(Proxy):
     due = coroutine(Details.due)
     progress = coroutine(Details.progress)
     alike = coroutine(Details.alike)
+    places = coroutine(Details.places)
     position = coroutine(Details.position)
     retries = coroutine(Details.retries)
     retry_refusal = coroutine(Details.retry_refusal)

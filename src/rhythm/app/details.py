@@ -114,7 +114,7 @@ class Details:
         ahead, seen = [self._context.execution(id)], 1
         while ahead:
             row = ahead.pop()
-            behind = self._store.reading.statements(row.id)
+            behind = self._store.turns.statements(row.id)
             begins = BEGINNING if row.id == id else row.statement  # a branch begins inside
             passed.update(behind)
             if row.finished_at is None:

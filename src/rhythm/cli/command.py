@@ -30,6 +30,9 @@ SETTINGS: dict[str, Any] = {
 NAME_COLUMNS = 32
 OPTIONS_OF_FILES = {".py": "--app", ".flow": "--workflows"}  # by the ending of a name
 
+# What people write out of habit, for names that are not the most similar ones.
+HABITS = {"ls": "list"}
+
 
 class UsageError(Exception):
     """The command cannot do what the user asked for; the message says what to do instead.
@@ -222,7 +225,8 @@ class Group(InOurWords, click.Group):
             return super().resolve_command(ctx, args)
         names = self.list_commands(ctx)
         path = f"{ctx.info_name} " if ctx.parent else ""
-        near = nearest(args[0], names)
+        habit = HABITS.get(args[0])
+        near = habit if habit in names else nearest(args[0], names)
         what = f"did you mean `{path}{near}`?" if near else f"see {ctx.command_path} --help"
         raise UsageError(f"there is no command `{path}{args[0]}`; {what}")
 

@@ -11,7 +11,7 @@ from rhythm.limits import LOGS
 from rhythm.store.interfaces.logs import LOG, PROGRESS, Said
 from rhythm.vm import commands as c
 
-CUT = "…"  # the name of the field that says what was left out
+LEFT_OUT_FIELD = "…"  # the name of the field that says what was left out
 
 
 def said_of(command: c.Log | c.Progress) -> Said:
@@ -51,9 +51,9 @@ def fields_of(value: Any, most_bytes: int = LOGS.fields_bytes) -> str | None:
     try:
         text = dump(dict(found), "fields")
     except Exception:  # whatever it is: who says something must not fail because of it
-        return dump({CUT: _described(value)}, "fields")
+        return dump({LEFT_OUT_FIELD: _described(value)}, "fields")
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-    return dump({CUT: f"{size:,} bytes"}, "fields") if size > most_bytes else text
+    return dump({LEFT_OUT_FIELD: f"{size:,} bytes"}, "fields") if size > most_bytes else text
 
 
 def _described(value: Any) -> str:

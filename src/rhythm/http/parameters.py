@@ -14,7 +14,7 @@ from starlette.requests import Request
 from rhythm.http.problems import VALUE_CHARACTERS, Refused
 from rhythm.suggest import nearest
 
-MOST = 100  # parameters of one query
+MAX_PARAMETERS = 100  # parameters of one query
 
 
 def known_to(dependant: Dependant) -> tuple[str, ...]:
@@ -36,9 +36,11 @@ def check_of(known: tuple[str, ...]) -> Callable[[Request], None]:
         if not query:
             return
         try:
-            pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=MOST)
+            pairs = parse_qsl(
+                query.decode("latin-1"), keep_blank_values=True, max_num_fields=MAX_PARAMETERS
+            )
         except ValueError:
-            raise _refused(f"a query has at most {MOST} parameters") from None
+            raise _refused(f"a query has at most {MAX_PARAMETERS} parameters") from None
         seen = set[str]()
         for name, _ in pairs:
             if name not in known:

@@ -27,7 +27,7 @@ from rhythm.store.interfaces.operating import Order, Selection
 from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, PENDING, SUSPENDED
 
 ENOUGH = 10_000  # entries of an index that are counted to find the shortest way
-LAST = "\U0010ffff"  # behind every text that begins with what stands before it
+LAST_CHARACTER = "\U0010ffff"  # behind every text that begins with what stands before it
 NUMBER = re.compile(r"(?a)-?\d+(\.\d+)?([eE][+-]?\d+)?")
 NUMBER_CHARACTERS = 40  # a longer text is searched for as text only
 
@@ -528,7 +528,10 @@ class Search:
         ]
 
     def _range(self, column: str, begin: str) -> tuple[str, str]:
-        return f"{column} >= {self._value(begin)}", f"{column} < {self._value(begin + LAST)}"
+        return (
+            f"{column} >= {self._value(begin)}",
+            f"{column} < {self._value(begin + LAST_CHARACTER)}",
+        )
 
     def _ago(self, term: Term) -> str:
         return f"{self.dialect.now} - {int(term.us)}"

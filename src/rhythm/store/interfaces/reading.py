@@ -168,11 +168,6 @@ class ReadingStore(ABC):
         another one came: they failed, or their workers died."""
 
     @abstractmethod
-    def statements(self, id: str) -> list[int]:
-        """Returns the statements at which a workflow has waited, each once, however many turns
-        there were: the last one comes last."""
-
-    @abstractmethod
     def trace(
         self,
         id: str,

@@ -339,3 +339,8 @@ class TurnStore(ABC):
 
         For an owner that got no answer to its commit.
         """
+
+    @abstractmethod
+    def statements(self, id: str) -> list[int]:
+        """Returns the statements at which a workflow has waited, each once, however many turns
+        there were: the last one comes last."""

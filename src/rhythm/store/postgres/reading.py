@@ -105,9 +105,6 @@ class PostgresReading(PostgresRole, ReadingStore):
     def history(self, id: str) -> list[Transition]:
         return with_names(records(Transition, self.db.all("history", id=id)))
 
-    def statements(self, id: str) -> list[int]:
-        return [statement for (statement,) in self.db.ask("statements", id=id)]
-
     @autocommit
     def trace(
         self,

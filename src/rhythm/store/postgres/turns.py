@@ -206,3 +206,6 @@ class PostgresTurns(PostgresRole, TurnStore):
     def witness(self, id: str, seq: int) -> int | None:
         rows = self.db.all("witness", id=id, seq=seq)
         return int(rows[0][0]) if rows else None
+
+    def statements(self, id: str) -> list[int]:
+        return [statement for (statement,) in self.db.ask("statements", id=id)]

@@ -92,9 +92,6 @@ class SqliteReading(SqliteRole, ReadingStore):
     def history(self, id: str) -> list[Transition]:
         return with_names(records(Transition, self.db.read(SQL["history"], (id,))))
 
-    def statements(self, id: str) -> list[int]:
-        return [statement for (statement,) in self.db.read(SQL["statements"], (id,))]
-
     def trace(
         self,
         id: str,

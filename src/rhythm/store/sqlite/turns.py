@@ -115,3 +115,6 @@ class SqliteTurns(SqliteRole, TurnStore):
     def witness(self, id: str, seq: int) -> int | None:
         row = self.db.one("witness", id, seq)
         return int(row[0]) if row else None
+
+    def statements(self, id: str) -> list[int]:
+        return [statement for (statement,) in self.db.read(SQL["statements"], (id,))]
