@@ -18,7 +18,7 @@ from rhythm.cli.bulk import act_on_all, wants_all, which
 from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.endings import already_ended
-from rhythm.cli.options import BY, DATABASE, EXECUTION_OR_ALL, REASON
+from rhythm.cli.options import BY, DATABASE_OR_SERVER, EXECUTION_OR_ALL, REASON
 from rhythm.cli.output import print
 from rhythm.cli.types import Duration, OneOf
 
@@ -32,7 +32,7 @@ from rhythm.cli.types import Duration, OneOf
     "--then", type=OneOf("resume", "cancel"), default="resume", help="what happens after --timeout"
 )
 @which
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     if args.then == "cancel" and args.timeout is None:
         raise UsageError("--then says what follows --timeout: give both")

@@ -23,7 +23,7 @@ from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.endings import already_ended
 from rhythm.cli.inputs import read_pairs
-from rhythm.cli.options import BY, DATA, DATABASE, EXECUTION_OR_ALL
+from rhythm.cli.options import BY, DATA, DATABASE_OR_SERVER, EXECUTION_OR_ALL
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @BY
 @DATA
 @which
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     data = read_pairs(args.input, "-i") or None
     if wants_all(args, args.id):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.command import Arguments, command
 from rhythm.cli.connect import application, find
-from rhythm.cli.options import DATABASE, EXECUTION, OUTPUT
+from rhythm.cli.options import DATABASE_OR_SERVER, EXECUTION, OUTPUT
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ PAGE_STEPS, PAGE_BYTES = 1000, 4 * 1024 * 1024  # at most this much is read at a
 @command(__doc__)
 @EXECUTION
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     with application(args) as app:
         execution = find(app, args.id)
