@@ -137,7 +137,7 @@ def test_connection_that_the_server_has_closed_is_made_anew(
 def test_nobody_listens_and_no_such_host_say_so() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    for call in (lambda c: c.get("a"), lambda c: c.post("a", look="look")):
+    for call in (lambda c: c.get("a"), lambda c: c.post("a", check="look")):
         with pytest.raises(
             errors.Unavailable, match=rf"^nothing listens at {url}: is the URL right"
         ):
@@ -170,7 +170,7 @@ def test_answer_that_is_lost_is_asked_for_again_unless_it_is_an_act(
     with pytest.raises(
         errors.Unavailable, match=r"was lost: .*; it may have been done: look there"
     ):
-        client.post("a", look="look there")
+        client.post("a", check="look there")
     assert len(server.requests) == 1
 
 
@@ -179,7 +179,7 @@ def test_answer_that_is_lost_again_and_again_is_given_up(server: Listening, clie
     with pytest.raises(errors.Unavailable, match=r"the answer of http://127.0.0.1:.* was lost"):
         client.get("a")
     with pytest.raises(errors.Unavailable, match="it may have been done: look there"):
-        client.post("a", key="k", look="look there")
+        client.post("a", key="k", check="look there")
     assert len(server.requests) == 6
 
 
@@ -259,7 +259,7 @@ def test_act_that_a_database_or_a_proxy_did_not_answer_may_have_been_done(
     for sent in (problem(503, "database_unavailable", "x"), answer(b"", 504, "text/html")):
         server.answers.append(sent)
         with pytest.raises(errors.Unavailable, match="it may have been done: look there"):
-            client.post("a", look="look there")
+            client.post("a", check="look there")
 
 
 def test_who_asks_too_often_waits_as_long_as_the_server_says(

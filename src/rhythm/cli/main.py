@@ -47,6 +47,7 @@ SECTIONS = {  # the commands, by what people do with them
         "show": "show everything about one execution",
         "why": "explain why an execution does not go on, and what would help",
         "trace": "show what happened in an execution, step by step",
+        "watch": "show what happens in an execution, as it happens",
         "workflows": "list the registered workflows",
         "queues": "list the queues: what waits in them, and who serves them",
         "workers": "list the workers, and whether they are alive",

@@ -117,7 +117,7 @@ class RemoteApprovals:
             what,
             body={"comment": comment, "content_hash": seen, **(more or {})},
             key=secrets.token_hex(16) if key is None else valid_name(key, "a key"),
-            look=HOW_TO_SEE.format(known),
+            check=HOW_TO_SEE.format(known),
         )
         return self._client.read(ApprovalView, done)
 

@@ -119,7 +119,7 @@ class Client:
         body: Mapping[str, Any] | None = None,
         key: str | None = None,
         again: bool = False,
-        look: str = "",
+        check: str = "",
         within_s: float = ANSWER_S,
         method: str = "POST",
     ) -> Any:
@@ -127,7 +127,7 @@ class Client:
 
         - `key`: an `Idempotency-Key`. With one, and with `again`, it is asked again if the answer
           was lost: the server does it once.
-        - `look`: how to see whether it was done, for the error if that is not known.
+        - `check`: how to see whether it was done, for the error if that is not known.
         """
         headers = {} if key is None else {"Idempotency-Key": key.encode()}
         answer = self._asked(
@@ -136,7 +136,7 @@ class Client:
             body,
             headers,
             again=again or key is not None,
-            look=look,
+            check=check,
             within_s=within_s,
         )
         return self._value(answer) if answer.body else None
@@ -149,19 +149,19 @@ class Client:
         headers: Mapping[str, Any] | None = None,
         *,
         again: bool,
-        look: str = "",
+        check: str = "",
         within_s: float = ANSWER_S,
     ) -> Reply:
         """Returns the answer, which is a success. Raises the error that it stands for."""
         data, given = None, dict(headers or {})
         if method != "GET":
             data, given["Content-Type"] = json.dumps(body or {}, allow_nan=False).encode(), JSON
-        answer = self._answer(method, target, data, given, again, look, within_s)
+        answer = self._answer(method, target, data, given, again, check, within_s)
         if 200 <= answer.status < 300:
             return answer
         problem = error_of(answer, self.address, __version__)
         if method != "GET" and answer.status in UNSURE:
-            raise Unavailable(_unsure(str(problem), look)) from None
+            raise Unavailable(_unsure(str(problem), check)) from None
         raise problem
 
     def _answer(
@@ -171,7 +171,7 @@ class Client:
         data: bytes | None,
         headers: Mapping[str, Any],
         again: bool,
-        look: str,
+        check: str,
         within_s: float,
     ) -> Reply:
         """Returns the answer, whatever it is, asked as often as it may be."""
@@ -186,7 +186,7 @@ class Client:
                 lost = lost or isinstance(problem, Lost)
                 if not lost or not again or times >= TIMES:
                     said = f"the answer of {self.address} was lost: {problem}"
-                    unsure = _unsure(said, look) if method != "GET" else said
+                    unsure = _unsure(said, check) if method != "GET" else said
                     raise Unavailable(unsure if lost else str(problem)) from problem
                 self._sleep(PAUSE_S)
                 continue
@@ -216,9 +216,9 @@ def _rest_s(answer: Reply) -> float | None:
     return float(given) if given.isascii() and given.isdigit() and len(given) < 6 else 1.0
 
 
-def _unsure(said: str, look: str) -> str:
+def _unsure(said: str, check: str) -> str:
     """Returns the message for an act of which nobody knows whether it was done."""
-    return f"{said}; {IT_MAY_HAVE_HAPPENED}{f': {look}' if look else ''}"
+    return f"{said}; {IT_MAY_HAVE_HAPPENED}{f': {check}' if check else ''}"
 
 
 def _target(path: Sequence[str], query: Mapping[str, Any]) -> str:

@@ -30,8 +30,8 @@ class RemoteEvents:
         id = drawn if event_id is None else own_key(event_id, "an event_id")
         dump(data, "data")
         body = {"type": valid_name(type, "an event's type"), "data": data, "id": id}
-        look = "the same --event-id publishes it once"
-        done = self._client.post("events", body=body, again=True, look=look)
+        check = "the same --event-id publishes it once"
+        done = self._client.post("events", body=body, again=True, check=check)
         new: int = self._client.part(done, "published", int)
         return bool(new) or event_id is None  # it was published by a request whose answer was lost
 

@@ -144,7 +144,7 @@ class RemoteExecutions:
         body = {"name": valid_name(name, "a signal's name"), "payload": payload}
         dump(payload, "payload")
         path = ("executions", known_id(id), "signals")
-        done = self._client.post(*path, body=body, key=key, look=HOW_TO_SEE.format(id))
+        done = self._client.post(*path, body=body, key=key, check=HOW_TO_SEE.format(id))
         sent: bool = self._client.part(done, "sent", bool)
         return sent or signal_id is None  # it was sent by a request whose answer was lost
 
@@ -160,18 +160,20 @@ class RemoteExecutions:
 
     def _changed(self, id: Id, act: str) -> bool:
         """Does an act, and returns whether it changed the execution."""
-        done = self._client.post("executions", known_id(id), act, look=HOW_TO_SEE.format(id_of(id)))
+        done = self._client.post(
+            "executions", known_id(id), act, check=HOW_TO_SEE.format(id_of(id))
+        )
         changed: bool = self._client.part(done, "changed", bool)
         return changed
 
     def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> Handle:
         """Starts a new execution that goes on where this one failed. See `Rhythm.retry`."""
-        look = HOW_TO_SEE.format(id_of(id))
+        check = HOW_TO_SEE.format(id_of(id))
         body = {"from_start": from_start}
         # A retry that goes on is done once, however often it is asked for.
         again = not from_start
         done = self._client.post(
-            "executions", known_id(id), "retry", body=body, again=again, look=look
+            "executions", known_id(id), "retry", body=body, again=again, check=check
         )
         return self.handle(done)
 

@@ -48,8 +48,8 @@ class RemotePauses:
         return self._changed(id, "resume", {"reason": valid_text(reason, "reason"), "data": data})
 
     def _changed(self, id: Id, act: str, body: Mapping[str, Any]) -> bool:
-        look = HOW_TO_SEE.format(id_of(id))
-        done = self._client.post("executions", known_id(id), act, body=body, look=look)
+        check = HOW_TO_SEE.format(id_of(id))
+        done = self._client.post("executions", known_id(id), act, body=body, check=check)
         changed: bool = self._client.part(done, "changed", bool)
         return changed
 
@@ -78,7 +78,7 @@ class RemoteQueues:
 
     def _changed(self, name: str, act: str, body: Mapping[str, Any] | None) -> bool:
         known = valid_name(name, "a queue")
-        done = self._client.post("queues", known, act, body=body, look="`rhythm queues` tells")
+        done = self._client.post("queues", known, act, body=body, check="`rhythm queues` tells")
         changed: bool = self._client.part(done, "changed", bool)
         return changed
 
@@ -129,7 +129,7 @@ class RemoteBulk:
             action,
             body=body | ({"from_start": from_start} if action == "retry" else {}),
             again=dry_run,
-            look="--dry-run counts those that are left",
+            check="--dry-run counts those that are left",
             within_s=ALL_WITHIN_S,
         )
         return self._client.read(BulkView, done)

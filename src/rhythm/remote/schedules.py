@@ -80,7 +80,7 @@ class RemoteSchedules:
         }
         body = {key: value for key, value in given.items() if value is not None}
         # the same schedule twice is one schedule
-        done = self._client.post("schedules", body=body, again=True, look=HOW_TO_SEE.format(name))
+        done = self._client.post("schedules", body=body, again=True, check=HOW_TO_SEE.format(name))
         return self._view(done).replace(fires=())
 
     def next_times(self, name: str, count: int = 5) -> list[datetime]:
@@ -99,8 +99,8 @@ class RemoteSchedules:
         return self._changed(name, "resume", None)
 
     def _changed(self, name: str, act: str, body: Mapping[str, Any] | None) -> bool:
-        look = HOW_TO_SEE.format(name)
-        done = self._client.post("schedules", _known(name), act, body=body, look=look)
+        check = HOW_TO_SEE.format(name)
+        done = self._client.post("schedules", _known(name), act, body=body, check=check)
         changed: bool = self._client.part(done, "changed", bool)
         return changed
 
@@ -109,13 +109,13 @@ class RemoteSchedules:
         `Rhythm.run_schedule`."""
         own = secrets.token_hex(16) if key is None else start_key(key, "a key")
         done = self._client.post(
-            "schedules", _known(name), "run", key=own, look=HOW_TO_SEE.format(name)
+            "schedules", _known(name), "run", key=own, check=HOW_TO_SEE.format(name)
         )
         return self._executions.handle(done, created=key is None)
 
     def delete(self, name: str, by: By = None) -> None:
         """Deletes a schedule; what it has started goes on. See `Rhythm.delete_schedule`."""
-        self._client.post("schedules", _known(name), method="DELETE", look=HOW_TO_SEE.format(name))
+        self._client.post("schedules", _known(name), method="DELETE", check=HOW_TO_SEE.format(name))
 
 
 def _known(name: str) -> str:

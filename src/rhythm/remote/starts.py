@@ -69,7 +69,7 @@ class RemoteStarts:
                 body={name: value for name, value in given.items() if value is not None},
                 key=key,
                 again=again,
-                look=HOW_TO_SEE.format(given["id"])
+                check=HOW_TO_SEE.format(given["id"])
                 if given["id"]
                 else "the same key starts it once",
             )

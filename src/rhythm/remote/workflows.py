@@ -66,8 +66,8 @@ class RemoteWorkflows:
         except (OSError, UnicodeDecodeError) as problem:
             raise FlowError([], f"cannot read {os.fspath(sources[0])}: {problem}") from problem
         # the same text twice is one version
-        look = "`rhythm workflows` tells"
-        done = self._client.post("workflows", body={"source": text}, again=True, look=look)
+        check = "`rhythm workflows` tells"
+        done = self._client.post("workflows", body={"source": text}, again=True, check=check)
         found = self._client.part(done, "workflows", list[Any])
         return tuple(self._client.read(WorkflowView, item).name for item in found)
 

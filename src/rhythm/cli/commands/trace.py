@@ -18,7 +18,7 @@ from rhythm.cli.options import DATABASE_OR_SERVER, EXECUTION, OUTPUT
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rhythm.app import ExecutionView, Rhythm, TraceStep
     from rhythm.app.views import TracePage
@@ -39,7 +39,7 @@ def run(args: Arguments) -> int:
             from rhythm.cli.output.documents import print_items
 
             print_items(
-                args.output, (_json(step) for page in _pages(app, execution.id) for step in page)
+                args.output, (as_json(step) for page in _pages(app, execution.id) for step in page)
             )
     return 0
 
@@ -53,30 +53,35 @@ def _pages(app: Rhythm, id: str) -> Iterator[TracePage]:
         yield page
 
 
-def _json(step: TraceStep) -> dict[str, Any]:
+def as_json(step: TraceStep) -> dict[str, Any]:
     return {name: getattr(step, name) for name in step._fields} | {
         "at": step.at.isoformat().replace("+00:00", "Z")
     }
 
 
-def _print(app: Rhythm, execution: ExecutionView) -> None:
+def print_steps(app: Rhythm, execution: ExecutionView, steps: Sequence[TraceStep]) -> None:
+    """Prints a line for each of these steps of an execution that means something to people."""
     import sys
 
     from rhythm.cli.output.terminal import coloured, width_of
     from rhythm.cli.output.trace import show_line
 
     room, colour = width_of(sys.stdout) or 10_000, coloured(sys.stdout)
+    views = app.executions.get_many(sorted({step.execution_id for step in steps}))
+    for step in steps:
+        # a step that a retry kept: its end is enough, its start is not shown
+        kept = step.at < execution.created_at
+        if (line := _line_of(app, step, views.get(step.execution_id))) and not (
+            kept and step.what == "started"
+        ):
+            seconds = (step.at - execution.created_at).total_seconds()
+            depth = step.execution_id.count(".") - execution.id.count(".")
+            print(show_line(seconds, line[0], depth, line[1], colour, room))
+
+
+def _print(app: Rhythm, execution: ExecutionView) -> None:
     for page in _pages(app, execution.id):
-        views = app.executions.get_many(sorted({step.execution_id for step in page}))
-        for step in page:
-            # a step that a retry kept: its end is enough, its start is not shown
-            kept = step.at < execution.created_at
-            if (line := _line_of(app, step, views.get(step.execution_id))) and not (
-                kept and step.what == "started"
-            ):
-                seconds = (step.at - execution.created_at).total_seconds()
-                depth = step.execution_id.count(".") - execution.id.count(".")
-                print(show_line(seconds, line[0], depth, line[1], colour, room))
+        print_steps(app, execution, page)
     if not execution.ended:
         print(
             f"{'':>9}  it is {execution.status}; `rhythm show {execution.id}` tells what "
