@@ -127,6 +127,7 @@ TRIED: dict[str, list[list[str]]] = {
     "list": [*in_each("list"), ["list", "--workflow", EVIL], ["list", "--cursor", EVIL]],
     "show": [*of_each("show"), ["show", EVIL]],
     "trace": [*of_each("trace"), ["trace", EVIL]],
+    "top": [["top"], ["top", "--once"], ["top", "--output", "json"]],
     "watch": [
         *[["watch", id, "--timeout", "0s"] for id in STARTED],
         ["watch", "fails", "--output", "ndjson"],
@@ -226,7 +227,7 @@ DRAWN = [
 # What each group does to its database is nothing that hides the rest of the group's texts: those that
 # only look come first, and who decides about the same approval is in another group.
 LOOKING = (
-    "new", "dev", "run", "check", "fmt", "graph", "listing", "convert", "list", "show", "trace", "watch", "why", "result", "approvals",
+    "new", "dev", "run", "check", "fmt", "graph", "listing", "convert", "list", "show", "trace", "top", "watch", "why", "result", "approvals",
     "workers", "queues", "workflows", "audit", "migrate", "doctor", "help", "completion",
 )  # fmt: skip
 ASKING = ("start", "signal", "publish", "schedules", "token", "queue", "server", "worker")

@@ -43,6 +43,7 @@ SECTIONS = {  # the commands, by what people do with them
         "schedules": "list, create, pause, run and delete schedules",
     },
     "watch": {
+        "top": "show what is going on, and keep it up to date",
         "list": "list executions, newest first",
         "show": "show everything about one execution",
         "why": "explain why an execution does not go on, and what would help",

@@ -179,5 +179,6 @@ ROUTES = (
     Route("GET", f"{V1}/audit", audit.find, "audit:read", EVERYTHING, {200: audit.Audit}, (422,)),
     Route("GET", f"{V1}/audit/verify", audit.verify, "audit:read", EVERYTHING, {200: audit.Check},
         (422,)),
+    Route("GET", f"{V1}/overview", queues.overview, READ, EVERYTHING, {200: queues.Overview}),
     Route("GET", f"{V1}/workers", queues.workers, READ, EVERYTHING, {200: queues.Workers}, (422,)),
 )  # fmt: skip

@@ -13,7 +13,13 @@ from rhythm.remote.client import Client
 from rhythm.remote.details import RemoteDetails
 from rhythm.remote.events import RemoteEvents
 from rhythm.remote.executions import RemoteExecutions
-from rhythm.remote.operating import RemoteBulk, RemotePauses, RemoteQueues, RemoteWhy
+from rhythm.remote.operating import (
+    RemoteBulk,
+    RemoteOverview,
+    RemotePauses,
+    RemoteQueues,
+    RemoteWhy,
+)
 from rhythm.remote.schedules import RemoteSchedules
 from rhythm.remote.starts import RemoteStarts
 from rhythm.remote.token import find_token, refuse_in_the_clear
@@ -40,6 +46,7 @@ class RemoteRhythm:
         self.details = RemoteDetails(client, self.executions)
         self.bulk = RemoteBulk(client)
         self.why = RemoteWhy(client)
+        self.overview = RemoteOverview(client)
         self.audit = RemoteAudit(client)
         self.changes = RemoteChanges()
 

@@ -11,6 +11,7 @@ from rhythm.app.bulk import BulkView
 from rhythm.app.checks import valid_name, valid_text
 from rhythm.app.explain import WhyView
 from rhythm.app.handle import id_of
+from rhythm.app.overview import OverviewView
 from rhythm.app.views import QueueView, WorkerView
 from rhythm.remote.executions import HOW_TO_SEE, known_id
 
@@ -81,6 +82,17 @@ class RemoteQueues:
         done = self._client.post("queues", known, act, body=body, check="`rhythm queues` tells")
         changed: bool = self._client.part(done, "changed", bool)
         return changed
+
+
+class RemoteOverview:
+    """The overview of a database: call it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def __call__(self) -> OverviewView:
+        """Returns what is going on. See `Rhythm.overview`."""
+        return self._client.view(OverviewView, "overview")
 
 
 class RemoteBulk:
