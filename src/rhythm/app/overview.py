@@ -16,7 +16,7 @@ from rhythm.store.lifecycle import STATUS_NAMES
 
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
-    from rhythm.store.interfaces.operating import Counted, Failure
+    from rhythm.store.interfaces.operating import Counted, FailedRoot
 
 WINDOW_S = 60  # started and ended: within the last minute
 MOST_COUNTED = 10_000  # of everything: a count that has reached it means at least so many
@@ -84,7 +84,7 @@ class Overview:
 
 
 def _view(
-    counted: list[Counted], workers: tuple[WorkerView, ...], failures: list[Failure]
+    counted: list[Counted], workers: tuple[WorkerView, ...], failures: list[FailedRoot]
 ) -> OverviewView:
     now = next(one.at for one in counted if one.what == "now") or 0
     numbers = {one.what: one.n for one in counted}
@@ -122,6 +122,6 @@ def _queues(counted: list[Counted], now: int) -> Iterable[WaitingView]:
     return sorted(found, key=lambda queue: (-queue.ready, queue.name))
 
 
-def _failure(row: Failure) -> FailureView:
+def _failure(row: FailedRoot) -> FailureView:
     error = cut_error(row.error or "")
     return FailureView(row.id, row.name, moment(row.at), error["code"], error["message"])

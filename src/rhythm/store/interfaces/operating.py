@@ -91,7 +91,7 @@ class Counted(Record):
     at: int | None
 
 
-class Failure(Record):
+class FailedRoot(Record):
     """A root that failed, with the beginning of its error as JSON text."""
 
     id: str
@@ -129,7 +129,7 @@ class OperatingStore(ABC):
         """
 
     @abstractmethod
-    def failures(self, limit: int, among: int) -> list[Failure]:
+    def failures(self, limit: int, among: int) -> list[FailedRoot]:
         """Returns the newest roots that failed, among so many of the newest that have ended."""
 
     @abstractmethod

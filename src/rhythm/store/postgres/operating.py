@@ -11,7 +11,7 @@ from rhythm.store.interfaces.operating import (
     FAILURE_CHARACTERS,
     MOST_QUEUES,
     Counted,
-    Failure,
+    FailedRoot,
     Health,
     OperatingStore,
     Selection,
@@ -72,11 +72,11 @@ class PostgresOperating(PostgresRole, OperatingStore):
         asked = self.db.ask("overview", window_us=window_us, most=most, queues=MOST_QUEUES)
         return records(Counted, asked)
 
-    def failures(self, limit: int, among: int) -> list[Failure]:
+    def failures(self, limit: int, among: int) -> list[FailedRoot]:
         asked = self.db.ask(
             "newest_failures", characters=FAILURE_CHARACTERS, among=among, limit=limit
         )
-        return records(Failure, asked)
+        return records(FailedRoot, asked)
 
     @transaction
     def check(

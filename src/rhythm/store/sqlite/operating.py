@@ -11,7 +11,7 @@ from rhythm.store.interfaces.operating import (
     FAILURE_CHARACTERS,
     MOST_QUEUES,
     Counted,
-    Failure,
+    FailedRoot,
     Health,
     OperatingStore,
     Selection,
@@ -64,9 +64,9 @@ class SqliteOperating(SqliteRole, OperatingStore):
         found = records(Counted, self.db.read(SQL["overview"], values))
         return [Counted("now", "", 0, now), *(one.replace(name=str(one.name)) for one in found)]
 
-    def failures(self, limit: int, among: int) -> list[Failure]:
+    def failures(self, limit: int, among: int) -> list[FailedRoot]:
         values = {"limit": limit, "among": among, "characters": FAILURE_CHARACTERS}
-        return records(Failure, self.db.read(SQL["newest_failures"], values))
+        return records(FailedRoot, self.db.read(SQL["newest_failures"], values))
 
     def check(
         self,
