@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rhythm.store.interfaces.operating import Counted, FailedRoot
 
 WINDOW_S = 60  # started and ended: within the last minute
-MOST_COUNTED = 10_000  # of everything: a count that has reached it means at least so many
+MOST_COUNTED = 5_000  # of everything: a count that has reached it means at least so many
 MOST_FAILURES, AMONG = 5, 1000  # the newest failures, among so many of the newest that have ended
 MOST_WORKERS = 200
 

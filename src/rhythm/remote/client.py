@@ -118,15 +118,16 @@ class Client:
         *path: str,
         body: Mapping[str, Any] | None = None,
         key: str | None = None,
-        again: bool = False,
+        again: bool | None = None,
         check: str = "",
         within_s: float = ANSWER_S,
         method: str = "POST",
     ) -> Any:
         """Does something, and returns the answer; None if it has no body.
 
-        - `key`: an `Idempotency-Key`. With one, and with `again`, it is asked again if the answer
-          was lost: the server does it once.
+        - `key`: an `Idempotency-Key`.
+        - `again`: whether it is asked again if the answer was lost, because the server does it
+          once. Without it: if there is a key.
         - `check`: how to see whether it was done, for the error if that is not known.
         """
         headers = {} if key is None else {"Idempotency-Key": key.encode()}
@@ -135,7 +136,7 @@ class Client:
             _target(path, {}),
             body,
             headers,
-            again=again or key is not None,
+            again=key is not None if again is None else again,
             check=check,
             within_s=within_s,
         )

@@ -121,7 +121,7 @@ def _not_reached(address: Address, problem: Exception) -> NoReturn:
         ) from problem
     if isinstance(problem, TimeoutError):
         raise NotSent(f"{address} does not answer within {CONNECT_S:.0f} s") from problem
-    said = " ".join(str(getattr(problem, "verify_message", "") or problem).split())
+    said = " ".join(str(getattr(problem, "verify_message", "") or problem).split()).rstrip(".")
     if type(problem).__name__ == "SSLCertVerificationError":
         raise NotSent(
             f"the certificate of {address} is not trusted: {said}; the variable SSL_CERT_FILE "

@@ -2,7 +2,7 @@
 the last minute, queues, workers, open approvals, and the newest failures.
 
 On a terminal it is drawn anew every two seconds, until q or Ctrl-C; elsewhere, and with --once, it
-is printed once. It costs the database little, however much is in it: counts stop at 10,000. NEXT is
+is printed once. It costs the database little, however much is in it: counts stop at 5,000. NEXT is
 how long the work has waited that is claimed next.
 
   rhythm top
