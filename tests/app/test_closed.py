@@ -19,7 +19,7 @@ LATER = "2030-01-01T00:00:00Z"
 # What each method is given; those that are not here are given nothing.
 GIVEN: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     **dict.fromkeys(
-        "approval cancel children get result resume resume_options resume_page resume_requests "
+        "approval cancel children get logs result resume resume_options resume_page resume_requests "
         "retry status terminate trace trace_page why pause revoke_token change_token".split(),
         (("x",), {}),
     ),

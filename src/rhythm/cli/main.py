@@ -43,11 +43,13 @@ SECTIONS = {  # the commands, by what people do with them
         "schedules": "list, create, pause, run and delete schedules",
     },
     "watch": {
+        "top": "show what is going on, and keep it up to date",
         "list": "list executions, newest first",
         "show": "show everything about one execution",
         "why": "explain why an execution does not go on, and what would help",
         "trace": "show what happened in an execution, step by step",
         "logs": "show what an execution has logged, and how far it is",
+        "watch": "show what happens in an execution, as it happens",
         "workflows": "list the registered workflows",
         "queues": "list the queues: what waits in them, and who serves them",
         "workers": "list the workers, and whether they are alive",

@@ -19,7 +19,7 @@ from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.endings import already_ended
 from rhythm.cli.inputs import read_pairs
-from rhythm.cli.options import BY, DATABASE, EXECUTION_OR_ALL, METADATA, REASON
+from rhythm.cli.options import BY, DATABASE_OR_SERVER, EXECUTION_OR_ALL, METADATA, REASON
 from rhythm.cli.output import print
 from rhythm.cli.types import Duration, OneOf
 
@@ -34,7 +34,7 @@ from rhythm.cli.types import Duration, OneOf
 )
 @METADATA
 @which
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     if args.then == "cancel" and args.timeout is None:
         raise UsageError("--then says what follows --timeout: give both")

@@ -23,7 +23,7 @@ from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.endings import already_ended
 from rhythm.cli.inputs import read_pairs
-from rhythm.cli.options import BY, DATA, DATABASE, EXECUTION_OR_ALL, METADATA
+from rhythm.cli.options import BY, DATA, DATABASE_OR_SERVER, EXECUTION_OR_ALL, METADATA
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @DATA
 @METADATA
 @which
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     data = read_pairs(args.input, "-i") or None
     metadata = read_pairs(args.metadata, "--metadata") or None

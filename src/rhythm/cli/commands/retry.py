@@ -26,7 +26,7 @@ from rhythm.cli.bulk import act_on_all, wants_all, which
 from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import application, find, new_application
 from rhythm.cli.following import fit_waiting, follow, following, load_tasks, print_id
-from rhythm.cli.options import BY, DATABASE, EXECUTION_OR_ALL
+from rhythm.cli.options import BY, DATABASE_OR_SERVER, EXECUTION_OR_ALL
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @following
 @which
 @BY
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     if wants_all(args, args.id):
         if args.wait:

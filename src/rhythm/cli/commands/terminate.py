@@ -19,7 +19,7 @@ from rhythm.cli.bulk import act_on_all, wants_all, which
 from rhythm.cli.command import Arguments, command
 from rhythm.cli.connect import application, find
 from rhythm.cli.endings import has_ended
-from rhythm.cli.options import BY, DATABASE, EXECUTIONS_OR_ALL
+from rhythm.cli.options import BY, DATABASE_OR_SERVER, EXECUTIONS_OR_ALL
 from rhythm.cli.output import print, print_problem
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @EXECUTIONS_OR_ALL
 @which
 @BY
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     if wants_all(args, args.ids):
         return act_on_all(args, "terminate")
