@@ -45,7 +45,20 @@ MAY_IMPORT = {
     "app": {"filters", "ir", "lang", "engine", "worker", "store", "http", "authoring"},
     # no store: the application has what http and cli ask for, and opens databases
     "http": {"filters", "ir", "vm", "engine", "worker", "app"},
-    "cli": {"filters", "ir", "vm", "lang", "engine", "worker", "app", "http", "authoring"},
+    "cli": {
+        "filters",
+        "ir",
+        "vm",
+        "lang",
+        "engine",
+        "worker",
+        "app",
+        "http",
+        "remote",
+        "authoring",
+    },
+    # an application that a server answers: no database, and nothing of the server's own code
+    "remote": {"filters", "ir", "lang", "engine", "app"},
     # drives the real worker on a real store, for the tests of users
     "testing": {"ir", "vm", "engine", "worker", "app", "store", "authoring"},
 }
@@ -109,7 +122,7 @@ def test_engine_and_worker_see_no_database(folder: str) -> None:
         ], path.name
 
 
-@pytest.mark.parametrize("folder", ["http", "cli"])
+@pytest.mark.parametrize("folder", ["http", "cli", "remote"])
 def test_server_and_command_line_ask_the_application_and_not_its_store(folder: str) -> None:
     """A room of the application says what they want to know; whoever reaches past it must be
     changed with every store."""

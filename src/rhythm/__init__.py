@@ -117,6 +117,7 @@ if TYPE_CHECKING:
         ScheduleChanged,
         ScheduleOfWorkflow,
         ScheduleTaken,
+        ServerError,
         StoreError,
         TaskCancelled,
         TaskFailed,
@@ -142,9 +143,9 @@ _ERRORS = (
     "ExecutionFailed FlowError InvalidEvent InvalidId InvalidInputs "
     "InvalidPayload InvalidProgram InvalidSchedule InvalidSetting NewerFormat NotDelivered "
     "NotInWorkflow NotInitialised NotRetryable ResultTimeout RetryLater RetryTooLarge RhythmError "
-    "ScheduleChanged ScheduleOfWorkflow ScheduleTaken StoreError TaskCancelled TaskFailed "
-    "Timeout TokenRevoked Unavailable Undecidable UnknownApproval UnknownExecution UnknownSchedule "
-    "UnknownToken UnknownWorkflow WorkflowError"
+    "ScheduleChanged ScheduleOfWorkflow ScheduleTaken ServerError StoreError TaskCancelled "
+    "TaskFailed Timeout TokenRevoked Unavailable Undecidable UnknownApproval UnknownExecution "
+    "UnknownSchedule UnknownToken UnknownWorkflow WorkflowError"
 )
 _OF_THE_DEFAULT = (
     "start start_workflow start_many queue_task queue_many get list_executions result trace "
@@ -190,7 +191,7 @@ __all__ = [
     "NewerFormat", "NotDelivered", "NotInWorkflow", "NotInitialised", "NotRetryable", "Page",
     "PooledWorker", "QueueView", "ResultTimeout", "ResumeRequestView", "RetryLater",
     "RetryTooLarge", "Rhythm", "RhythmError", "ScheduleChanged", "ScheduleOfWorkflow",
-    "ScheduleTaken", "ScheduleView", "Start", "StatusView", "StoreError", "Task",
+    "ScheduleTaken", "ScheduleView", "ServerError", "Start", "StatusView", "StoreError", "Task",
     "TaskCancelled", "TaskFailed", "Timeout", "TokenRevoked", "TokenView", "TraceStep",
     "Unavailable", "Undecidable", "UnknownApproval", "UnknownExecution", "UnknownSchedule",
     "UnknownToken", "UnknownWorkflow", "WhyView", "WorkerHealth", "WorkerView", "Workflow",

@@ -34,6 +34,7 @@
     ├── InvalidSetting     an operator: a setting that does not exist, or a value it cannot have
     ├── StoreError         an operator: the database cannot be used; the message says what to do
     │   └── Unavailable    the same, because it does not answer: it may come back
+    ├── ServerError        an operator: a server (`--server`) that cannot be used; says what to do
     ├── WorkflowError      what a Python workflow can catch; has code, message and data
     │   ├── Timeout        a wait was not over in time (a `TimeoutError`)
     │   ├── ChildFailed    a workflow that it awaited has failed
@@ -283,9 +284,18 @@ class StoreError(RhythmError):
 
 
 class Unavailable(StoreError):
-    """The database does not answer now; it may come back."""
+    """The database, or the server of `--server`, does not answer now; it may come back."""
 
     code = "database_unavailable"
+
+
+class ServerError(RhythmError):
+    """A server cannot be used over HTTP.
+
+    It refuses the token, is no server of Rhythm or of another version, or its answer is broken.
+    """
+
+    code = "server_refused"
 
 
 class DuplicateTask(RhythmError):

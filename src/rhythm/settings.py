@@ -18,6 +18,8 @@ from rhythm.record import Record
 
 PREFIX = "RHYTHM_"
 TEST_PREFIX = "RHYTHM_TEST_"  # variables of the project's own tests, which are not settings
+# what the command line reads of a server that it asks: no settings of an application
+SERVER_VARIABLES = ("RHYTHM_SERVER", "RHYTHM_TOKEN", "RHYTHM_TOKEN_FILE", "RHYTHM_PLAIN_HTTP")
 FILES = ("rhythm.toml", "pyproject.toml")
 # Drivers that SQLAlchemy names in a URL (`postgresql+asyncpg://`). Rhythm has its own, so the name
 # is left out.
@@ -170,7 +172,11 @@ def _environment(environment: Mapping[str, str]) -> Iterable[tuple[str, Mapping[
     for variable in sorted(environment):
         if variable in ALSO_AS:
             yield variable, {ALSO_AS[variable]: environment[variable]}
-        elif variable.startswith(PREFIX) and not variable.startswith(TEST_PREFIX):
+        elif (
+            variable.startswith(PREFIX)
+            and not variable.startswith(TEST_PREFIX)
+            and variable not in SERVER_VARIABLES
+        ):
             name = variable.removeprefix(PREFIX).lower()
             name = ALSO_AS.get(variable.removeprefix(PREFIX), name)
             if name not in SETTINGS:

@@ -23,7 +23,7 @@ PLAIN = {"aio", "program", "server", "worker"}  # of the application that are no
 # that give one thing after the other: the first in an asynchronous generator, the second has read all
 LAZY = {"audit": {"export"}, "details": {"failed_tasks"}}
 ROOMS = (
-    "approvals audit bulk details events executions pauses queues schedules starts tokens why "
+    "approvals audit bulk details events executions overview pauses queues schedules starts tokens why "
     "workflows"
 ).split()
 
@@ -88,6 +88,7 @@ def test_every_method_of_a_room_that_is_documented_has_a_flat_name(app: Rhythm) 
         "audit.export",
         "events.started_by",
         "events.starting",
+        "events.triggers",
         "executions.get_many",
         "queues.counts",
         "tokens.authenticate_all",

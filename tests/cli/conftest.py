@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.places import PLACES, There
 from tests.support import forked
+from tests.support.length import LONG
 
 TASKS = """
 import asyncio
@@ -184,6 +186,34 @@ class Shell:
         assert ran.returncode == (0 if document["status"] == "completed" else 1), ran
         assert list(document) == ["status", "result", "error"]
         return document
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that runs commands does it twice: on the database, and on a server on it."""
+    if "place" in metafunc.fixturenames:
+        alone = hasattr(metafunc.function, "on_database")
+        metafunc.parametrize("place", ["database"] if alone else PLACES)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What a server answers does not depend on its database: one of them is enough for a sample."""
+    left_out = [item for item in items if not LONG and _is_server_on_postgres(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _is_server_on_postgres(item: pytest.Item) -> bool:
+    given = getattr(getattr(item, "callspec", None), "params", {})
+    return (given.get("place"), given.get("url")) == ("server", "postgres")
+
+
+@pytest.fixture
+def there(url: str, place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[There]:
+    """What commands work on: the database of the test, or a server on it."""
+    made = There(url, place, monkeypatch)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from rhythm.app.tokens import SECRET
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
 from tests.cli import test_executions as executions
+from tests.cli.places import on_database
 from tests.cli.test_executions import Command
 from tests.cli.test_queues import lines
 
@@ -151,6 +152,7 @@ def test_wrong_words_are_refused(
     assert (ran.code, message in ran.err) == (2, True), ran.err
 
 
+@on_database("to make tokens is in the audit, too")
 def test_acts_are_recorded_with_whoever_is_named(
     rhythm: Command, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +190,7 @@ def test_acts_are_recorded_with_whoever_is_named(
     ] == [1]
 
 
+@on_database("to make tokens is in the audit, too")
 def test_an_export_is_verified_without_the_database(
     rhythm: Command, make_app: MakeApp, tmp_path: Path
 ) -> None:

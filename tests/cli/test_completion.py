@@ -9,8 +9,10 @@ import pytest
 
 from rhythm.app import Rhythm
 from rhythm.cli.main import COMMANDS, COMPLETING, main
+from rhythm.http import Server
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
+from tests.support.serving import serving
 
 url, make_app = applications.url, applications.make_app
 Offered = Callable[..., list[str]]
@@ -151,6 +153,18 @@ def test_database_that_does_not_answer_offers_nothing_and_says_nothing(
 
 def test_database_that_is_named_is_asked(offered: Offered, app: Rhythm, url: str) -> None:
     assert offered(f"show --database {url} A") == plain("A17")
+
+
+def test_server_that_is_named_is_asked(
+    offered: Offered, app: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RHYTHM_TOKEN", app.create_token("ann", roles=["viewer"]).secret)
+    with serving(Server(app)) as base:
+        assert offered(f"show --server {base} A") == plain("A17")
+        monkeypatch.setenv("RHYTHM_SERVER", base)
+        assert offered("show A") == plain("A17")
+        assert offered("token revoke ") == []
+    assert offered("show A") == []  # nobody listens there any more
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -27,6 +27,7 @@ from rhythm.store.postgres import connecting
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
 from tests.cli.conftest import Shell
+from tests.cli.places import There, on_database
 from tests.support.stores import rob
 from tests.test_layers import HEAVY, alone
 
@@ -73,18 +74,20 @@ Command = Callable[..., Ran]
 
 @pytest.fixture
 def rhythm(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    there: There,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Command:
-    """Runs a command in a folder of its own, on the database of the test."""
+    """Runs a command in a folder of its own, on the database of the test or a server on it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RHYTHM_DATABASE_URL", url)
     monkeypatch.setenv("COLUMNS", "100")
     (tmp_path / "order.flow").write_text(ORDER)
     (tmp_path / "parent.flow").write_text(PARENT)
 
     def run(command: str, *more: str) -> Ran:
         capsys.readouterr()
-        code = main([*shlex.split(command), *more])
+        code = main(there.words([*shlex.split(command), *more]))
         return Ran(code, *capsys.readouterr())
 
     return run
@@ -174,6 +177,7 @@ def test_start_with_a_key_or_id_that_was_used_says_so_or_fails_or_replaces(
     )
 
 
+@on_database("a server takes one file at a time, and has its own folder of workflows")
 def test_start_of_a_name_that_nobody_registered_looks_into_the_folder_of_workflows(
     rhythm: Command, tmp_path: Path
 ) -> None:
@@ -194,10 +198,12 @@ def test_start_of_a_name_that_nobody_registered_looks_into_the_folder_of_workflo
     assert [item["version"] for item in rhythm("workflows --output json").json["items"]] != versions
 
 
+@on_database("a server takes one file at a time, and has its own folder of workflows")
 def test_start_of_a_file_that_its_folder_also_has_registers_it_once(rhythm: Command) -> None:
     assert rhythm("start order.flow --workflows .").code == 0
 
 
+@on_database("a server takes one file at a time, and has its own folder of workflows")
 def test_start_of_a_name_registers_the_files_that_are_named_first(rhythm: Command) -> None:
     assert rhythm("start child --workflows parent.flow --workflows order.flow").code == 0
     assert [item["name"] for item in rhythm("workflows --output json").json["items"]] == [
@@ -237,9 +243,7 @@ def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(
             "priority is a whole number from -2,147,483,648 on"),
         ("start order --delay soon", 2, '--delay: "soon" is not a duration'),
         ("start order --timeout 1s", 2, "--timeout goes with --wait"),
-        ("start order --app tasks.py", 2, "--app goes with --wait"),
         ("start order --wait --timeout soon", 2, '--timeout: "soon" is not a duration'),
-        ("start order --wait --app nothing.py", 2, "there is no file nothing.py"),
         ("start order -i n:=x", 2, "n is not JSON"),
         ("start order -i n", 2, "-i n: write KEY=TEXT, or KEY:=JSON"),
         ("start order --attribute n", 2, "--attribute n: write KEY=TEXT, or KEY:=JSON"),
@@ -285,6 +289,24 @@ def test_mistake_is_one_line_that_says_what_to_do(
     assert len(app.list()) == 2
 
 
+@on_database("a server runs no tasks of this process")
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("start order --app tasks.py", "--app goes with --wait"),
+        ("start order --wait --app nothing.py", "there is no file nothing.py"),
+    ],
+)
+def test_app_that_cannot_be_is_one_line_that_says_what_to_do(
+    rhythm: Command, app: Rhythm, command: str, message: str
+) -> None:
+    ran = rhythm(command)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("rhythm: ")
+    assert message in ran.err
+
+
+@on_database("a server has its own settings")
 def test_setting_that_cannot_be_is_wrong_usage(
     rhythm: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,6 +391,7 @@ def test_command_on_what_is_there_makes_no_database(
     assert not (tmp_path / "none.db").exists()
 
 
+@on_database("it is about databases")
 def test_database_is_that_of_the_flag_else_the_variable_else_the_file_else_the_default(
     rhythm: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1055,10 +1078,20 @@ def test_wait_prints_the_result_in_place_of_the_id(rhythm: Command, app: Rhythm)
         assert "6 │   return 1 / inputs.n" in failed.err
 
 
-@pytest.mark.parametrize("way", ["--id A17", "--key k"])
 def test_start_that_was_made_before_says_if_its_inputs_were_others(
-    rhythm: Command, app: Rhythm, way: str
+    rhythm: Command, app: Rhythm
 ) -> None:
+    says_if_its_inputs_were_others(rhythm, "--id A17")
+
+
+@on_database("a server refuses a key that comes again with other inputs")
+def test_start_with_a_key_that_was_used_before_says_if_its_inputs_were_others(
+    rhythm: Command, app: Rhythm
+) -> None:
+    says_if_its_inputs_were_others(rhythm, "--key k")
+
+
+def says_if_its_inputs_were_others(rhythm: Command, way: str) -> None:
     assert rhythm(f"start order -i id=A -i n:=1 {way}").code == 0
     note = "note: it has other inputs than you gave, which are not used; `rhythm show"
     same, other = (rhythm(f"start order -i n:={n} -i id=A {way}") for n in (1, 2))

@@ -142,6 +142,12 @@ TRIED: dict[str, list[list[str]]] = {
     "show": [*of_each("show"), ["show", EVIL]],
     "trace": [*of_each("trace"), ["trace", EVIL]],
     "logs": [*of_each("logs"), ["logs", EVIL], ["logs", "gives", "--level", EVIL]],
+    "top": [["top"], ["top", "--once"], ["top", "--output", "json"]],
+    "watch": [
+        *[["watch", id, "--timeout", "0s"] for id in STARTED],
+        ["watch", "fails", "--output", "ndjson"],
+        ["watch", EVIL],
+    ],
     "why": [*of_each("why"), ["why", EVIL]],
     "result": [["result", id, "--timeout", "0s"] for id in STARTED] + [["result", EVIL]],
     "signal": [
@@ -247,7 +253,7 @@ DRAWN = [
 # What each group does to its database is nothing that hides the rest of the group's texts: those that
 # only look come first, and who decides about the same approval is in another group.
 LOOKING = (
-    "new", "dev", "run", "check", "fmt", "graph", "listing", "convert", "list", "count", "show", "trace", "why", "result", "approvals",
+    "new", "dev", "run", "check", "fmt", "graph", "listing", "convert", "list", "count", "show", "trace", "top", "watch", "why", "result", "approvals",
     "logs", "workers", "queues", "workflows", "audit", "migrate", "doctor", "help", "completion",
 )  # fmt: skip
 ASKING = ("start", "signal", "publish", "schedules", "token", "queue", "server", "worker")

@@ -3,6 +3,7 @@ secrets, numbers of audit rows, times and durations are others."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import signal
@@ -10,14 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from rhythm.app import Rhythm
 from rhythm.cli.main import COMMANDS, main
+from rhythm.cli.remote import WITHOUT_SERVER
 from tests.support import forked
 from tests.support.dev import Dev
+from tests.support.serving import serving
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "cli.md").read_text(encoding="utf-8")
-SESSION = "\n".join(re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL))
-EXAMPLES = re.findall(r"^\$ rhythm (.*)\n((?:(?!\$ ).*\n)*)", SESSION, re.MULTILINE)
+EXAMPLE = re.compile(r"^\$ rhythm (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+OVER_HTTP = re.findall(r"^## Over HTTP\n(.*?)^## ", PAGE, re.DOTALL | re.MULTILINE)[0]
+SESSION = "\n".join(re.findall(r"```console\n(.*?)```", PAGE.replace(OVER_HTTP, ""), re.DOTALL))
+EXAMPLES = EXAMPLE.findall(SESSION)
 # Commands whose session is on another page.
 SHOWN_ELSEWHERE = {
     "approve": "approvals.md",
@@ -76,6 +82,41 @@ def test_session_of_the_page(
             main(words)
             out, err = capsys.readouterr()
         assert plain(err + out) == plain(shown), command
+
+
+def test_session_over_http(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (flow,) = re.findall(r"^`order.flow`[^\n]*:\n\n```js\n(.*?)```", PAGE, re.M | re.S)
+    (session,) = re.findall(r"```console\n(.*?)```", OVER_HTTP, re.DOTALL)
+    named = re.findall(r"(RHYTHM_\w+)=(\S+)", session)
+    assert [name for name, _ in named] == ["RHYTHM_SERVER", "RHYTHM_TOKEN_FILE"]
+    with (
+        Rhythm("sqlite:///served.db", (), environment={}) as app,
+        serving(app.server()) as base,
+    ):
+        app.register(flow)
+        file = tmp_path / ".rhythm-token"
+        file.write_text(app.create_token("ann", roles=["operator"]).secret + "\n")
+        file.chmod(0o600)
+        monkeypatch.setenv("RHYTHM_SERVER", base)
+        monkeypatch.setenv("RHYTHM_TOKEN_FILE", os.path.expanduser(named[1][1]))
+        for command, shown in EXAMPLE.findall(session):
+            main(shlex.split(command))
+            out, err = capsys.readouterr()
+            assert plain(err + out) == plain(shown), command
+
+
+def test_page_says_which_commands_ask_a_server() -> None:
+    rows = re.findall(r"^\| (work on a|need the|work on files)\w* .*?\| (.*) \|$", OVER_HTTP, re.M)
+    asks, database, files = (set(re.findall(r"`([\w ]+)`", names)) for _, names in rows)
+    assert database | files == WITHOUT_SERVER.keys() - {"help", "completion"}
+    assert {name.split(" ")[0] for name in asks} == COMMANDS.keys() - {
+        name for name in WITHOUT_SERVER if " " not in name
+    }
 
 
 def test_inputs_of_a_workflow_are_shown_as_on_the_page(tmp_path: Path) -> None:

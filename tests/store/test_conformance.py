@@ -1700,3 +1700,42 @@ def test_statements_of_a_workflow_are_told_once(store: Store) -> None:
     rows(store, "UPDATE history SET to_status = 5 WHERE seq = 4")  # the end: it waits nowhere
     assert store.turns.statements("w") == [5, 3]
     assert store.turns.statements("other") == store.turns.statements("none") == []
+
+
+def test_overview_counts_what_is_live_and_what_has_just_begun_up_to_a_limit(
+    store: Store, clock: Clock
+) -> None:
+    store.executions.start([workflow().replace(id=f"old{n}") for n in range(2)])
+    clock.forward(61.0)
+    store.executions.start([workflow().replace(id=f"w{n}", queue="mail") for n in range(3)])
+    store.people.pause(["w0"])
+    store.workers.pause_queue("fax", True, Actor("ada"))
+
+    def counted(most: int) -> dict[tuple[str, str], int]:
+        return {(one.what, one.name): one.n for one in store.operating.overview(60_000_000, most)}
+
+    assert counted(100) == {
+        ("now", ""): 0,
+        ("live", "0"): 4,
+        ("live", "2"): 1,
+        ("started", ""): 3,
+        ("approvals", ""): 0,
+        ("paused queue", "fax"): 0,
+        ("queue", "default"): 2,
+        ("queue", "mail"): 3,
+    }
+    assert sum(n for (what, _), n in counted(2).items() if what == "live") == 2
+    assert counted(2)["started", ""] == counted(2)["queue", "mail"] == 2
+    at = {one.name: one.at for one in store.operating.overview(1, 9) if one.what == "queue"}
+    assert at == {"default": NOW, "mail": NOW + 61_000_000}
+
+
+def test_failures_are_the_newest_roots_that_failed(store: Store, clock: Clock) -> None:
+    assert store.operating.failures(5, 100) == []
+    for n in range(4):
+        store.executions.start([workflow().replace(id=f"w{n}")])
+        clock.forward(1.0)
+        store.executions.terminate([f"w{n}"], Actor("ada"))
+    assert store.operating.failures(5, 100) == []  # they were cancelled
+    counts = {(one.what, one.name): one.n for one in store.operating.overview(2_500_000, 100)}
+    assert counts["ended", "7"] == 3

@@ -272,6 +272,9 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("tasks_of", dict(ids=IDS, limit=5), "executions_unfinished"),
     ("delete_ended_ready", dict(ids=IDS), "ready_pkey executions_pkey"),
     ("standing", dict(ids=IDS), "ready_pkey"),
+    ("overview", dict(window_us=1, most=10, queues=10),
+        "executions_live executions_ended executions_newest approvals_open|approvals_newest ready_free"),
+    ("newest_failures", dict(characters=10, among=10, limit=10), "executions_ended"),
     ("root_names", dict(ids=IDS), "executions_pkey"),
     ("names", dict(prefixes=TEXTS), "executions_roots"),
     ("senders", dict(ids=IDS), "executions_pkey execution_contributors_pkey"),
@@ -493,6 +496,7 @@ ALONG = {
     "keep_sources": "definitions_source",
     "delete_fires": "fires_newest", "running_fires": "fires_", "settle_fires": "fires_open",
     "known_slot": "fires_slot", "old_logs": "log_totals_oldest",
+    "overview": "executions_live", "newest_failures": "executions_ended",
 }  # fmt: skip
 # the last are `terminations` and
 SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|terminations|t\b|h\b"

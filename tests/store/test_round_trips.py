@@ -287,6 +287,8 @@ def test_an_idle_process_asks_once_for_each_thing(store: PostgresStore, asked: l
         lambda: store.workers.paused_queues(),
         lambda: store.workers.declared(),
         lambda: store.workers.seen(),
+        lambda: store.operating.overview(60_000_000, 10),
+        lambda: store.operating.failures(5, 100),
         lambda: Rescuer(store, ServiceSettings(), None).run_once(0.0),
     ]
     for work in idle:

@@ -28,6 +28,7 @@ from rhythm.app.details import Details
 from rhythm.app.events import Events
 from rhythm.app.executions import Executions
 from rhythm.app.handle import ExecutionId, Handle, id_of
+from rhythm.app.overview import Overview
 from rhythm.app.pauses import Pauses
 from rhythm.app.queues import Queues
 from rhythm.app.schedules import Schedules
@@ -305,6 +306,7 @@ class AsyncEvents(Proxy):
     """`Events`, with coroutines."""
 
     publish = coroutine(Events.publish)
+    triggers = coroutine(Events.triggers)
     starting = coroutine(Events.starting)
     started_by = coroutine(Events.started_by)
 
@@ -335,13 +337,14 @@ class AsyncQueues(Proxy):
 class AsyncDetails(Proxy):
     """`Details`, with coroutines."""
 
+    __call__ = coroutine(Details.__call__)
     root_name = coroutine(Details.root_name)
     children = coroutine(Details.children)
     due = coroutine(Details.due)
     progress = coroutine(Details.progress)
     alike = coroutine(Details.alike)
-    places = coroutine(Details.places)
     position = coroutine(Details.position)
+    places = coroutine(Details.places)
     retries = coroutine(Details.retries)
     retry_refusal = coroutine(Details.retry_refusal)
     snapshot = coroutine(Details.snapshot)
@@ -351,6 +354,12 @@ class AsyncBulk(Proxy):
     """`Bulk`, with coroutines."""
 
     __call__ = coroutine(Bulk.__call__)
+
+
+class AsyncOverview(Proxy):
+    """`Overview`, with coroutines."""
+
+    __call__ = coroutine(Overview.__call__)
 
 
 class AsyncWhy(Proxy):
@@ -393,6 +402,7 @@ class AsyncRhythm(Proxy):
         self.queues = AsyncQueues(app.queues)
         self.details = AsyncDetails(app.details)
         self.bulk = AsyncBulk(app.bulk)
+        self.overview = AsyncOverview(app.overview)
         self.why = AsyncWhy(app.why)
         self.tokens = AsyncTokens(app.tokens)
         self.audit = AsyncAudit(app.audit)

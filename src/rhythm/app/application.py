@@ -22,6 +22,7 @@ from rhythm.app.delegates import flat
 from rhythm.app.details import Details
 from rhythm.app.events import Events
 from rhythm.app.executions import Executions
+from rhythm.app.overview import Overview
 from rhythm.app.pauses import Pauses
 from rhythm.app.queues import Queues
 from rhythm.app.schedules import Schedules
@@ -100,6 +101,7 @@ class Rhythm:
         self.schedules = Schedules(context, self.workflows, self.executions)
         self.queues = Queues(context)
         self.details = Details(context, self.workflows)
+        self.overview = Overview(context)
         self.bulk = Bulk(context, self.executions, self.workflows)
         self.why = Why(context, self.workflows)
         self.tokens = Tokens(context)
@@ -276,6 +278,7 @@ class Rhythm:
         schedules = flat(Schedules.__call__)
         queues = flat(Queues.__call__)
         bulk = flat(Bulk.__call__)
+        overview = flat(Overview.__call__)
         why = flat(Why.__call__)
         tokens = flat(Tokens.__call__)
         audit = flat(Audit.__call__)

@@ -214,7 +214,7 @@ class Approvals:
         Raises `Denied` if the actor does not hold the role or, by the rule of four eyes, took part
         in the work: started the execution, or gave it data.
         """
-        seen = _one_hash(content_hash, shown)
+        seen = one_hash(content_hash, shown)
         return self.decide(WantedDecision(id, APPROVE, by, comment, seen, key))
 
     def reject(
@@ -228,7 +228,7 @@ class Approvals:
         shown: str | None = None,
     ) -> ApprovalView:
         """Rejects: one rejection ends the approval, whatever its quorum. See `approve`."""
-        seen = _one_hash(content_hash, shown)
+        seen = one_hash(content_hash, shown)
         return self.decide(WantedDecision(id, REJECT, by, comment, seen, key))
 
     def escalate(
@@ -246,7 +246,7 @@ class Approvals:
 
         The time to decide begins anew. See `approve`.
         """
-        seen = _one_hash(content_hash, shown)
+        seen = one_hash(content_hash, shown)
         return self.decide(WantedDecision(id, ESCALATE, by, comment, seen, key, to))
 
     def decide_all(self, wanted: Sequence[WantedDecision]) -> list[ApprovalView | Exception]:
@@ -316,7 +316,7 @@ def _answer(id: str, made: Decision, verdict: Verdict | None) -> ApprovalView:
     return _view(verdict.after, verdict.decisions)
 
 
-def _one_hash(content_hash: str | None, shown: str | None) -> str | None:
+def one_hash(content_hash: str | None, shown: str | None) -> str | None:
     """Returns the content hash that the caller gave, under its name or under the older one.
 
     Raises `ValueError` for two that differ: the decision would be about two things.

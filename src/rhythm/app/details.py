@@ -48,11 +48,49 @@ class Places(Record):
     passed: frozenset[int]
 
 
+class DueTime(Record):
+    """When a timer or a delayed child of an execution is due; number 0 is its own start."""
+
+    n: int
+    at: datetime
+
+
+class ExecutionDetails(Record):
+    """What is shown of an execution besides its view.
+
+    `line` and `step` say where in its source a workflow is. `retries` are the ids of its retries,
+    oldest first; `retry_refusal` says why a retry of a failed execution would be refused.
+    """
+
+    due: tuple[DueTime, ...]
+    line: int | None
+    step: str | None
+    retries: tuple[str, ...]
+    retry_refusal: str | None
+    named: bool  # its author gave the step its id
+    progress: LogLineView | None  # the last one that it, or anything below it, has reported
+
+
 class Details:
-    """Details of one execution."""
+    """Details of one execution. Calling it returns all that are shown."""
 
     def __init__(self, context: AppContext, workflows: Workflows) -> None:
         self._context, self._store, self._workflows = context, context.store, workflows
+
+    def __call__(self, id: Id) -> ExecutionDetails:
+        """Returns what is shown of an execution. Raises `UnknownExecution` if there is none."""
+        row = self._context.execution(id)
+        failed = row.status in ("failed", "cancelled")
+        at = self.position(row.id)
+        return ExecutionDetails(
+            tuple(DueTime(n, when) for n, when in self.due(row.id).items()),
+            at.line,
+            at.step,
+            tuple(self.retries(row.id)),
+            self.retry_refusal(row.id) if failed else None,
+            at.named,
+            self.progress(row.id),
+        )
 
     def root_name(self, id: Id) -> str | None:
         """Returns the name at the root of an execution, on which permissions depend.

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 from rhythm.app.actors import By, acting
 from rhythm.app.checks import own_key, valid_name
 from rhythm.engine.payload import dump
+from rhythm.record import Record
 from rhythm.store.interfaces.messages import NewEvent
 
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
+
+
+class TriggerView(Record):
+    """An event of this type starts this workflow (`@on` in its file)."""
+
+    event: str
+    workflow: str
 
 
 class Events:
@@ -44,18 +52,18 @@ class Events:
         self._context.wake_if_committed(store)
         return answer == "published"
 
+    def triggers(self, event: str | None = None, workflow: str | None = None) -> list[TriggerView]:
+        """Returns which events start which workflows: all, or those of an event or a workflow."""
+        return [
+            TriggerView(found.type, found.workflow)
+            for found in self._store.definitions.triggers()
+            if event in (None, found.type) and workflow in (None, found.workflow)
+        ]
+
     def starting(self, workflow: str) -> list[str]:
         """Returns the types of the events that start a workflow."""
-        return [
-            trigger.type
-            for trigger in self._store.definitions.triggers()
-            if trigger.workflow == workflow
-        ]
+        return [trigger.event for trigger in self.triggers(workflow=workflow)]
 
     def started_by(self, type: str) -> list[str]:
         """Returns the names of the workflows that an event of this type starts."""
-        return [
-            trigger.workflow
-            for trigger in self._store.definitions.triggers()
-            if trigger.type == type
-        ]
+        return [trigger.workflow for trigger in self.triggers(event=type)]

@@ -191,7 +191,7 @@ class Schedules:
         """
         schedule = self._found(name)[0]
         if not within(scope, schedule.workflow):
-            _unknown(name)
+            no_schedule(name)
         fires = self._store.schedules.fires(schedule.name, MAX_PAST_SLOTS)
         return _view(schedule, fires if scope is None else self._fires_within(fires, scope))
 
@@ -271,7 +271,7 @@ class Schedules:
             [run_now(each, program, lambda: id, key, actor) for each in due], actor
         )
         if not fires:
-            _unknown(name)
+            no_schedule(name)
         self._context.wake()
         started = fires[0].execution_id or id
         return Handle(self._executions, started, started == id)
@@ -297,7 +297,7 @@ class Schedules:
     def _found(self, name: str) -> tuple[Schedule, int]:
         """Returns a schedule and the database's time. Raises `UnknownSchedule` if there is none."""
         found, now = self._store.schedules.named([name]) if can_be(name) else ([], 0)
-        return (found[0], now) if found else _unknown(name)
+        return (found[0], now) if found else no_schedule(name)
 
     def _change(self, name: str, change: Change, actor: Any, action: str) -> Any:
         after = self._store.schedules.change(name, change, actor, action)
@@ -420,7 +420,7 @@ def _own(given: str) -> str:
 def _same_as(seen: ScheduleView, schedule: Schedule | None) -> None:
     """Raises `UnknownSchedule` or `ScheduleChanged` if the schedule is not as the caller saw it."""
     if schedule is None:
-        _unknown(seen.name)
+        no_schedule(seen.name)
     now = _view(schedule)
     if any(
         getattr(now, name) != getattr(seen, name)
@@ -444,7 +444,7 @@ def _may(actor: Actor, schedule: Schedule) -> bool:
 
 def _is_theirs(actor: Actor, schedule: Schedule) -> bool:
     """Returns True if the actor may change this schedule; else raises `UnknownSchedule`."""
-    return True if _may(actor, schedule) else _unknown(schedule.name)
+    return True if _may(actor, schedule) else no_schedule(schedule.name)
 
 
 def _of_existing(name: str, change: Any, actor: Actor) -> Change:
@@ -455,7 +455,7 @@ def _of_existing(name: str, change: Any, actor: Actor) -> Change:
 
     def checked(before: Schedule | None, now: int) -> Schedule | None:
         if before is None:
-            _unknown(name)
+            no_schedule(name)
         _is_theirs(actor, before)
         after: Schedule | None = change(before, now)
         return after
@@ -463,7 +463,7 @@ def _of_existing(name: str, change: Any, actor: Actor) -> Change:
     return checked
 
 
-def _unknown(name: object) -> NoReturn:
+def no_schedule(name: object) -> NoReturn:
     raise UnknownSchedule(f"there is no schedule {name!r:.200}; `rhythm schedules` lists them")
 
 

@@ -28,6 +28,7 @@ SETTINGS: dict[str, Any] = {
 }
 # columns for the names of an option; the help of a longer one begins on the next line
 NAME_COLUMNS = 32
+OF_SERVERS = ("--server", "--token-file")  # a command that does not have them says why
 OPTIONS_OF_FILES = {".py": "--app", ".flow": "--workflows"}  # by the ending of a name
 
 # What people write out of habit, for names that are not the most similar ones.
@@ -332,11 +333,24 @@ def _no_such_option(name: str, ctx: click.Context) -> str:
     group = ctx.parent.command if ctx.parent else None
     others = group.commands if isinstance(group, click.Group) else {}
     owners = {other: _option(command.params, name) for other, command in others.items()}
+    if name in OF_SERVERS and (why := _without_server(name, ctx)):
+        return why
     if found := [other for other, param in owners.items() if param]:
         return f"{label(owners[found[0]])} is for {one_of(found)}"
     params = [param for param in ctx.command.get_params(ctx) if isinstance(param, click.Option)]
     near = nearest(name, [each for param in params if not param.hidden for each in param.opts])
     return f"there is no option {name}" + (f"; did you mean {near}?" if near else "")
+
+
+def _without_server(name: str, ctx: click.Context) -> str:
+    """Returns why this command has no --server; empty if there is nothing to say about that."""
+    from rhythm.cli.remote import without_server
+
+    own = ctx.command.commands if isinstance(ctx.command, click.Group) else {}
+    after = [other for other, command in own.items() if _option(command.params, name)]
+    if after or ctx.parent is None:
+        return f"write {name} after {one_of(after) if after else 'the command'}"
+    return without_server(ctx.command_path, name)
 
 
 def _option(params: Sequence[click.Parameter], name: str) -> Any:

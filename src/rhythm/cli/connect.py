@@ -1,4 +1,5 @@
-"""The application that a command works with, on its database; every failure to open it is one line.
+"""The application that a command works with, on its database or a server; every failure to open it
+is one line.
 
 A command that reads or changes something works on a database that exists: it creates no file and no
 table, and registers nothing.
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rhythm.cli.command import Arguments, Run, UsageError
 from rhythm.cli.database import read_settings
+from rhythm.cli.remote import remote_application, server_of
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm
@@ -28,12 +30,16 @@ ALIKE = 0.85
 
 @contextmanager
 def application(args: Arguments) -> Iterator[Rhythm]:
-    """Yields the application, on a database that exists and has the current schema.
+    """Yields the application: on a server, or on a database that exists and has the current schema.
 
     Otherwise it raises: `StoreError` if the database is missing, out of date or refuses,
-    `UsageError` for a value that is not valid.
+    `ServerError` if the server cannot be used, `UsageError` for a value that is not valid.
     """
     with refusals(args):
+        if (server := server_of(args)) is not None:
+            with remote_application(args, server) as app:
+                yield app
+            return
         from rhythm.app.database import open_database
 
         settings = read_settings(args.database)
@@ -85,8 +91,13 @@ def on_database(act: Callable[[Rhythm, Arguments], object]) -> Run:
 
 @contextmanager
 def new_application(args: Arguments) -> Iterator[Rhythm]:
-    """Yields the application, on a database that is created and migrated if necessary."""
+    """Yields the application: on a server, or on a database that is created and migrated if
+    necessary."""
     with refusals(args):
+        if (server := server_of(args)) is not None:
+            with remote_application(args, server) as app:
+                yield app
+            return
         from rhythm.app import Rhythm
 
         settings = read_settings(args.database)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rhythm.settings import Settings
 
 VARIABLE = "RHYTHM_DATABASE_URL"
+SERVER = "RHYTHM_SERVER"  # the URL of a server to ask in place of a database
 
 
 def read_settings(given: str | None) -> Settings:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from rhythm.cli.actor import actor
 from rhythm.cli.command import Arguments, UsageError, argument, declare, option
 from rhythm.cli.connect import application
-from rhythm.cli.options import BY, DATABASE
+from rhythm.cli.options import BY, DATABASE_OR_SERVER
 from rhythm.cli.output import print, print_problem
+from rhythm.cli.remote import server_of
 from rhythm.cli.types import Known
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ decision = declare(  # the options and arguments of every command that decides
     ),
     option("--shown", metavar="HASH", hidden=True, help="the older name of --content-hash"),
     option("--key", metavar="KEY", help="a key of your own: the same key twice is one decision"),
-    DATABASE,
+    DATABASE_OR_SERVER,
 )
 
 
@@ -53,7 +54,7 @@ def decide(args: Arguments, what: str) -> int:
         except Denied as problem:
             hint = (
                 "; if you decide for somebody else, say who with --by NAME"
-                if problem.code == "self_approval" and not args.by
+                if problem.code == "self_approval" and not args.by and server_of(args) is None
                 else ""
             )
             print_problem(problem, hint)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.command import Arguments, UsageError, declare, option
+from rhythm.cli.remote import refuse_on_server
 from rhythm.cli.types import Duration, FileName, OneOf
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def load_tasks(args: Arguments) -> None:
 
 
 def fit_waiting(args: Arguments) -> None:
-    """Raises `UsageError` if --app or --timeout is given without --wait."""
+    """Raises `UsageError` if --app or --timeout is given without --wait, or --app on a server."""
+    refuse_on_server(args, app="a worker of this process would run the tasks")
     if args.app is not None and not args.wait:
         raise UsageError(
             f"--app goes with --wait; without it a worker runs the tasks: "

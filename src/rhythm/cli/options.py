@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rhythm.cli.command import argument, option
-from rhythm.cli.database import VARIABLE
+from rhythm.cli.command import argument, declare, option
+from rhythm.cli.database import SERVER, VARIABLE
 from rhythm.cli.types import Duration, FileName, JsonDocument, KeyValue, Known, OneOf, Whole
 
 STATUSES = (
@@ -15,6 +15,20 @@ DATABASE = option(
     "--database",
     metavar="URL",
     help=f"the database; else that of {VARIABLE} or rhythm.toml, else sqlite:///rhythm.db",
+)
+DATABASE_OR_SERVER = declare(
+    DATABASE,
+    option(
+        "--server",
+        metavar="URL",
+        help=f"ask this server (`rhythm server`) in place of a database; else that of {SERVER}",
+    ),
+    option(
+        "--token-file",
+        type=FileName(),
+        metavar="FILE",
+        help="a file with the token for the server; else RHYTHM_TOKEN_FILE, else RHYTHM_TOKEN",
+    ),
 )
 OUTPUT = option(
     "--output",

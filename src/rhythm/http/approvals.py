@@ -17,13 +17,17 @@ from rhythm.http.requests import Ask, Cursor, Key, Limit
 from rhythm.http.schemas import Body, form_of, page_of
 from rhythm.permissions import READ
 
+ALL = "all"
 Approval = form_of(ApprovalView, "Approval")
 Approvals = page_of(Approval)
 Id = Annotated[str, Path(description="The id of the approval.")]
 Role = Annotated[str | None, Query(description="Only approvals that this role decides.")]
 Status = Annotated[
     str,
-    Query(description="Only approvals with this status.", json_schema_extra={"enum": [*STATUSES]}),
+    Query(
+        description="Only approvals with this status; `all`: with any.",
+        json_schema_extra={"enum": [*STATUSES, ALL]},
+    ),
 ]
 Of = Annotated[str | None, Query(description="Only approvals of this execution.")]
 
@@ -63,7 +67,7 @@ def find(
     """
     given: dict[str, Any] = {
         "role": role,
-        "status": status,
+        "status": None if status == ALL else status,
         "execution": execution,
         "limit": limit,
         "cursor": cursor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -11,14 +12,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rhythm.app.checks import PLACES
+from rhythm.app.details import ExecutionDetails
 from rhythm.app.explain import WhyView
 from rhythm.app.log_lines import LogLineView
 from rhythm.app.pauses import ResumeRequestView, StatusView
-from rhythm.app.views import LARGE_FIELDS, ExecutionView, TraceStep
+from rhythm.app.views import LARGE_FIELDS, AlikeView, ExecutionView, TraceStep
 from rhythm.engine.payload import dump
 from rhythm.errors import UnknownWorkflow
 from rhythm.filters import STATUSES
-from rhythm.http.answers import answer, without
+from rhythm.http.answers import answer, document, without
 from rhythm.http.pages import listed
 from rhythm.http.problems import Refused
 from rhythm.http.requests import Ask, Cursor, Id, Key, Limit
@@ -26,15 +28,24 @@ from rhythm.http.schemas import Body, Json, form_of, object_of, page_of
 from rhythm.permissions import READ
 from rhythm.vm.snapshot import decode_snapshot
 
+MOST_MEMBERS = 1000  # ids in one request
+READ_AT_ONCE = 10  # whole executions that are read at a time: each may be large
 Execution = form_of(ExecutionView, "Execution")
 Summary = form_of(ExecutionView, "ExecutionSummary", LARGE_FIELDS)
 Summaries = page_of(Summary)
 Step = form_of(TraceStep)
-Steps = page_of(Step)
+Steps = page_of(Step, cursors=list[str])
+Alike = object_of(
+    "AlikeExecutions",
+    "What there is many times below an execution.",
+    alike=list[form_of(AlikeView, "Alike")],  # type: ignore[misc]  # made when this is run
+)
 Lines = page_of(form_of(LogLineView, "LogLine"), dropped=int)
 Why = form_of(WhyView, "Why")
 Where = form_of(StatusView, "ExecutionStatus")
 Resumes = page_of(form_of(ResumeRequestView, "ResumeRequest"))
+Members = page_of(Execution)
+Details = form_of(ExecutionDetails)
 Options = object_of(
     "ResumeOptions", "What somebody can do to let an execution go on.", actions=list[str]
 )
@@ -126,6 +137,13 @@ Wanted = Annotated[
     ),
 ]
 Counted = object_of("Counted", "How many executions there are.", count=int)
+Whole = Annotated[
+    bool, Query(description="Leave out no fields: inputs, result and what it waits for, too.")
+]
+Some = Annotated[
+    list[str],
+    Query(alias="id", max_length=MOST_MEMBERS, description="Ids of executions of its family."),
+]
 
 
 def find(
@@ -133,13 +151,15 @@ def find(
     q: Wanted = None,
     workflow: Of = None,
     status: Status = None,
+    whole: Whole = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
     """Lists executions, newest first.
 
     The list has roots only: no child that a workflow has started. Fields that may be large are
-    left out. With a filter by `finished`, those that have ended last come first.
+    left out, unless it is asked for `whole` executions. With a filter by `finished`, those that
+    have ended last come first.
     """
     page = ask.app.list(
         workflow,
@@ -147,11 +167,11 @@ def find(
         limit,
         cursor,
         query=q,
-        brief=True,
+        brief=not whole,
         scope=ask.scope(READ),
         most_bytes=ask.page_bytes,
     )
-    items, place = [without(view, *LARGE_FIELDS) for view in page.items], PLACES[page.ordered_by]
+    items, place = _shown(page.items, whole), PLACES[page.ordered_by]
     return listed(ask, items, page.cursor is not None, lambda n: place(page.items[n]))
 
 
@@ -163,6 +183,11 @@ def count(ask: Ask, q: Wanted = None, workflow: Of = None, status: Status = None
     """
     found = ask.app.count(q, workflow=workflow, status=status, scope=ask.scope(READ))
     return answer({"count": found})
+
+
+def _shown(views: Sequence[ExecutionView], whole: bool) -> list[Any]:
+    """Returns executions as a list shows them."""
+    return [view if whole else without(view, *LARGE_FIELDS) for view in views]
 
 
 def get(ask: Ask, id: Id) -> Response:
@@ -201,10 +226,42 @@ def resumes(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Respo
     return listed(ask, page.items, page.cursor is not None, lambda n: str(page.items[n].id))
 
 
-def trace(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """Lists what happened in an execution and in everything below it, oldest first."""
-    page = ask.app.trace_page(id, limit, cursor, most_bytes=ask.page_bytes)
-    return listed(ask, page.items, page.cursor is not None, lambda n: page.cursors[n])
+MostAlike = Annotated[
+    int | None,
+    Query(ge=1, description="Leave out executions that are alike where there are more of them."),
+]
+
+
+def trace(
+    ask: Ask,
+    id: Id,
+    most_alike: MostAlike = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists what happened in an execution and in everything below it, oldest first.
+
+    With `most_alike`, executions of one name that are equally deep are left out where there are
+    more of them. `cursors` has the cursor of the page that begins after each step.
+    """
+    page = ask.app.trace_page(id, limit, cursor, most_bytes=ask.page_bytes, most_alike=most_alike)
+    more = page.cursor is not None
+    return listed(ask, page.items, more, lambda n: page.cursors[n], each=True)
+
+
+Most = Annotated[
+    int, Query(ge=1, description="How many executions that are alike are no group yet.")
+]
+
+
+def alike(ask: Ask, id: Id, most: Most) -> Response:
+    """Counts what there is many times below an execution.
+
+    These are executions of one name that are equally deep, where there are more than `most`: those
+    that a trace with the same `most_alike` leaves out. The answer also has the first that failed,
+    and the slowest.
+    """
+    return answer({"alike": ask.app.details.alike(id, most)})
 
 
 Level = Annotated[
@@ -229,16 +286,48 @@ def logs(
     )
 
 
-def children(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
+def children(
+    ask: Ask, id: Id, whole: Whole = False, limit: Limit = 50, cursor: Cursor = None
+) -> Response:
     """Lists the tasks and workflows that an execution has started.
 
-    They come in the order in which they were started. Fields that may be large are left out.
+    They come in the order in which they were started. Fields that may be large are left out, unless
+    it is asked for `whole` executions.
     """
-    page = ask.app.children(id, limit, cursor, brief=True, most_bytes=ask.page_bytes)
-    items = [without(view, *LARGE_FIELDS) for view in page.items]
+    page = ask.app.children(id, limit, cursor, brief=not whole, most_bytes=ask.page_bytes)
     return listed(
-        ask, items, page.cursor is not None, lambda n: page.items[n].id.rpartition(".")[2]
+        ask,
+        _shown(page.items, whole),
+        page.cursor is not None,
+        lambda n: page.items[n].id.rpartition(".")[2],
     )
+
+
+def members(ask: Ask, id: Id, some: Some, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """Returns some executions of one family: this one, or executions anywhere below it.
+
+    They are those of the query (`?id=a.1&id=a.1.2`) that exist, sorted by id, with all their
+    fields.
+    """
+    wanted = sorted(each for each in set(some) if each == id or each.startswith(f"{id}."))
+    left = [each for each in wanted if cursor is None or each > cursor]
+    found, size, read = list[ExecutionView](), 0, 0
+    while read < len(left) and len(found) <= limit and size < ask.page_bytes:
+        views = ask.app.executions.get_many(left[read : read + READ_AT_ONCE])
+        found += [views[each] for each in sorted(views)]
+        size += sum(len(document(view)) for view in views.values())
+        read += READ_AT_ONCE
+    shown, more = found[:limit], read < len(left) or len(found) > limit
+    return listed(ask, shown, more, lambda n: shown[n].id)
+
+
+def details(ask: Ask, id: Id) -> Response:
+    """Returns what else there is to know of an execution.
+
+    When its timers are due, where in its source it is, its retries and, if it failed, why a retry
+    would be refused.
+    """
+    return answer(ask.app.details(id))
 
 
 def snapshot(ask: Ask, id: Id) -> Response:

@@ -46,11 +46,17 @@ def seen_by_name(
 
 
 def listed(
-    ask: Asker, items: Sequence[Any], more: bool, place: Callable[[int], str], **besides: Any
+    ask: Asker,
+    items: Sequence[Any],
+    more: bool,
+    place: Callable[[int], str],
+    each: bool = False,
+    **besides: Any,
 ) -> Response:
     """Returns a page as a response. `place(n)` is the cursor of the page that begins after item n.
 
-    The page ends early when it has become too large, but has at least one item.
+    The page ends early when it has become too large, but has at least one item. `each`: it also
+    has the cursor after each item.
     """
     most, parts, size = ask.page_bytes, list[bytes](), 0
     for item in items:
@@ -60,6 +66,8 @@ def listed(
             break
     last = len(parts) - 1
     cursor = place(last) if parts and (more or len(parts) < len(items)) else None
+    if each:
+        besides["cursors"] = [place(n) for n in range(len(parts))]
     also = b"".join(b',"%b":%b' % (name.encode(), document(it)) for name, it in besides.items())
     return Response(
         b'{"items":[%b],"cursor":%b%b}' % (b",".join(parts), document(cursor), also),

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Path
 from starlette.responses import Response
 
+from rhythm.app.overview import OverviewView
 from rhythm.app.views import QueueView, WorkerView
 from rhythm.http.answers import answer
 from rhythm.http.pages import by_name, listed
@@ -15,6 +16,7 @@ from rhythm.http.schemas import Body, form_of, object_of, page_of
 
 Queue, Worker = form_of(QueueView, "Queue"), form_of(WorkerView, "Worker")
 Queues, Workers = page_of(Queue), page_of(Worker)
+Overview = form_of(OverviewView, "Overview")
 QueueChanged = object_of(
     "QueueChanged", "`changed` is false if this was the case already.", name=str, changed=bool
 )
@@ -49,6 +51,15 @@ def pause(ask: Ask, name: Name, body: PauseQueue = PAUSE) -> Response:
 def resume(ask: Ask, name: Name) -> Response:
     """Lets workers take work from a paused queue again."""
     return answer({"name": name, "changed": ask.app.resume_queue(name, by=ask.actor)})
+
+
+def overview(ask: Ask) -> Response:
+    """Returns what is going on in the database.
+
+    Counts of executions, queues, workers and approvals, and the newest failures. Every count has a
+    limit: it costs as much on a full database as on an empty one.
+    """
+    return answer(ask.app.overview())
 
 
 def workers(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:

@@ -29,6 +29,7 @@ Times = object_of(
 ScheduleChanged = object_of(
     "ScheduleChanged", "`changed` is false if this was the case already.", name=str, changed=bool
 )
+Whole = Annotated[bool, Query(description="With the inputs of each schedule, too.")]
 Name = Annotated[str, Path(description="The name of the schedule. It may contain slashes.")]
 Count = Annotated[int, Query(ge=1, le=1000, description="How many times to return.")]
 
@@ -123,13 +124,16 @@ def change(ask: Ask, name: Name, body: ChangedSchedule) -> Response:
     return answer(ask.app.get_schedule(name, scope=ask.scope(READ)))
 
 
-def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """Lists the schedules, sorted by name, without their inputs and last slots."""
-    read = partial(ask.app.schedules, brief=True)
+def find(ask: Ask, whole: Whole = False, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """Lists the schedules, sorted by name, without their last slots.
+
+    Their inputs are left out, unless it is asked for `whole` schedules.
+    """
+    read = partial(ask.app.schedules, brief=not whole)
     found, more = seen_by_name(ask, read, lambda schedule: schedule.workflow, limit, cursor)
     return listed(
         ask,
-        [without(schedule, "inputs", "fires") for schedule in found],
+        [without(schedule, *(() if whole else ("inputs",)), "fires") for schedule in found],
         more,
         lambda n: found[n].name,
     )

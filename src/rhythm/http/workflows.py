@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
-from rhythm.app.views import WorkflowView
+from rhythm.app.events import TriggerView
+from rhythm.app.views import SourceView, WorkflowView
+from rhythm.errors import UnknownWorkflow
 from rhythm.http.answers import answer, without
-from rhythm.http.pages import listed, seen_by_name
+from rhythm.http.pages import by_name, listed, seen_by_name
 from rhythm.http.requests import Ask, Cursor, Limit, Name
 from rhythm.http.schemas import Body, form_of, object_of, page_of
 from rhythm.ir.drawing import as_mermaid, as_text
@@ -36,6 +39,13 @@ Drawn = object_of(
     text=str,
     mermaid=str,
 )
+
+
+Source = form_of(SourceView, "WorkflowSource")
+Triggers = page_of(form_of(TriggerView, "Trigger"))
+Version = Annotated[str, Query(description="A version, as an execution of the workflow has it.")]
+OfEvent = Annotated[str | None, Query(description="Only for events of this type.")]
+OfWorkflow = Annotated[str | None, Query(description="Only for this workflow.")]
 
 
 class NewWorkflow(Body):
@@ -76,6 +86,31 @@ def get(ask: Ask, name: Name) -> Response:
     view = ask.app.workflow(name)
     source = ask.app.workflows.source(view.name, view.version, scope=ask.scope(READ))
     return answer({**without(view), "source": source.own if source else ""})
+
+
+def source(ask: Ask, name: Name, version: Version) -> Response:
+    """Returns the text of a version of a workflow, as it was registered."""
+    found = ask.app.workflows.source(name, version, scope=ask.scope(READ))
+    if found is None:
+        raise UnknownWorkflow(f"there is no version {version!r:.80} of the workflow `{name}`", name)
+    return answer(found)
+
+
+def triggers(
+    ask: Ask,
+    event: OfEvent = None,
+    workflow: OfWorkflow = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists which events start which workflows."""
+    found = ask.seen(ask.app.events.triggers(event, workflow), lambda each: each.workflow)
+    items, more = by_name(found, _place, limit, cursor)
+    return listed(ask, items, more, lambda n: _place(items[n]))
+
+
+def _place(trigger: TriggerView) -> str:
+    return f"{trigger.event} {trigger.workflow}"
 
 
 def draw(ask: Ask, name: Name) -> Response:

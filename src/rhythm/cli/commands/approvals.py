@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rhythm.cli.command import Arguments, argument, command, option
 from rhythm.cli.connect import application
-from rhythm.cli.options import CURSOR, DATABASE, LIMIT, OUTPUT
+from rhythm.cli.options import CURSOR, DATABASE_OR_SERVER, LIMIT, OUTPUT
 from rhythm.cli.output import print
 from rhythm.cli.types import Known, OneOf
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @LIMIT
 @CURSOR
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     if args.id is not None:
         return _show(args)

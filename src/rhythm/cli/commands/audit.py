@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from rhythm.cli.command import Arguments, UsageError, command, group, option
 from rhythm.cli.connect import application
-from rhythm.cli.options import CURSOR, DATABASE, LIMIT, OUTPUT
+from rhythm.cli.options import CURSOR, DATABASE, DATABASE_OR_SERVER, LIMIT, OUTPUT
 from rhythm.cli.output import print
 from rhythm.cli.types import FileName, Whole
 
@@ -43,7 +43,7 @@ MAX_PROBLEMS = 20  # how many problems are listed
 @LIMIT
 @CURSOR
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def list_acts(args: Arguments) -> int:
     with application(args) as app:
         page = app.audit(
@@ -101,7 +101,7 @@ def _print(page: AuditPage) -> None:
     help="check exported lines, from the first row on, instead of a database; - is standard input",
 )
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def verify(args: Arguments) -> int:
     if args.file is not None:
         check = _of_file(args.file, args.head)

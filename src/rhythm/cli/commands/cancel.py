@@ -21,7 +21,7 @@ from rhythm.cli.command import Arguments, command
 from rhythm.cli.connect import application, find
 from rhythm.cli.endings import has_ended
 from rhythm.cli.filters import EXECUTIONS_OR_FILTER
-from rhythm.cli.options import BY, DATABASE
+from rhythm.cli.options import BY, DATABASE_OR_SERVER
 from rhythm.cli.output import print, print_problem
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @EXECUTIONS_OR_FILTER
 @which
 @BY
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     if wants_all(args, args.ids):
         return act_on_all(args, "cancel", args.ids)

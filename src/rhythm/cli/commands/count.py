@@ -12,13 +12,13 @@ from __future__ import annotations
 from rhythm.cli.command import Arguments, command
 from rhythm.cli.connect import application
 from rhythm.cli.filters import FILTER, filter_of
-from rhythm.cli.options import DATABASE
+from rhythm.cli.options import DATABASE_OR_SERVER
 from rhythm.cli.output import print
 
 
 @command(__doc__)
 @FILTER
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     with application(args) as app:
         print(app.count(filter_of(args.filter)))

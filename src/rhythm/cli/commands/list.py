@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rhythm.cli.command import Arguments, command, one_of, option
 from rhythm.cli.connect import application
 from rhythm.cli.filters import FILTER, filter_of
-from rhythm.cli.options import CURSOR, DATABASE, LIMIT, OUTPUT, STATUSES
+from rhythm.cli.options import CURSOR, DATABASE_OR_SERVER, LIMIT, OUTPUT, STATUSES
 from rhythm.cli.output import print
 from rhythm.cli.types import Known, Text
 
@@ -39,7 +39,7 @@ ERROR_CHARACTERS = 200  # how much of an error is shown at most
 @LIMIT
 @CURSOR
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     with application(args) as app:
         wanted = filter_of(args.filter)
@@ -99,9 +99,8 @@ def _next(args: Arguments, cursor: str) -> str:
     """Returns the command that shows the next page; a password in the URL is not repeated."""
     from rhythm.settings import show_url
 
-    given = {name: getattr(args, name) for name in ("workflow", "status", "database")} | {
-        "cursor": cursor
-    }
+    names = ("workflow", "status", "database", "server", "token_file")
+    given = {name.replace("_", "-"): getattr(args, name) for name in names} | {"cursor": cursor}
     if args.limit != 20:
         given["limit"] = str(args.limit)
     if args.output != "table":

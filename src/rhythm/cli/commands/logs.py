@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rhythm.cli.command import Arguments, command, option
 from rhythm.cli.connect import application, find
-from rhythm.cli.options import DATABASE, EXECUTION, OUTPUT
+from rhythm.cli.options import DATABASE_OR_SERVER, EXECUTION, OUTPUT
 from rhythm.cli.output import print
 from rhythm.cli.types import Duration, OneOf
 
@@ -42,7 +42,7 @@ FOLLOW = option("--follow", is_flag=True, help="go on with what comes, until the
 @option("--since", type=Duration(), help="only lines that are no older, such as 10m")
 @FOLLOW
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     with application(args) as app:
         id = find(app, args.id).id

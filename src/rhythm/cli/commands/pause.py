@@ -20,7 +20,7 @@ from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.endings import already_ended
 from rhythm.cli.filters import EXECUTION_OR_FILTER
 from rhythm.cli.inputs import read_pairs
-from rhythm.cli.options import BY, DATABASE, METADATA, REASON
+from rhythm.cli.options import BY, DATABASE_OR_SERVER, METADATA, REASON
 from rhythm.cli.output import print
 from rhythm.cli.types import Duration, OneOf
 
@@ -35,7 +35,7 @@ from rhythm.cli.types import Duration, OneOf
 )
 @METADATA
 @which
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     if args.then == "cancel" and args.timeout is None:
         raise UsageError("--then says what follows --timeout: give both")

@@ -16,7 +16,7 @@ from rhythm.cli.actor import actor
 from rhythm.cli.command import Arguments, argument, command, option
 from rhythm.cli.connect import application
 from rhythm.cli.inputs import read_payload
-from rhythm.cli.options import BY, DATA, DATABASE
+from rhythm.cli.options import BY, DATA, DATABASE_OR_SERVER
 from rhythm.cli.output import print
 from rhythm.cli.types import JsonValue
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @DATA
 @option("--event-id", metavar="ID", help="an id of your own: the same id twice is one event")
 @BY
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     data = read_payload(args, "data")
     with application(args) as app:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rhythm.cli.actor import actor
 from rhythm.cli.command import Arguments, argument, command, group
 from rhythm.cli.connect import application
-from rhythm.cli.options import BY, DATABASE, REASON
+from rhythm.cli.options import BY, DATABASE_OR_SERVER, REASON
 from rhythm.cli.output import print
 from rhythm.cli.types import Known
 
@@ -33,7 +33,7 @@ NAME = argument("name", type=Known("queues"), help="the queue; `rhythm queues` l
 @NAME
 @REASON
 @BY
-@DATABASE
+@DATABASE_OR_SERVER
 def pause(args: Arguments) -> int:
     return _change(args, _pause)
 
@@ -43,12 +43,12 @@ def pause(args: Arguments) -> int:
 )
 @NAME
 @BY
-@DATABASE
+@DATABASE_OR_SERVER
 def resume(args: Arguments) -> int:
     return _change(args, _resume)
 
 
-run = group(__doc__, pause, resume, given=(BY, DATABASE))
+run = group(__doc__, pause, resume, given=(BY, DATABASE_OR_SERVER))
 Change = Callable[["Rhythm", Arguments, "QueueView | None"], None]
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rhythm.cli.command import Arguments, command
 from rhythm.cli.connect import application
-from rhythm.cli.options import DATABASE, OUTPUT
+from rhythm.cli.options import DATABASE_OR_SERVER, OUTPUT
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ EXPIRED = HEADS.index("EXPIRED")
 
 @command(__doc__)
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     with application(args) as app:
         found = app.queues()

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from rhythm.cli.command import Arguments, command
 from rhythm.cli.connect import application, find
-from rhythm.cli.options import DATABASE, EXECUTION, TIMEOUT
+from rhythm.cli.options import DATABASE_OR_SERVER, EXECUTION, TIMEOUT
 
 
 @command(__doc__)
 @EXECUTION
 @TIMEOUT
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     with application(args) as app:
         from rhythm.cli.hints import nobody_serves

@@ -24,7 +24,7 @@ from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.endings import already_ended
 from rhythm.cli.filters import EXECUTION_OR_FILTER
 from rhythm.cli.inputs import read_pairs
-from rhythm.cli.options import BY, DATA, DATABASE, METADATA
+from rhythm.cli.options import BY, DATA, DATABASE_OR_SERVER, METADATA
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @DATA
 @METADATA
 @which
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     data = read_pairs(args.input, "-i") or None
     metadata = read_pairs(args.metadata, "--metadata") or None

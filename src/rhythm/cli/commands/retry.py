@@ -28,7 +28,7 @@ from rhythm.cli.command import Arguments, UsageError, command, option
 from rhythm.cli.connect import application, find, new_application
 from rhythm.cli.filters import EXECUTION_OR_FILTER
 from rhythm.cli.following import fit_waiting, follow, following, load_tasks, print_id
-from rhythm.cli.options import BY, DATABASE
+from rhythm.cli.options import BY, DATABASE_OR_SERVER
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @following
 @which
 @BY
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     if wants_all(args, args.id):
         if args.wait:

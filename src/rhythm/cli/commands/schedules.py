@@ -22,7 +22,7 @@ from rhythm.cli.actor import actor
 from rhythm.cli.command import Arguments, Run, argument, command, group, option
 from rhythm.cli.connect import on_database
 from rhythm.cli.inputs import read_inputs
-from rhythm.cli.options import BY, DATABASE, INPUT, INPUTS, OUTPUT, REASON
+from rhythm.cli.options import BY, DATABASE_OR_SERVER, INPUT, INPUTS, OUTPUT, REASON
 from rhythm.cli.output import print
 from rhythm.cli.types import Duration, Known, OneOf, Text
 
@@ -63,7 +63,7 @@ def on_schedule(act: Callable[[Rhythm, Arguments], object]) -> Run:
 @command("Lists the schedules, each with its status and its next time.", "list the schedules")
 @on_database
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def list_all(app: Rhythm, args: Arguments) -> None:
     found = app.schedules(brief=args.output == "table")
     if args.output != "table":
@@ -128,7 +128,7 @@ def note(schedule: ScheduleView, now: datetime) -> str:
 @on_schedule
 @NAME
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def show(app: Rhythm, args: Arguments) -> None:
     schedule = app.get_schedule(args.name)
     if args.output != "table":
@@ -210,7 +210,7 @@ def _past(fire: FireView) -> tuple[str, ...]:
 )
 @BY
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def create(app: Rhythm, args: Arguments) -> None:
     catch_up = int(args.catch_up) if (args.catch_up or "").isdecimal() else args.catch_up
     given = {"overlap": args.overlap, "catch_up": catch_up, "tz": args.tz}
@@ -236,7 +236,7 @@ def create(app: Rhythm, args: Arguments) -> None:
 @on_schedule
 @NAME
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def next_slots(app: Rhythm, args: Arguments) -> None:
     _print_times(app, args, 5)
 
@@ -263,7 +263,7 @@ def _print_times(app: Rhythm, args: Arguments, count: int) -> None:
 @NAME
 @REASON
 @BY
-@DATABASE
+@DATABASE_OR_SERVER
 def pause(app: Rhythm, args: Arguments) -> None:
     changed = app.pause_schedule(args.name, args.reason or "", by=actor(args))
     what = "paused schedule" if changed else "it was paused already: schedule"
@@ -277,7 +277,7 @@ def pause(app: Rhythm, args: Arguments) -> None:
 @on_schedule
 @NAME
 @BY
-@DATABASE
+@DATABASE_OR_SERVER
 def resume(app: Rhythm, args: Arguments) -> None:
     if app.resume_schedule(args.name, by=actor(args)):
         print(
@@ -296,7 +296,7 @@ def resume(app: Rhythm, args: Arguments) -> None:
 @NAME
 @BY
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def run_now(app: Rhythm, args: Arguments) -> None:
     from rhythm.cli.following import print_id
 
@@ -309,7 +309,7 @@ def run_now(app: Rhythm, args: Arguments) -> None:
 @on_schedule
 @NAME
 @BY
-@DATABASE
+@DATABASE_OR_SERVER
 def delete(app: Rhythm, args: Arguments) -> None:
     app.delete_schedule(args.name, by=actor(args))
     print(f"deleted schedule {args.name}; what it has started goes on")
@@ -325,6 +325,6 @@ run = group(
     ("run", run_now),
     delete,
     ("next", next_slots),
-    given=(BY, OUTPUT, DATABASE),
+    given=(BY, OUTPUT, DATABASE_OR_SERVER),
     default="list",
 )

@@ -15,7 +15,7 @@ from rhythm.cli.actor import actor
 from rhythm.cli.command import Arguments, argument, command, option
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.inputs import read_payload
-from rhythm.cli.options import BY, DATABASE, EXECUTION
+from rhythm.cli.options import BY, DATABASE_OR_SERVER, EXECUTION
 from rhythm.cli.output import print
 from rhythm.cli.types import JsonValue, KeyValue
 
@@ -33,7 +33,7 @@ from rhythm.cli.types import JsonValue, KeyValue
 )
 @option("--signal-id", metavar="ID", help="an id of your own: the same id twice is one signal")
 @BY
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     given = read_payload(args, "payload")
     with application(args) as app:

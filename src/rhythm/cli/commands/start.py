@@ -23,8 +23,9 @@ from rhythm.cli.connect import new_application, refusals
 from rhythm.cli.database import read_settings
 from rhythm.cli.following import fit_waiting, follow, following, load_tasks, print_id
 from rhythm.cli.inputs import read_inputs, read_pairs
-from rhythm.cli.options import BY, DATABASE, INPUT, INPUTS, WORKFLOWS
+from rhythm.cli.options import BY, DATABASE_OR_SERVER, INPUT, INPUTS, WORKFLOWS
 from rhythm.cli.output import print
+from rhythm.cli.remote import refuse_on_server, server_of
 from rhythm.cli.types import LARGEST_NUMBER, Duration, KeyValue, Known, OneOf, Whole
 from rhythm.lang.languages import TAKEN_BY_NAME
 
@@ -64,14 +65,17 @@ if TYPE_CHECKING:
 )
 @BY
 @following
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     with refusals(args):
         _fit_together(args)
         request = _request(args)
         load_tasks(args)
-        _import(args)
-        _before_a_database_is_made(args)
+        if server_of(args) is None:
+            _import(args)
+            _before_a_database_is_made(args)
+        else:
+            _fits_a_server(args)
     with new_application(args) as app:
         handle = _start(app, args, request)
         return follow(app, handle, args) if args.wait else print_id(handle, args.output)
@@ -83,11 +87,48 @@ def _fit_together(args: Arguments) -> None:
         raise UsageError(
             "--on-conflict replace goes with --key: it is the key that the new execution takes over"
         )
-    if not args.wait and ":memory:" in read_settings(args.database).database_url:
+    if (
+        server_of(args) is None
+        and not args.wait
+        and ":memory:" in read_settings(args.database).database_url
+    ):
         raise UsageError(
             "a database in memory ends with this command: give --wait and --app, or "
             "another --database"
         )
+
+
+def _fits_a_server(args: Arguments) -> None:
+    """Raises an error if a server cannot start this; before it is asked, for what is wrong here.
+
+    A file that does not compile is shown with its name, which the server is not told.
+    """
+    from rhythm.cli.files import is_python
+
+    refuse_on_server(args, workflows="register its files with `rhythm start FILE.flow`, one by one")
+    if is_python(args.workflow):
+        raise UsageError(
+            f"a server takes no Python files: whoever runs a worker with {args.workflow} registers "
+            f"its workflows; then start one by its name"
+        )
+    if args.workflow.endswith(TAKEN_BY_NAME):
+        _must_compile(args.workflow)
+
+
+def _must_compile(file: str) -> None:
+    """Raises `FlowError` for a file that does not compile, as a database would."""
+    from pathlib import Path
+
+    from rhythm.app.loading import read_flows
+    from rhythm.errors import FlowError
+    from rhythm.lang.languages import compile_text
+    from rhythm.lang.source import render_all
+
+    for name, text in read_flows([Path(file)]).items():
+        compiled = compile_text(text, name)
+        if compiled.errors:
+            shown = list(compiled.diagnostics)
+            raise FlowError(shown, render_all(compiled.source, shown))
 
 
 def _request(args: Arguments) -> dict[str, Any]:
@@ -184,7 +225,7 @@ def _sources(args: Arguments, known: bool) -> list[Path]:
         *([named] if is_file and not _inside(named, args.workflows) else []),
         *args.workflows,
     ]
-    if not sources and not known:
+    if not sources and not known and server_of(args) is None:
         sources = list(read_settings(args.database).workflow_paths)
     # as `Path`: `register` takes a string with `{` in it for the text of a workflow
     return [Path(source) for source in sources]

@@ -13,15 +13,19 @@ line, with how many failed and which was the slowest.
 from __future__ import annotations
 
 import heapq
-import time
+import json
+import sys
 from datetime import timedelta
+from math import inf
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rhythm.cli.command import Arguments, UsageError, command, option
+from rhythm.cli.command import Arguments, UsageError, command, declare, option
 from rhythm.cli.commands.logs import FOLLOW, LEVEL, POLL_INTERVAL_S, SETTLED_S, log_pages
 from rhythm.cli.connect import application, find
-from rhythm.cli.options import DATABASE, EXECUTION, OUTPUT
+from rhythm.cli.options import DATABASE_OR_SERVER, EXECUTION, OUTPUT
 from rhythm.cli.output import print
+from rhythm.cli.remote import server_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +37,13 @@ if TYPE_CHECKING:
 
 PAGE_STEPS, PAGE_BYTES = 1000, 4 * 1024 * 1024  # at most this much is read at a time
 MOST_ALIKE = 100  # executions that are alike are told one by one, up to so many
+SERVER_INTERVAL_S = 1.0  # between two looks that are requests to a server
+SILENCE_S = 30.0  # how long it goes on while nothing answers
+SHOWN = declare(
+    option("--logs/--no-logs", default=True, help="also show what was logged, or not"),
+    LEVEL,
+    option("--all", is_flag=True, help="tell everything one by one, however many are alike"),
+)
 
 
 class Entry(NamedTuple):
@@ -46,19 +57,17 @@ class Entry(NamedTuple):
 
 @command(__doc__)
 @EXECUTION
-@option("--logs/--no-logs", default=True, help="also show what was logged, or not")
-@LEVEL
-@option("--all", is_flag=True, help="tell everything one by one, however many are alike")
+@SHOWN
 @FOLLOW
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     if args.follow and args.output != "table":
         raise UsageError("--follow is for people: leave --output out, or ask for `rhythm logs`")
     with application(args) as app:
         execution = find(app, args.id)
         if args.output == "table":
-            _Printer(app, execution, args).print()
+            Printer(app, execution, args, args.follow).print()
         else:
             from rhythm.cli.output.documents import print_items
 
@@ -87,46 +96,80 @@ def _json(step: TraceStep) -> dict[str, Any]:
     }
 
 
-class _Printer:
+class Printer:
     """Prints the trace of one execution, and what comes while it is followed."""
 
-    def __init__(self, app: Rhythm, execution: ExecutionView, args: Arguments) -> None:
-        import sys
-
+    def __init__(
+        self, app: Rhythm, execution: ExecutionView, args: Arguments, follow: bool
+    ) -> None:
         from rhythm.cli.output.terminal import coloured, width_of
 
-        self.app, self.execution, self.args = app, execution, args
+        self.app, self.execution, self.args, self.follow = app, execution, args, follow
+        self.json = args.output == "ndjson"
+        self.interval_s = POLL_INTERVAL_S if server_of(args) is None else SERVER_INTERVAL_S
         self.room, self.colour = width_of(sys.stdout) or 10_000, coloured(sys.stdout)
-        self.most = None if args.all else MOST_ALIKE
+        self.most = None if args.all or self.json else MOST_ALIKE
+        self.ended_at: float | None = None  # when it was first seen to have ended
         self.cursor: str | None = None  # of the last step that was printed
         self.position = 0  # of the last line that was printed
         # While it is followed, what is new waits for the next look: a commit that was slow may yet
         # bring something that comes before it. These are the last step and line that were seen.
         self.seen_at, self.seen = execution.created_at - timedelta(days=1), 0
         self.dropped = 0
-        # Names and depths of what is told as one, and what was last printed of each.
-        self.alike: dict[tuple[str, int], str] = {}
+        self.alike = set[tuple[str, int]]()  # names and depths of what is told as one
+        self.told: dict[tuple[str, int], str] = {}  # what was last printed of each
 
-    def print(self) -> None:
-        """Prints all that there is; with --follow, goes on until the execution has ended."""
+    def print(self, timeout_s: float | None = None) -> ExecutionView:
+        """Prints all that there is, and returns the execution as it was last seen.
+
+        If it is followed, it goes on until the execution has ended, or the time is over. If the
+        database or the server goes away, it asks again for a while; then its error is raised.
+        """
+        from rhythm.errors import Unavailable
+
+        began = answered = monotonic()
+        while True:
+            left_s = inf if timeout_s is None else began + timeout_s - monotonic()
+            try:
+                if self._look(left_s <= 0):
+                    break
+                answered = monotonic()
+            except Unavailable:
+                if not self.follow or left_s <= 0 or monotonic() - answered > SILENCE_S:
+                    raise
+            sleep(max(0.0, min(self.interval_s, left_s)))
+        if not self.json:
+            self._print_end()
+        return self.execution
+
+    def _look(self, is_last: bool) -> bool:
+        """Prints what was not printed yet, and returns whether there is nothing to wait for."""
+        if self.follow and self.ended_at is None:
+            self.execution = self.app.get(self.execution.id)
+            self.ended_at = monotonic() if self.execution.ended else None
+        settled = self.ended_at is not None and monotonic() - self.ended_at >= SETTLED_S
+        over = is_last or settled or not self.follow
+        if self.json:
+            self._print_json(over)
+        else:
+            self._print_new(over)
+        return over
+
+    def _print_end(self) -> None:
         from rhythm.cli.output.log_lines import not_kept
 
-        ended_at: float | None = None
-        while True:
-            if self.execution.ended and ended_at is None:
-                ended_at = time.monotonic()
-            over = ended_at is not None and time.monotonic() - ended_at >= SETTLED_S
-            over = over or not self.args.follow
-            self._print_new(over)
-            if over:
-                break
-            time.sleep(POLL_INTERVAL_S)
-            self.execution = self.app.get(self.execution.id)
         if self.dropped:
             print(f"{'':>9}  ({not_kept(self.dropped)})")
         if not self.execution.ended:
             id, status = self.execution.id, self.execution.status
             print(f"{'':>9}  it is {status}; `rhythm show {id}` tells what it waits for")
+
+    def _print_json(self, over: bool) -> None:
+        from rhythm.cli.output.documents import print_json
+
+        for step, _ in self._new_steps(over):
+            print_json(json.dumps(_json(step), ensure_ascii=False))
+        sys.stdout.flush()
 
     def _print_new(self, over: bool) -> None:
         """Prints what was not printed yet: steps, lines and counts together, by their time.
@@ -143,35 +186,40 @@ class _Printer:
 
         seconds = (entry.at - self.execution.created_at).total_seconds()
         line = show_line(seconds, entry.mark, entry.depth, entry.text, self.colour, self.room)
-        print(line, flush=self.args.follow)
+        print(line, flush=self.follow)
 
-    def _groups(self) -> list[Entry]:
-        """Returns the counts of what is alike, if they have changed since they were printed."""
-        entries = list[Entry]()
+    # What follows remembers an entry only after its `yield`: then it is printed, and if the next
+    # one cannot be read, it is not printed again and nothing is left out.
+
+    def _groups(self) -> Iterator[Entry]:
+        """Yields the counts of what is alike, if they have changed since they were printed."""
         found = [] if self.most is None else self.app.details.alike(self.execution.id, self.most)
+        self.alike.update((each.name, each.depth) for each in found)
         for each in found:
             text, key = _counted(each, self.execution.id), (each.name, each.depth)
-            if self.alike.get(key) != text:
+            if self.told.get(key) != text:
                 mark = "failure" if each.failed else "done" if each.ended == each.count else "task"
-                entries.append(Entry(each.first_at, each.depth, mark, text))
-            self.alike[key] = text
-        return entries
+                yield Entry(each.first_at, each.depth, mark, text)
+            self.told[key] = text
 
-    def _steps(self, over: bool) -> Iterator[Entry]:
-        app, execution, last = self.app, self.execution, self.seen_at
-        for page in _pages(app, execution.id, self.most, self.cursor):
-            views = app.executions.get_many(sorted({step.execution_id for step in page}))
+    def _new_steps(self, over: bool) -> Iterator[tuple[TraceStep, ExecutionView | None]]:
+        """Yields the steps that were not printed yet, and their executions for people."""
+        last = self.seen_at
+        for page in _pages(self.app, self.execution.id, self.most, self.cursor):
+            ids = () if self.json else sorted({step.execution_id for step in page})
+            views = self.app.executions.get_many(ids)
             for step, cursor in zip(page, page.cursors, strict=True):
                 self.seen_at = step.at
-                if step.at > last and not over:
-                    continue
-                self.cursor = cursor
-                # a step that a retry kept: its end is enough, its start is not shown
-                kept = step.at < execution.created_at
-                if (line := _line_of(app, step, views.get(step.execution_id))) and not (
-                    kept and step.what == "started"
-                ):
-                    yield Entry(step.at, self._depth(step.execution_id), *line)
+                if step.at <= last or over:
+                    yield step, views.get(step.execution_id)
+                    self.cursor = cursor
+
+    def _steps(self, over: bool) -> Iterator[Entry]:
+        for step, view in self._new_steps(over):
+            # a step that a retry kept: its end is enough, its start is not shown
+            kept = step.at < self.execution.created_at
+            if (line := _line_of(self.app, step, view)) and not (kept and step.what == "started"):
+                yield Entry(step.at, self._depth(step.execution_id), *line)
 
     def _lines(self, over: bool) -> Iterator[Entry]:
         from rhythm.cli.output.log_lines import said, who
@@ -184,13 +232,13 @@ class _Printer:
                 self.seen = line.position
                 if line.position > seen and not over:
                     continue
-                self.position = line.position
                 # They come in the order of writing, which is almost that of time.
                 last = max(last, _within(line.at, views.get(line.execution_id)))
                 depth = self._depth(line.execution_id)
                 if (line.name, depth) not in self.alike or line.level in LOUD:
                     whose = "" if line.execution_id == self.execution.id else f"{who(line)}: "
                     yield Entry(last, depth, _mark_of(line), f"{whose}{said(line)}")
+                self.position = line.position
 
     def _depth(self, id: str) -> int:
         return id.count(".") - self.execution.id.count(".")

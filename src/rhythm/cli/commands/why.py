@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rhythm.cli.command import Arguments, command
 from rhythm.cli.connect import application, find
-from rhythm.cli.options import DATABASE, EXECUTION, OUTPUT
+from rhythm.cli.options import DATABASE_OR_SERVER, EXECUTION, OUTPUT
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @command(__doc__)
 @EXECUTION
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     with application(args) as app:
         find(app, args.id)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.command import Arguments, argument, command
 from rhythm.cli.connect import application
-from rhythm.cli.options import DATABASE, OUTPUT
+from rhythm.cli.options import DATABASE_OR_SERVER, OUTPUT
 from rhythm.cli.output import print
 from rhythm.cli.types import Known
 
@@ -35,7 +35,7 @@ NEWEST = 100  # how many executions are counted
     help="show this workflow, and count its newest executions by status",
 )
 @OUTPUT
-@DATABASE
+@DATABASE_OR_SERVER
 def run(args: Arguments) -> int:
     with application(args) as app:
         found = app.workflows()

@@ -12,6 +12,8 @@ from rhythm.store.doctor import Finding, Judge, OnProgress
 from rhythm.store.interfaces.workers import Queue
 
 Order = Literal["created", "finished"]  # the time by which executions are listed
+FAILURE_CHARACTERS = 2000  # of the error of a failure
+MOST_QUEUES = 100  # queues with ready work that are counted
 
 
 class Silent(Record):
@@ -81,6 +83,25 @@ class Standing(Record):
     worker: str | None
 
 
+class Counted(Record):
+    """A count for operators: of what, by which status or of which queue; `at` of a queue is since
+    when the row waits that is claimed next."""
+
+    what: str  # live, ended, started, approvals, queue, paused queue, now
+    name: str
+    n: int
+    at: int | None
+
+
+class FailedRoot(Record):
+    """A root that failed, with the beginning of its error as JSON text."""
+
+    id: str
+    name: str
+    at: int
+    error: str | None
+
+
 class OperatingStore(ABC):
     """The database, for operators: selections, the doctor, its health."""
 
@@ -101,6 +122,17 @@ class OperatingStore(ABC):
 
         Executions without a ready row are left out.
         """
+
+    @abstractmethod
+    def overview(self, window_us: int, most: int) -> list[Counted]:
+        """Returns counts for operators, also of what has started and ended within `window_us`.
+
+        At most `most` rows are read for each, however many there are.
+        """
+
+    @abstractmethod
+    def failures(self, limit: int, among: int) -> list[FailedRoot]:
+        """Returns the newest roots that failed, among so many of the newest that have ended."""
 
     @abstractmethod
     def check(

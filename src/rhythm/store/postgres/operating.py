@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from functools import partial
 
 from rhythm.store.doctor import Finding, Judge, OnProgress, examine
-from rhythm.store.interfaces.operating import Health, OperatingStore, Selection, Silent, Standing
+from rhythm.store.interfaces.operating import (
+    FAILURE_CHARACTERS,
+    MOST_QUEUES,
+    Counted,
+    FailedRoot,
+    Health,
+    OperatingStore,
+    Selection,
+    Silent,
+    Standing,
+)
 from rhythm.store.postgres.auditing import PostgresAuditor
 from rhythm.store.postgres.connection import Connection
 from rhythm.store.postgres.doctor import ask, doctor_sql
@@ -41,6 +51,16 @@ class PostgresOperating(PostgresRole, OperatingStore):
     def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
         found = records(Standing, self.db.ask("standing", ids=list(ids)))
         return {standing.id: standing for standing in found}
+
+    def overview(self, window_us: int, most: int) -> list[Counted]:
+        asked = self.db.ask("overview", window_us=window_us, most=most, queues=MOST_QUEUES)
+        return records(Counted, asked)
+
+    def failures(self, limit: int, among: int) -> list[FailedRoot]:
+        asked = self.db.ask(
+            "newest_failures", characters=FAILURE_CHARACTERS, among=among, limit=limit
+        )
+        return records(FailedRoot, asked)
 
     @transaction
     def check(

@@ -35,3 +35,35 @@ DELETE FROM ready r USING executions e WHERE r.id = ANY(%(ids)s::text[]) AND e.i
 -- name: standing
 -- Ready rows of these executions, to explain what they wait for; a parked one has no row.
 SELECT {Standing but since, worker}, order_key AS since, claimed_by AS worker FROM ready WHERE id = ANY(%(ids)s::text[])
+
+-- name: overview
+-- Counts for operators: at most so many rows of each are read, along indexes.
+-- The queues with ready work are found one by one, each with one look-up. `at` of a queue is since
+-- when the row waits that is claimed next.
+WITH RECURSIVE found(queue) AS (
+  (SELECT queue FROM ready WHERE state = 0 AND queue > '' ORDER BY queue LIMIT 1)
+  UNION ALL SELECT (SELECT r.queue FROM ready r WHERE r.state = 0 AND r.queue > found.queue ORDER BY r.queue LIMIT 1)
+    FROM found WHERE found.queue IS NOT NULL)
+SELECT 'now' AS what, '' AS name, 0::bigint AS n, (SELECT now_us()) AS at
+UNION ALL SELECT 'live', x.status::text, count(*), NULL FROM (
+  SELECT CASE WHEN paused_at IS NOT NULL THEN 2 ELSE status END AS status
+  FROM executions WHERE finished_at IS NULL AND type = 0 AND id > '' ORDER BY id LIMIT %(most)s) AS x GROUP BY x.status
+UNION ALL SELECT 'ended', x.status::text, count(*), NULL FROM (
+  SELECT status FROM executions WHERE parent_id IS NULL AND finished_at IS NOT NULL AND finished_at >= (SELECT now_us()) - %(window_us)s
+  ORDER BY finished_at LIMIT %(most)s) AS x GROUP BY x.status
+UNION ALL SELECT 'started', '', count(*), NULL FROM (
+  SELECT 1 FROM executions WHERE parent_id IS NULL AND created_at >= (SELECT now_us()) - %(window_us)s ORDER BY created_at, id LIMIT %(most)s) AS x
+UNION ALL SELECT 'approvals', '', count(*), NULL FROM (
+  SELECT 1 FROM approvals WHERE ended_at IS NULL AND created_at > 0 ORDER BY created_at, id LIMIT %(most)s) AS x
+UNION ALL SELECT 'paused queue', name, 0, paused_at FROM queues
+UNION ALL SELECT 'queue', q.queue,
+  (SELECT count(*) FROM (SELECT 1 FROM ready r WHERE r.queue = q.queue AND r.state = 0 ORDER BY r.priority DESC, r.order_key, r.id LIMIT %(most)s) AS x),
+  (SELECT r.order_key FROM ready r WHERE r.queue = q.queue AND r.state = 0 ORDER BY r.priority DESC, r.order_key, r.id LIMIT 1)
+FROM (SELECT queue FROM found WHERE queue IS NOT NULL LIMIT %(queues)s) AS q
+
+-- name: newest_failures
+-- Roots that failed, among the newest that have ended; of a long error only the beginning.
+SELECT id, name, at, error FROM (
+  SELECT id, name, finished_at AS at, status, substr(error, 1, %(characters)s::int) AS error FROM executions
+  WHERE parent_id IS NULL AND finished_at IS NOT NULL AND finished_at > 0 ORDER BY finished_at DESC LIMIT %(among)s) AS x
+WHERE status = 6 ORDER BY at DESC LIMIT %(limit)s

@@ -6,7 +6,17 @@ import json
 from collections.abc import Sequence
 
 from rhythm.store.doctor import Finding, Judge, OnProgress, examine
-from rhythm.store.interfaces.operating import Health, OperatingStore, Selection, Silent, Standing
+from rhythm.store.interfaces.operating import (
+    FAILURE_CHARACTERS,
+    MOST_QUEUES,
+    Counted,
+    FailedRoot,
+    Health,
+    OperatingStore,
+    Selection,
+    Silent,
+    Standing,
+)
 from rhythm.store.rows import records
 from rhythm.store.search import SQLITE, Search, counted, ids_of_page
 from rhythm.store.sqlite.doctor import doctor_sql, queue_rows, snapshot
@@ -28,6 +38,16 @@ class SqliteOperating(SqliteRole, OperatingStore):
     def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
         found = records(Standing, self.db.read(SQL["standing"], (json.dumps(list(ids)),)))
         return {standing.id: standing for standing in found}
+
+    def overview(self, window_us: int, most: int) -> list[Counted]:
+        now = self.db.clock()
+        values = {"since": now - window_us, "most": most, "queues": MOST_QUEUES}
+        found = records(Counted, self.db.read(SQL["overview"], values))
+        return [Counted("now", "", 0, now), *(one.replace(name=str(one.name)) for one in found)]
+
+    def failures(self, limit: int, among: int) -> list[FailedRoot]:
+        values = {"limit": limit, "among": among, "characters": FAILURE_CHARACTERS}
+        return records(FailedRoot, self.db.read(SQL["newest_failures"], values))
 
     def check(
         self,
