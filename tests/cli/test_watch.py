@@ -22,8 +22,7 @@ app = executions.app
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace, "POLL_INTERVAL_S", 0.01)
-    monkeypatch.setattr(trace, "SERVER_INTERVAL_S", 0.01)
+    monkeypatch.setattr(trace, "interval_s", lambda args: 0.01)
     monkeypatch.setattr(trace, "SETTLED_S", 0.0)
 
 

@@ -16,6 +16,7 @@ from rhythm.cli.command import Arguments, command, option
 from rhythm.cli.connect import application, find
 from rhythm.cli.options import DATABASE_OR_SERVER, EXECUTION, OUTPUT
 from rhythm.cli.output import print
+from rhythm.cli.remote import server_of
 from rhythm.cli.types import Duration, OneOf
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from rhythm.app.log_lines import LogPage
 
 PAGE_LINES, PAGE_BYTES = 1000, 4 * 1024 * 1024  # at most this much is read at a time
-POLL_INTERVAL_S = 0.3  # between two looks for new lines
+POLL_INTERVAL_S = 0.3  # between two looks for what is new
+SERVER_INTERVAL_S = 1.0  # between two looks that are requests to a server
 SETTLED_S = 1.0  # after the end of an execution: its last lines are written by then
 LEVEL = option(
     "--level",
@@ -48,7 +50,7 @@ def run(args: Arguments) -> int:
         id = find(app, args.id).id
         after = 0 if args.since is None else int((time.time() - args.since) * 1e6)
         pages = (
-            follow_logs(app, id, after, args.level)
+            follow_logs(app, id, after, args.level, interval_s(args))
             if args.follow
             else log_pages(app, id, after, args.level)
         )
@@ -69,7 +71,12 @@ def log_pages(app: Rhythm, id: str, after: int, level: str) -> Iterator[LogPage]
         after = page[-1].position
 
 
-def follow_logs(app: Rhythm, id: str, after: int, level: str) -> Iterator[LogPage]:
+def interval_s(args: Arguments) -> float:
+    """Returns how long to wait between two looks for what is new."""
+    return POLL_INTERVAL_S if server_of(args) is None else SERVER_INTERVAL_S
+
+
+def follow_logs(app: Rhythm, id: str, after: int, level: str, rest_s: float) -> Iterator[LogPage]:
     """Yields the lines that there are, and those that come, until the execution has ended."""
     ended_at: float | None = None
     while True:
@@ -80,7 +87,7 @@ def follow_logs(app: Rhythm, id: str, after: int, level: str) -> Iterator[LogPag
             yield page
         if ended_at is not None and time.monotonic() - ended_at >= SETTLED_S:
             return
-        time.sleep(POLL_INTERVAL_S)
+        time.sleep(rest_s)
 
 
 def _print(pages: Iterator[LogPage]) -> None:

@@ -21,11 +21,10 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rhythm.cli.command import Arguments, UsageError, command, declare, option
-from rhythm.cli.commands.logs import FOLLOW, LEVEL, POLL_INTERVAL_S, SETTLED_S, log_pages
+from rhythm.cli.commands.logs import FOLLOW, LEVEL, SETTLED_S, interval_s, log_pages
 from rhythm.cli.connect import application, find
 from rhythm.cli.options import DATABASE_OR_SERVER, EXECUTION, OUTPUT
 from rhythm.cli.output import print
-from rhythm.cli.remote import server_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 PAGE_STEPS, PAGE_BYTES = 1000, 4 * 1024 * 1024  # at most this much is read at a time
 MOST_ALIKE = 100  # executions that are alike are told one by one, up to so many
-SERVER_INTERVAL_S = 1.0  # between two looks that are requests to a server
 SILENCE_S = 30.0  # how long it goes on while nothing answers
 SHOWN = declare(
     option("--logs/--no-logs", default=True, help="also show what was logged, or not"),
@@ -106,7 +104,7 @@ class Printer:
 
         self.app, self.execution, self.args, self.follow = app, execution, args, follow
         self.json = args.output == "ndjson"
-        self.interval_s = POLL_INTERVAL_S if server_of(args) is None else SERVER_INTERVAL_S
+        self.interval_s = interval_s(args)
         self.room, self.colour = width_of(sys.stdout) or 10_000, coloured(sys.stdout)
         self.most = None if args.all or self.json else MOST_ALIKE
         self.ended_at: float | None = None  # when it was first seen to have ended
