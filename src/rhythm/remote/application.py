@@ -54,6 +54,7 @@ class RemoteRhythm:
         self.register, self.workflow = self.workflows.register, self.workflows.get
         self.start_workflow = self.starts.workflow
         self.get, self.list = self.executions.get, self.executions.__call__
+        self.count = self.executions.count
         self.children, self.result = self.executions.children, self.executions.result
         self.trace_page, self.signal = self.executions.trace_page, self.executions.signal
         self.logs = self.executions.logs

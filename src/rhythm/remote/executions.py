@@ -56,14 +56,23 @@ class RemoteExecutions:
         limit: int = 50,
         cursor: str | None = None,
         *,
+        query: str | None = None,
         brief: bool = False,
     ) -> Page:
         """Returns a page of executions, newest first. See `Rhythm.list`."""
         most = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
-        items, after = self._client.page(
-            ["executions"], most, cursor, workflow=workflow, status=status, whole=not brief
-        )
+        meant = {"q": query, "workflow": workflow, "status": status}
+        items, after = self._client.page(["executions"], most, cursor, whole=not brief, **meant)
         return Page(tuple(map(self.view, items)), after)
+
+    def count(
+        self, query: str | None = None, *, workflow: str | None = None, status: str | None = None
+    ) -> int:
+        """Returns how many executions meet a filter. See `Rhythm.count`."""
+        meant = {"q": query, "workflow": workflow, "status": status}
+        found = self._client.get("execution-count", **meant)
+        count: int = self._client.part(found, "count", int)
+        return count
 
     def view(self, value: Any) -> ExecutionView:
         """Returns the execution that a JSON value stands for, in a list or alone."""

@@ -121,6 +121,7 @@ class RemoteBulk:
         created_before: datetime | str | None = None,
         created_after: datetime | str | None = None,
         attributes: Mapping[str, Any] | None = None,
+        query: str | None = None,
         all: bool = False,
         limit: int | None = None,
         reason: str = "",
@@ -142,6 +143,7 @@ class RemoteBulk:
             "created_before": _text(created_before),
             "created_after": _text(created_after),
             "attributes": attributes,
+            "q": query,
             "limit": limit,
         }
         body = {name: value for name, value in given.items() if value is not None}
