@@ -103,7 +103,7 @@ def test_id_that_no_execution_can_have_is_an_error_of_its_own(make_app: MakeApp)
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "executions.get": (), "executions.get_many": (), "executions.children": (),
     "executions.result": ("1ms",), "executions.trace": (), "executions.trace_page": (),
-    "executions.logs": (), "details.progress": (), "details.alike": (9,), "details.places": (),
+    "executions.logs": (), "details.progress": (), "details.alike": (9,), "details.places": (), "details.__call__": (),
     "executions.signal": ("go",), "executions.cancel": (), "executions.terminate": (),
     "executions.retry": (), "pauses.pause": (), "pauses.resume": (), "pauses.status": (),
     "pauses.options": (), "pauses.requests": (), "pauses.requests_page": (),

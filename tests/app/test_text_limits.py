@@ -80,7 +80,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "run_schedule": {"name": "s"},
     "delete_schedule": {"name": "s"},
 }
-WITHOUT_TEXTS = {"close", "start", "tokens", "workers", "queues", "server"}
+WITHOUT_TEXTS = {"close", "start", "tokens", "workers", "queues", "overview", "server"}
 # the gate of payloads has its own limits
 PAYLOADS = {"inputs", "payload", "data", "requests", "connection", "settings"}
 # types of parameters

@@ -32,7 +32,7 @@ OF_SERVERS = ("--server", "--token-file")  # a command that does not have them s
 OPTIONS_OF_FILES = {".py": "--app", ".flow": "--workflows"}  # by the ending of a name
 
 # What people write out of habit, for names that are not the most similar ones.
-HABITS = {"ls": "list"}
+HABITS = {"ls": "list", "stop": "cancel"}
 
 
 class UsageError(Exception):

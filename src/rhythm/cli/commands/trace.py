@@ -115,7 +115,7 @@ class Printer:
         self.seen_at, self.seen = execution.created_at - timedelta(days=1), 0
         self.dropped = 0
         self.alike = set[tuple[str, int]]()  # names and depths of what is told as one
-        self.told: dict[tuple[str, int], str] = {}  # what was last printed of each
+        self.printed: dict[tuple[str, int], str] = {}  # what was last printed of each
 
     def print(self, timeout_s: float | None = None) -> ExecutionView:
         """Prints all that there is, and returns the execution as it was last seen.
@@ -129,7 +129,7 @@ class Printer:
         while True:
             left_s = inf if timeout_s is None else began + timeout_s - monotonic()
             try:
-                if self._look(left_s <= 0):
+                if self._print_once(left_s <= 0):
                     break
                 answered = monotonic()
             except Unavailable:
@@ -140,7 +140,7 @@ class Printer:
             self._print_end()
         return self.execution
 
-    def _look(self, is_last: bool) -> bool:
+    def _print_once(self, is_last: bool) -> bool:
         """Prints what was not printed yet, and returns whether there is nothing to wait for."""
         if self.follow and self.ended_at is None:
             self.execution = self.app.get(self.execution.id)
@@ -195,10 +195,10 @@ class Printer:
         self.alike.update((each.name, each.depth) for each in found)
         for each in found:
             text, key = _counted(each, self.execution.id), (each.name, each.depth)
-            if self.told.get(key) != text:
+            if self.printed.get(key) != text:
                 mark = "failure" if each.failed else "done" if each.ended == each.count else "task"
                 yield Entry(each.first_at, each.depth, mark, text)
-            self.told[key] = text
+            self.printed[key] = text
 
     def _new_steps(self, over: bool) -> Iterator[tuple[TraceStep, ExecutionView | None]]:
         """Yields the steps that were not printed yet, and their executions for people."""
