@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 PAGE_STEPS, PAGE_BYTES = 1000, 4 * 1024 * 1024  # at most this much is read at a time
 MOST_ALIKE = 100  # executions that are alike are told one by one, up to so many
 SILENCE_S = 30.0  # how long it goes on while nothing answers
-SHOWN = declare(
+WHAT_IS_PRINTED = declare(
     option("--logs/--no-logs", default=True, help="also show what was logged, or not"),
     LEVEL,
     option("--all", is_flag=True, help="tell everything one by one, however many are alike"),
@@ -55,7 +55,7 @@ class Entry(NamedTuple):
 
 @command(__doc__)
 @EXECUTION
-@SHOWN
+@WHAT_IS_PRINTED
 @FOLLOW
 @OUTPUT
 @DATABASE_OR_SERVER

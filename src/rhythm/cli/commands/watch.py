@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 from rhythm.cli.command import Arguments, command, option
-from rhythm.cli.commands.trace import SHOWN, Printer
+from rhythm.cli.commands.trace import WHAT_IS_PRINTED, Printer
 from rhythm.cli.connect import application, find
 from rhythm.cli.options import DATABASE_OR_SERVER, EXECUTION, TIMEOUT
 from rhythm.cli.output import print, print_problem
@@ -23,7 +23,7 @@ STILL_RUNNING, INTERRUPTED = 3, 130
 
 @command(__doc__)
 @EXECUTION
-@SHOWN
+@WHAT_IS_PRINTED
 @TIMEOUT
 @option(
     "--output",
