@@ -147,7 +147,7 @@ def test_parameter_that_was_meant_is_said(viewer: Client) -> None:
         return str(answer.json()["detail"])
 
     assert "no query parameter `stauts` here; did you mean `status`?" in refusal("stauts=failed")
-    assert "takes q, workflow, status, limit, cursor" in refusal("attribute=customer:c1")
+    assert "takes q, workflow, status, whole, limit, cursor" in refusal("attribute=customer:c1")
     assert "`status` is given twice" in refusal("status=failed&status=paused")
     assert "at most 100 parameters" in refusal("&".join("a=1" for _ in range(101)))
     assert "no query parameter `" in refusal("=x")

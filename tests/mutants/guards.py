@@ -2270,7 +2270,7 @@ SCOPES = (
         "a schedule is looked at in its transaction",
         scoped("a_schedule_that_starts_something_else_by_then_is_not_theirs"),
         engine=(Change("app/schedules.py", "_is_theirs",
-            "if _may(actor, schedule) else _unknown(schedule.name)", ""),),
+            "if _may(actor, schedule) else no_schedule(schedule.name)", ""),),
     ),
     Guard(
         "a schedule of others is not replaced",
